@@ -8,7 +8,7 @@ extern "C" {
 #endif
 
 /*
- * To see what operations do and where their time goes.
+ * Observers show each step of an operation and how long it takes.
  *
  *     static void on_event(const tnk_event_t *event, void *user) {
  *       if (event->phase == TNK_PHASE_FAILED)
@@ -18,116 +18,122 @@ extern "C" {
  *     options.observer = on_event;
  *     options.observer_user = stderr;
  *
- * Nothing of this is sent to anybody. Where no observer is set it costs one
- * comparison at each place where it would be called. Calls of a ledger are told
- * from their beginning to their end, and what they ask the service for as
- * operations of their own. A hub has an observer of its own, with numbers of
- * its own. What it downloads for one call is told with its requests, as are
- * files of weights; files of models, tokenizers and what is pushed from their
- * beginning to their end, as several calls may wait for the same file.
+ * The library sends none of this data anywhere. Without an observer, each step
+ * costs one comparison.
  *
- * Not told of: requests that the service makes for itself, its start,
- * heartbeats and polls for many operations together, as they belong to no call
- * of the program and what waits for them says so (TNK_WAITS_FOR_SESSION, HELD);
- * the dump of the service tells of them.
+ * A ledger's operations report only their begin and their end. The requests
+ * that they make to the service are separate operations. A hub has its own
+ * observer and numbers its operations separately. Downloads for a single call,
+ * and downloads of weights, report their requests. Files of models, tokenizers
+ * and pushes report only begin and end, because several calls may wait for the
+ * same file.
+ *
+ * Some requests belong to no single call of the program: the start of the
+ * session, heartbeats, and polls for many operations at once. They are not
+ * reported. An operation that depends on them reports TNK_WAITS_FOR_SESSION or
+ * HELD. The dump of the service shows these requests.
  */
 
 /**
- * What becomes of an operation, in the order in which it comes.
+ * The phases of an operation, in order.
  *
- * QUEUED is the first one, once. Then for each request of the operation SENT,
- * ACCEPTED, HELD and RESULT, of which a question to the service has only SENT
- * and RESULT; SENT and HELD again after each failed attempt, and all of them
- * again where an operation makes several requests one after the other, as a
- * custom loss does. WAITS stands wherever something is waited for first.
- * DECODED or FAILED ends the operation, once, at whatever point it comes, also
- * when it is canceled; DELIVERED is the last one, unless nobody ever looks.
+ * QUEUED comes first and once. Each request of the operation then reports SENT,
+ * ACCEPTED, HELD and RESULT. A request without a future, such as a list of
+ * runs, reports only SENT and RESULT. SENT and HELD are repeated after each
+ * failed attempt. An operation that makes several requests in sequence, such as
+ * a custom loss, repeats all of them. WAITS may come before any of these
+ * phases.
  *
- * After the end nothing more is told of an operation but DELIVERED, though a
- * request of it may still be on its way.
+ * DECODED or FAILED ends the operation, exactly once. FAILED may come at any
+ * point, for example when the operation is canceled. DELIVERED comes last. It
+ * is missing if the program never reads the outcome.
+ *
+ * Only DELIVERED can follow the end of an operation, even if one of its
+ * requests is still in flight.
  */
 typedef enum {
-  TNK_PHASE_QUEUED = 0,   /**< The program has called. */
-  TNK_PHASE_WAITS = 1,    /**< For what `waits_for` says. */
-  TNK_PHASE_SENT = 2,     /**< A request has been handed to a connection. */
-  TNK_PHASE_ACCEPTED = 3, /**< The service has taken it. */
-  /** It is with the service, and the library holds a question for its result:
-   * one poll each, or one for many together. */
+  TNK_PHASE_QUEUED = 0,   /**< The program has made the call. */
+  TNK_PHASE_WAITS = 1,    /**< It waits; `waits_for` has the reason. */
+  TNK_PHASE_SENT = 2,     /**< A request was handed to a connection. */
+  TNK_PHASE_ACCEPTED = 3, /**< The service has accepted the request. */
+  /** The library polls for the result, for this operation or for many at
+   * once. */
   TNK_PHASE_HELD = 4,
-  TNK_PHASE_RESULT = 5,  /**< A result has come, not yet read. */
-  TNK_PHASE_DECODED = 6, /**< It is read, and the promise is resolved. */
+  TNK_PHASE_RESULT = 5,  /**< A result was received, not yet decoded. */
+  TNK_PHASE_DECODED = 6, /**< It was decoded, and the promise is resolved. */
   TNK_PHASE_FAILED = 7,  /**< The promise is rejected. */
   /** The first callback of the promise is about to be called, or the program
-   * has looked at the outcome. */
+   * has read the outcome. */
   TNK_PHASE_DELIVERED = 8
 } tnk_phase_t;
 
-/** What an operation waits for. */
+/** Why an operation waits. */
 typedef enum {
-  TNK_WAITS_FOR_NOTHING = 0,  /**< Of all phases but WAITS. */
+  TNK_WAITS_FOR_NOTHING = 0,  /**< In all phases except WAITS. */
   TNK_WAITS_FOR_SESSION = 1,  /**< The start of the service's session. */
-  TNK_WAITS_FOR_TURN = 2,     /**< Operations of its client before it. */
-  TNK_WAITS_FOR_SLOT = 3,     /**< One of a limited number of places. */
-  TNK_WAITS_FOR_BYTES = 4,    /**< Room for what is sent, or for a result. */
-  TNK_WAITS_FOR_BACK_OFF = 5, /**< The end of a pause for all samples. */
+  TNK_WAITS_FOR_TURN = 2,     /**< Earlier operations of the same client. */
+  TNK_WAITS_FOR_SLOT = 3,     /**< A limit on concurrent operations. */
+  TNK_WAITS_FOR_BYTES = 4,    /**< The byte budget of requests or results. */
+  TNK_WAITS_FOR_BACK_OFF = 5, /**< The end of the backoff of all samples. */
   TNK_WAITS_FOR_TOKEN = 6,    /**< A credential. */
-  TNK_WAITS_FOR_WORKER = 7,   /**< A thread that compresses it. */
-  /** Its request is ready to go. Not told of one that goes at once. */
+  TNK_WAITS_FOR_WORKER = 7,   /**< A thread that compresses the request. */
+  /** A connection for a request that is ready. Not reported for a request that
+   * is sent at once. */
   TNK_WAITS_FOR_CONNECTION = 8,
-  /** The next attempt; `attempt`, `status` and `code` tell how the last one
-   * ended. */
+  /** The next attempt. `attempt`, `status` and `code` describe the last one. */
   TNK_WAITS_FOR_RETRY = 9,
-  TNK_WAITS_FOR_POLL = 10, /**< The next question for its result. */
-  /** The function of a custom loss, from its call to its answer. */
+  TNK_WAITS_FOR_POLL = 10, /**< The next poll for the result. */
+  /** The function of a custom loss, from its call until it responds. */
   TNK_WAITS_FOR_LOSS = 11
 } tnk_waits_for_t;
 
-/** One step of one operation. What does not apply is 0 or NULL. Members may be
- * added at the end. Since: 0.1 */
+/** One step of one operation. Members that do not apply are 0 or NULL. Members
+ * may be added at the end. Since: 0.1 */
 typedef struct {
   tnk_phase_t phase;
   tnk_waits_for_t waits_for;
-  /** The operation: from 1 in the order of the calls, in this service or hub
-   * alone. */
+  /** Number of the operation, from 1 in the order of the calls. Each service
+   * and each hub counts separately. */
   uint64_t operation;
-  /** When, in nanoseconds of the clock that uv_hrtime() reads. Never less than
-   * in the event before. */
+  /** Time of the step, in nanoseconds of the clock of uv_hrtime(). It never
+   * decreases from one event to the next. */
   uint64_t time_ns;
-  /** What was called, such as "forward_backward", or what that calls on. */
+  /** The operation's name, such as "forward_backward". */
   const char *name;
-  /** The client's: model id, or sampling session id; told with QUEUED. */
+  /** Model id or sampling session id of the client. Set with QUEUED only. */
   const char *client;
-  /** Where an operation is cut into several requests, which of them this is
-   * about, from 0. */
+  /** Index of the request, from 0, if the operation is split into several. */
   uint32_t part;
-  /** Attempt at a request, or question for a result, from 1. */
+  /** Attempt at a request, or poll for a result, from 1. */
   uint32_t attempt;
-  /** SENT and HELD: of the request's body; RESULT: of the answer's. As on the
-   * wire for requests, unpacked for answers. */
+  /** Size of a body in bytes. SENT and HELD: the request body, as sent. RESULT:
+   * the response body, after decompression. */
   uint64_t bytes;
-  int status; /**< HTTP status of what came. */
-  int code;   /**< FAILED and TNK_WAITS_FOR_RETRY: see error.h. */
-  /** The service's name of the request, from ACCEPTED on. */
+  int status; /**< HTTP status of the response. */
+  int code;   /**< Set with FAILED and TNK_WAITS_FOR_RETRY; see error.h. */
+  /** The service's id of the request. Set with ACCEPTED, and with RESULT and
+   * FAILED if it is known. */
   const char *request_id;
-  /** SENT and HELD: the id of the span in the header traceparent, where
-   * tnk_service_options_t.traceparent is given. */
+  /** Span id in the header traceparent, set with SENT and HELD. 0 without
+   * tnk_service_options_t.traceparent. */
   uint64_t span;
 } tnk_event_t;
 
 /**
- * Hears of every step of every operation of a service, or of a hub.
+ * Called for every step of every operation of a service or a hub.
  *
- * It is no callback like others but runs inside calls, as a logger does: it
- * must return soon and must not call this library, except for what is in this
- * header. An event holds no credential, no prompt and no body.
+ * Unlike other callbacks it is called inside calls of this library, as a logger
+ * is. It must return soon. It must not call this library, except for the
+ * functions of this header. An event contains no credential, no prompt and no
+ * body.
  *
- * @param event  Its texts too are valid until the return.
+ * @param event  Valid until the return, including its strings.
  * @param user   tnk_service_options_t.observer_user.
  * Thread: loop thread. Since: 0.1
  */
 typedef void (*tnk_observe_cb)(const tnk_event_t *event, void *user);
 
-/** One observer of several. Since: 0.1 */
+/** One observer in a tnk_observers_t. Since: 0.1 */
 typedef struct {
   tnk_observe_cb call; /**< NULL is skipped. */
   void *user;          /**< Passed to `call`. */
@@ -135,12 +141,13 @@ typedef struct {
 
 /** Several observers, for tnk_observe_each(). Since: 0.1 */
 typedef struct {
-  const tnk_observer_t *items; /**< The caller's. */
+  const tnk_observer_t *items; /**< Owned by the caller. */
   size_t n;
 } tnk_observers_t;
 
 /**
- * Call several observers with each event, in their order. A tnk_observe_cb.
+ * Call several observers with each event, in their order. This function is a
+ * tnk_observe_cb.
  *
  *     const tnk_observer_t both[] = {{tnk_trace_event, trace},
  *                                    {tnk_meter_event, meter}};
@@ -156,11 +163,11 @@ typedef struct {
 TNK_API void tnk_observe_each(const tnk_event_t *event, void *observers);
 
 /*
- * A trace of what operations did, to be opened with Perfetto's viewer: for each
- * client a group of tracks, for each operation a slice from its call to its
- * end, with slices of its phases in it, and for further parts of it tracks of
- * their own. Its clock is that of the events, so that traces of several
- * programs on one machine can be laid side by side.
+ * A trace of operations, for Perfetto's viewer. Each client has a group of
+ * tracks. Each operation is a slice from its call to its end, which contains a
+ * slice for each phase. If an operation has several requests, the second and
+ * later ones have separate tracks. The trace uses the clock of the events, so
+ * the traces of several programs on one machine can be compared.
  *
  *     tnk_trace_t *trace;
  *     if (tnk_trace_open(&trace, "run.pftrace", NULL) == TNK_OK) {
@@ -168,17 +175,17 @@ TNK_API void tnk_observe_each(const tnk_event_t *event, void *observers);
  *       options.observer_user = trace;
  *     }
  *     ...
- *     err = tnk_trace_close(trace);  (when the service is gone)
+ *     err = tnk_trace_close(trace);  (after the service has closed)
  */
 
-/** A trace that is being written. */
+/** A trace that is open for writing. */
 typedef struct tnk_trace tnk_trace_t;
 
 /**
- * Begin a trace, of one service.
+ * Create a trace of one service, in Perfetto's format.
  *
- * @param[out] out   To be closed by the caller. NULL on failure.
- * @param path       Written from the start. Perfetto's format.
+ * @param[out] out   The trace; the caller must close it. NULL on failure.
+ * @param path       The file; an existing file is replaced.
  * @param allocator  Copied; NULL for malloc and its family.
  *
  * @return TNK_OK; TNK_EINVAL for NULL; TNK_EFILE for a file that cannot be
@@ -189,11 +196,12 @@ TNK_API int tnk_trace_open(tnk_trace_t **out, const char *path,
                            const tnk_allocator_t *allocator);
 
 /**
- * Write an event down. A tnk_observe_cb, so that it can be the observer itself
- * or be called by one, for all events from the first.
+ * Add an event to a trace. This function is a tnk_observe_cb: use it as the
+ * observer, or call it from one. The trace must receive every event from the
+ * first one on.
  *
- * It writes to the file, in pieces of 64 KiB. What fails stays for
- * tnk_trace_close(), and nothing is written any more then.
+ * It writes to the file in blocks of 64 KiB. After the first failure nothing
+ * more is written, and tnk_trace_close() returns the error.
  *
  * @param trace  The trace; NULL does nothing.
  * Thread: loop thread. Since: 0.1
@@ -201,38 +209,39 @@ TNK_API int tnk_trace_open(tnk_trace_t **out, const char *path,
 TNK_API void tnk_trace_event(const tnk_event_t *event, void *trace);
 
 /**
- * Write the rest, and free the trace. No event may follow: close it when the
- * service is gone, or has another observer in between.
+ * Write the rest of the trace, and free it. No event may follow, so close the
+ * trace after its service has closed. Exception: an observer of your own that
+ * calls tnk_trace_event() can stop doing so earlier.
  *
  * @param trace  NULL does nothing.
  *
- * @return TNK_OK; or what has failed first: TNK_EFILE, TNK_ENOMEM.
+ * @return TNK_OK; or the first error: TNK_EFILE, TNK_ENOMEM.
  * Thread: loop thread. Since: 0.1
  */
 TNK_API int tnk_trace_close(tnk_trace_t *trace);
 
 /*
- * Numbers for Prometheus: how many operations ended and how, how long they
- * took and in which phases, attempts, repeats and bytes, by the name of the
- * operation. Nothing listens: the text goes where the program puts it, such as
- * an answer of its own server, or the folder that node_exporter reads.
+ * Metrics for Prometheus, by the name of the operation: outcomes, durations,
+ * time in each phase, attempts, retries and bytes. The library opens no port.
+ * The program serves the text itself, or saves it to the folder that
+ * node_exporter reads.
  */
 
-/** Adds up what an observer hears. */
+/** Counters of the events of one service. */
 typedef struct tnk_meter tnk_meter_t;
 
 /**
- * A meter, of one service.
+ * Create a meter for one service.
  *
  * @param allocator  Copied; NULL for malloc and its family.
- * @return To be freed by the caller; NULL when there is no memory.
+ * @return The meter; the caller must free it. NULL if memory is exhausted.
  * Thread: any. Since: 0.1
  */
 TNK_API tnk_meter_t *tnk_meter_new(const tnk_allocator_t *allocator);
 
 /**
- * Count an event. A tnk_observe_cb, so that it can be the observer itself or be
- * called by one. An operation that there is no memory for is left out.
+ * Count an event. This function is a tnk_observe_cb: use it as the observer, or
+ * call it from one. If memory is exhausted, the operation is not counted.
  *
  * @param meter  NULL does nothing.
  * Thread: loop thread. Since: 0.1
@@ -240,22 +249,27 @@ TNK_API tnk_meter_t *tnk_meter_new(const tnk_allocator_t *allocator);
 TNK_API void tnk_meter_event(const tnk_event_t *event, void *meter);
 
 /**
- * The numbers, as text in the exposition format of Prometheus (version 0.0.4).
+ * Write the metrics in the text exposition format of Prometheus (version
+ * 0.0.4).
  *
- * @param text       May be NULL; ends with a NUL if there is room for one.
- * @param text_size  Bytes at @p text; a longer text is cut.
+ * @param text       Buffer for the string and its NUL. May be NULL, to get the
+ *                   length only.
+ * @param text_size  Size of @p text in bytes. A longer string is truncated; the
+ *                   NUL is written unless the size is 0.
  *
- * @return The length of the whole text; 0 when there is no memory, and for a
- *         meter that is NULL.
+ * @return The length of the whole string. 0 if memory is exhausted, or if the
+ *         meter is NULL.
  * Thread: loop thread. Since: 0.1
  */
 TNK_API size_t tnk_meter_text(const tnk_meter_t *meter, char *text,
                               size_t text_size);
 
 /**
- * Write that text to a file, which is the old one or the new one at any time.
+ * Save the string of tnk_meter_text() to a file. The file is replaced as a
+ * whole, so a reader never sees a partial file.
  *
- * @param path  A name beside it, with ".new" behind, is used meanwhile.
+ * @param path  The file. Its name with ".new" appended is used for the new
+ *              version.
  *
  * @return TNK_OK; TNK_EINVAL for NULL; TNK_EFILE; TNK_ENOMEM.
  * Thread: loop thread. Since: 0.1
@@ -265,20 +279,22 @@ TNK_API int tnk_meter_save(const tnk_meter_t *meter, const char *path);
 /** Free the meter. NULL does nothing. Thread: any. Since: 0.1 */
 TNK_API void tnk_meter_free(tnk_meter_t *meter);
 
-/** One number of a training run. Since: 0.1 */
+/** One metric of a training run. Since: 0.1 */
 typedef struct {
-  const char *key; /**< Such as "train/loss". */
+  const char *key; /**< For example "train/loss". */
   double value;
 } tnk_number_t;
 
 /**
- * Append a line to a file of metrics, as the cookbook's logger does to
- * metrics.jsonl: {"step": 7, "train/loss": 0.25}. It is written at once and as
- * a whole; a line that a crash has cut before it stays a line of its own.
+ * Append a line to a file of metrics, for example
+ * {"step": 7, "train/loss": 0.25}. This is the format of metrics.jsonl, which
+ * the cookbook's logger writes. The line is written as a whole, before the
+ * function returns. If a crash has truncated the previous line, the new line
+ * still begins on a separate line.
  *
- * @param path     Made if it is not there.
- * @param step     TNK_ABSENT: the line has none.
- * @param numbers  [n]. What is not finite is null.
+ * @param path     The file. It is created if it does not exist.
+ * @param step     Step of the line. TNK_ABSENT writes a line without one.
+ * @param numbers  [n] metrics. A value that is not finite is written as null.
  *
  * @return TNK_OK; TNK_EINVAL for NULL and for a key that is not UTF-8;
  * TNK_EFILE; TNK_ENOMEM. Thread: any. Since: 0.1
@@ -286,11 +302,11 @@ typedef struct {
 TNK_API int tnk_numbers_append(const char *path, int64_t step,
                                const tnk_number_t *numbers, size_t n);
 
-/** The name of a phase, such as "accepted"; "" for a number that is none.
- * Static text. Thread: any. Since: 0.1 */
+/** The name of a phase, such as "accepted". "" for an unknown phase. The string
+ * is static. Thread: any. Since: 0.1 */
 TNK_API const char *tnk_phase_name(tnk_phase_t phase);
-/** The same of what is waited for, such as "back-off". Static text.
- * Thread: any. Since: 0.1 */
+/** The name of a tnk_waits_for_t, such as "back-off". "" for an unknown value.
+ * The string is static. Thread: any. Since: 0.1 */
 TNK_API const char *tnk_waits_for_name(tnk_waits_for_t what);
 
 #ifdef __cplusplus

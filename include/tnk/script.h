@@ -33,14 +33,14 @@ static inline void tnk_script_notice(const char *client,
   fprintf(stderr, "%s: %s\n", client, reason);
 }
 
-/** The trace of tnk_must_trace(). Not for programs. */
+/** The trace that tnk_must_trace() opened. Not for programs. */
 static inline tnk_trace_t **tnk_script_trace(void) {
   static tnk_trace_t *trace;
 
   return &trace;
 }
 
-/** Writes the rest of the trace. Not for programs. */
+/** Write the rest of the trace and close it. Not for programs. */
 static inline void tnk_script_end_trace(void) {
   tnk_trace_t **trace = tnk_script_trace();
 
@@ -49,10 +49,11 @@ static inline void tnk_script_end_trace(void) {
   *trace = NULL;
 }
 
-/** Begins a trace (observe.h) of the service that is opened with @p options,
- * whose observer is set. The trace is complete when the program exits, also by
- * tnk_must_not(). Call it at most once in a program, and open one service with
- * these options. */
+/** Trace a service (observe.h). Call it before tnk_must_open(): it sets the
+ * observer in @p options. The file is complete when the program exits, also
+ * through tnk_must_not(). Call it at most once in a program, and open only one
+ * service with these options.
+ * @param path  File of the trace; an existing file is replaced. */
 static inline void tnk_must_trace(tnk_service_options_t *options,
                                   const char *path) {
   tnk_trace_t **trace = tnk_script_trace();
