@@ -25,8 +25,8 @@ extern "C" {
  *   tnk_samples_tokens(), as long as the promise of the result is held. Take
  *   the result from its promise on the loop thread first.
  * - Any thread, but one at a time for each object: batches, chats, tokenizers,
- *   templates and numbers (batch.h, chat.h, tokenizers.h, rl.h, data.h), unless
- *   their functions say otherwise.
+ *   templates and numbers (batch.h, chat.h, tokenizers.h, rl.h, data.h). A
+ *   function with another rule says so.
  * - Any thread at any time: names and messages of codes, versions (error.h,
  *   bindings.h), and tnk_init().
  * - From another thread to the loop thread: runtime.h. A garbage collector that
