@@ -21,11 +21,11 @@ extern "C" {
  * The library sends none of this data anywhere. Without an observer, each step
  * costs one comparison.
  *
- * A ledger's operations report only their begin and their end. The requests
+ * A ledger's operations report only their start and their end. The requests
  * that they make to the service are separate operations. A hub has its own
  * observer and numbers its operations separately. Downloads for a single call,
  * and downloads of weights, report their requests. Files of models, tokenizers
- * and pushes report only begin and end, because several calls may wait for the
+ * and pushes report only start and end, because several calls may wait for the
  * same file.
  *
  * Some requests belong to no single call of the program: the start of the
