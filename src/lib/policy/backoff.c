@@ -13,12 +13,12 @@ static uint64_t grown(uint64_t base_ms, uint64_t max_ms, uint32_t n) {
   return ms < max_ms ? ms : max_ms;
 }
 
-/* Whatever the generator gave, jitter stays a share of the delay. */
+/* Jitter stays a share of the delay, even with an invalid random number. */
 static double unit(double u) {
   return u > 0 && u < 1 ? u : 0;
 }
 
-/* Those that failed together must not come back together. */
+/* Calls that failed together must not be retried together. */
 static uint64_t shortened(uint64_t ms, double u) {
   return ms - (uint64_t)((double)ms * 0.25 * unit(u));
 }

@@ -1,7 +1,7 @@
 /*
- * On; waiting until next_ms after an answer without news or a failure; off for
- * ever, which batch_failed() decides. Nothing turns it on again: those who wait
- * go back to a poll each, and a server that cannot do it does not learn it.
+ * States: on; waiting until next_ms, after a response without news or a
+ * failure; off, as decided by tnk__batch_failed(). Off is final: each sample
+ * polls for itself again, and a server does not gain the feature while it runs.
  */
 #include "lib/policy/batch.h"
 
@@ -40,8 +40,7 @@ void tnk__batch_answered(tnk__batch_t *batch, int64_t cursor, int has_news,
                          uint64_t now_ms) {
   uint64_t delay_ms = 0;
 
-  /* Taken also when it is lower: only the server knows what its cursors mean.
-   */
+  /* Also set when it is lower: cursors have a meaning only for the server. */
   batch->cursor = cursor;
   batch->n_flush_failures = 0;
   batch->pace.n_400 = 0;
@@ -60,8 +59,8 @@ int tnk__batch_failed(tnk__batch_t *batch, const tnk__verdict_t *verdict,
   uint64_t delay_ms = 0;
   int goes_on;
 
-  /* For a poll of one future a conflict is its end; here it may pass. A 404 is
-   * not about a future, but says that there is no such call. */
+  /* A conflict ends the poll of one future, but may be temporary here. A 404
+   * does not refer to a future: the server does not have this call. */
   goes_on =
       (verdict->action == TNK__ACTION_REPOLL && outcome != TNK__OUTCOME_404) ||
       outcome == TNK__OUTCOME_409;

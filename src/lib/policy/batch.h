@@ -4,18 +4,20 @@
 #include "lib/policy/poll.h"
 
 /*
- * Decisions of batched polling: one request at a time tells which samples of
- * a client have ended.
+ * Decisions of batched polling. One request at a time asks which samples of a
+ * client have ended.
  *
- * While somebody waits, a poll is held by the server. What has been received
- * rides on it; when nobody waits, it is told by a flush of its own, a moment
- * later. Off, for ever, once the server has shown that it cannot do this.
+ * While samples are waiting, the server holds a poll, which also acknowledges
+ * received results. When no sample is waiting, a flush request acknowledges
+ * them a moment later. Once the server has shown that it does not support
+ * batched polling, it stays off.
  */
 
-/* From the first thing to report to the flush, if nobody waits. */
+/* Delay from the first id to acknowledge to the flush, if no sample is
+ * waiting. */
 #define TNK__BATCH_FLUSH_MS 1000
-/* Flushes in a row that may fail before what they report is dropped; the
- * server forgets those results by itself. */
+/* Consecutive flushes that may fail before their ids are dropped. The server
+ * expires those results by itself. */
 #define TNK__BATCH_MAX_FLUSH_FAILURES 3
 
 typedef enum {
@@ -25,37 +27,37 @@ typedef enum {
 } tnk__batch_need_t;
 
 typedef struct {
-  int64_t cursor; /* of the last answer */
+  int64_t cursor; /* cursor in the last response */
   tnk__poll_t pace;
-  uint64_t next_ms; /* no request before then */
+  uint64_t next_ms; /* earliest time of the next request */
   uint32_t n_flush_failures;
   int is_off;
 } tnk__batch_t;
 
 void tnk__batch_init(tnk__batch_t *batch);
-/* The request that is needed next, by how many wait and how many ids are to be
- * reported. */
+/* The next request that is needed. n_waiting: samples that wait. n_reports: ids
+ * to acknowledge. */
 tnk__batch_need_t tnk__batch_need(const tnk__batch_t *batch, size_t n_waiting,
                                   size_t n_reports);
-/* How long the next request of that kind must wait. */
+/* Delay before the next request of that kind. */
 uint64_t tnk__batch_wait_ms(const tnk__batch_t *batch, tnk__batch_need_t need,
                             uint64_t now_ms);
 void tnk__batch_sent(tnk__batch_t *batch, uint64_t now_ms);
-/* Note a good answer. has_news: it ended somebody's wait, so that the next
- * request may follow at once; a cursor that moves is no news. */
+/* Record a good response. has_news: it ended a sample, so the next request may
+ * follow at once. A new cursor does not count as news. */
 void tnk__batch_answered(tnk__batch_t *batch, int64_t cursor, int has_news,
                          uint64_t now_ms);
-/* Note a bad answer, with the verdict of the retry table, the server's wish and
- * u, uniform in [0, 1).
- * 1: ask again when tnk__batch_wait_ms() says. 0: it is off now. */
+/* Record a failed request, with the verdict of the retry table and the delay
+ * that the server asked for. `u` is uniform in [0, 1). Returns 1 to ask again
+ * after tnk__batch_wait_ms(), 0 if batched polling is off now. */
 int tnk__batch_failed(tnk__batch_t *batch, const tnk__verdict_t *verdict,
                       tnk__outcome_t outcome, uint64_t server_ms,
                       uint64_t now_ms, double u);
-/* Note a flush that has failed. 1: drop what it reported. */
+/* Record a failed flush. Returns 1 if its ids should be dropped. */
 int tnk__batch_drops_reports(tnk__batch_t *batch);
 
-/* How long a sample may be silent before it is asked for by itself, because
- * its completion may have been lost: spread over 60 to 120 s by u in [0, 1). */
+/* How long a sample may be silent before it gets a poll of its own, because its
+ * completion may have been lost. 60 to 120 s, spread by `u` in [0, 1). */
 uint64_t tnk__batch_check_ms(double u);
 
 #endif

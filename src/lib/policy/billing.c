@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* After this time without a 402 the next one is a new incident. */
+/* A 402 later than this after the last warning begins a new incident. */
 #define FORGET_MS 300000
 #define WARN_EVERY_MS 60000
 
@@ -12,8 +12,8 @@ void tnk__billing_init(tnk__billing_t *billing, uint64_t max_ms) {
 }
 
 /*
- * States: no incident (neither time known); incident, from the first 402
- * until none has been logged for FORGET_MS.
+ * States: no incident (neither time is set); incident, from the first 402 until
+ * FORGET_MS after the last warning.
  */
 tnk__billing_step_t tnk__billing_refused(tnk__billing_t *billing,
                                          uint64_t now_ms) {

@@ -1,16 +1,15 @@
 /*
  * A payer is idle, waits in the queue, or has paid. acquire() lets it pay at
- * once or queues it; admit() takes payers out from the front for as long as the
- * balance is not negative; release() brings each of them back to idle.
+ * once or queues it. admit() takes payers from the front while the balance is
+ * not negative. release() makes the payer idle again.
  *
- * The price is known only when it is paid, so that nothing is reserved for
- * those who wait.
+ * The cost is known only at admission, so nothing is reserved for waiters.
  */
 #include "lib/policy/budget.h"
 
 #include "lib/base/alloc.h"
 
-/* Sums of this many bytes stay far from the end of int64_t. */
+/* Sums of this many bytes do not overflow int64_t. */
 #define MAX_AMOUNT ((uint64_t)INT64_MAX / 4)
 
 static int64_t amount(uint64_t n) {
@@ -43,8 +42,8 @@ static void pay(tnk__budget_t *budget, tnk__payer_t *payer) {
 int tnk__budget_acquire(tnk__budget_t *budget, tnk__payer_t *payer) {
   if (tnk__waiter_is_queued(&payer->waiter))
     return 0;
-  /* An empty queue is needed as well: a balance that is good again belongs to
-   * whoever waits. */
+  /* The queue must be empty as well: waiters come before a new payer when the
+   * balance recovers. */
   if (budget->balance >= 0 && tnk__list_empty(&budget->waiters)) {
     pay(budget, payer);
     return 1;

@@ -6,26 +6,26 @@
 #include "lib/policy/waiter.h"
 
 /*
- * A byte budget, first come first served: the first waiter is admitted while
- * the balance is not negative, and pays its whole cost then, so the balance
- * may go below zero and one oversize request always gets through. Nobody
- * overtakes the first waiter.
+ * A byte budget, first come first served. The first waiter is admitted while
+ * the balance is not negative, and pays its whole cost then. So the balance may
+ * drop below zero, and a request larger than the budget still gets through. No
+ * waiter overtakes the first one.
  */
 typedef struct {
   tnk__list_t waiters;
   int64_t size;
-  int64_t balance; /* size minus what is taken */
+  int64_t balance; /* size minus the bytes that are paid */
   size_t n_waiting;
 } tnk__budget_t;
 
 /* Embedded in the operation that pays. */
 typedef struct tnk__payer {
   tnk__waiter_t waiter;
-  /* The price, asked once, at the moment of admission and not before: it
-   * depends on whether the service is throttling by then. Must not call the
-   * budget. */
+  /* Returns the cost. It is called once, at the moment of admission, because
+   * the cost depends on whether the service is throttling by then. Must not
+   * call the budget. */
   uint64_t (*cost)(struct tnk__payer *self);
-  int64_t paid; /* what release gives back; 0 when nothing is held */
+  int64_t paid; /* bytes that release returns; 0 when none are held */
 } tnk__payer_t;
 
 void tnk__budget_init(tnk__budget_t *budget, uint64_t size);
@@ -34,10 +34,10 @@ void tnk__payer_init(tnk__payer_t *payer, void (*granted)(tnk__waiter_t *self),
 /* Ask for the bytes. 1: admitted and paid. 0: queued; `waiter.granted` will be
  * called once. */
 int tnk__budget_acquire(tnk__budget_t *budget, tnk__payer_t *payer);
-/* Give back what was paid, or leave the queue; harmless when neither holds.
- * May call several `granted`. */
+/* Return the bytes that were paid, or leave the queue. Does nothing in any
+ * other state. May call several `granted`. */
 void tnk__budget_release(tnk__budget_t *budget, tnk__payer_t *payer);
-/* Change the size, as the server wants; may call several `granted`. */
+/* Change the size to the server's value. May call several `granted`. */
 void tnk__budget_set_size(tnk__budget_t *budget, uint64_t size);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Unset, until a connection is refused while others work. Then it is what
- * works: it falls at once, and rises by `step` each time that `next_ms` comes,
- * twice as much as the time before. A refusal makes the step 1 again, and the
- * pause before the next one longer. High enough, it is unset again.
+ * The limit is unset until a connection is refused while others work. Then it
+ * drops at once to the number that work. It rises by `step` each time `next_ms`
+ * passes, and the step doubles. A refusal resets the step to 1 and doubles the
+ * pause before the next rise. At HIGH the limit is unset again.
  */
 #include "lib/policy/ceiling.h"
 
@@ -24,7 +24,8 @@ void tnk__ceiling_refused(tnk__ceiling_t *ceiling, size_t n, uint64_t now_ms,
 
   if (n < ceiling->max)
     ceiling->max = n;
-  /* Several that were on their way are refused together: that counts once. */
+  /* Several concurrent connection attempts are refused together, which counts
+   * once. */
   if (!is_new && now_ms < ceiling->next_ms && !ceiling->has_risen)
     return;
   ceiling->has_risen = 0;

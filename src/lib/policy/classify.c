@@ -1,8 +1,8 @@
 #include "lib/policy/classify.h"
 
 /*
- * The table of recovery. A column is an outcome, in the order of
- * tnk__outcome_t; a row is a kind of call. A cell is what to do:
+ * The retry table. A column is an outcome, in the order of tnk__outcome_t; a
+ * row is a kind of call. A cell is the action:
  *
  *   S succeed       R retry: the same bytes, number and key, after a delay
  *   F fail          P poll again, at the pace of poll.h
@@ -12,7 +12,7 @@
  *   H heal: take the number that the server expects (in no cell)
  */
 
-/* With a letter for each outcome, or it does not compile. */
+/* Compiles only if there is one letter per outcome. */
 #define ROW(letters)                                                           \
   &letters[0 * sizeof(char[sizeof(letters) - 1 == TNK__N_OUTCOMES ? 1 : -1])]
 static const char *const actions[TNK__N_CALLS] = {
@@ -35,18 +35,19 @@ static const char *const actions[TNK__N_CALLS] = {
     [TNK__CALL_DELETE] = ROW("SFFRFFFFFRRFFFFRFRFRFFRRSRS"),
 };
 
-/* What an answer tells of earlier attempts, whose answers were lost. */
+/* The evidence of a response about earlier attempts whose responses were
+ * lost. */
 typedef enum {
   TELLS_NOTHING = 0,
-  /* A server that knows a repeat by its number would have answered it like the
-   * first one; one that does not may refuse it for what the first one has
-   * changed. */
+  /* A server that recognizes a repeat by its number would have sent the
+   * response of the first attempt. Another server may refuse a repeat because
+   * of the change that the first attempt made. */
   TELLS_LIKELY,
-  /* The same bytes were refused for their form, or were taken. */
+  /* The same bytes were refused for their form, or were accepted. */
   TELLS_SURELY
 } tells_t;
 
-/* What each outcome means by itself. */
+/* The meaning of each outcome without regard to the kind of call. */
 static const struct {
   int err;
   tnk__effect_t effect;
@@ -82,7 +83,7 @@ static const struct {
     [TNK__OUTCOME_TOO_BIG] = {TNK_ETOOBIG, TNK__EFFECT_ACCEPTED, TELLS_SURELY},
 };
 
-/* Delays of R. Calls whose loss costs the most are tried the longest. */
+/* Schedules of R. Calls whose loss costs the most are retried the longest. */
 static const tnk__schedule_t schedules[TNK__N_CALLS] = {
     [TNK__CALL_QUERY] = TNK__SCHEDULE_REQUEST,
     [TNK__CALL_CREATE_SESSION] = TNK__SCHEDULE_REQUEST,
@@ -137,7 +138,7 @@ tnk__outcome_t tnk__outcome_of_cut(tnk__call_kind_t call, int status) {
 
   if (outcome == TNK__OUTCOME_2XX)
     return TNK__OUTCOME_TRUNCATED;
-  /* It may be the name that exists, or the number that is another. */
+  /* The conflict may be about the name or about the number. */
   if (call == TNK__CALL_SAVE && outcome == TNK__OUTCOME_409)
     return TNK__OUTCOME_LOST;
   if (!is_poll(call))
@@ -147,7 +148,7 @@ tnk__outcome_t tnk__outcome_of_cut(tnk__call_kind_t call, int status) {
   case TNK__OUTCOME_408:
   case TNK__OUTCOME_429:
   case TNK__OUTCOME_5XX:
-    return outcome; /* polled again anyway, at a pace of its own */
+    return outcome; /* polled again in any case, at its own pace */
   default:
     return TNK__OUTCOME_TRUNCATED;
   }
@@ -157,8 +158,8 @@ int tnk__outcome_is_refusal(tnk__outcome_t outcome) {
   return outcome > TNK__OUTCOME_2XX && outcome < TNK__OUTCOME_UNSENT;
 }
 
-/* A refusal that the end of the session explains. Not of what needs no
- * session, and not of polls that report a failed operation. */
+/* Whether the end of the session explains a refusal. It does not for calls that
+ * need no session, nor for polls that report a failed operation. */
 static int is_lost_session(const tnk__attempt_t *attempt) {
   if (!attempt->session_ended ||
       (attempt->call == TNK__CALL_QUERY && !attempt->in_session) ||
@@ -178,11 +179,11 @@ static int is_lost_session(const tnk__attempt_t *attempt) {
   }
 }
 
-/* The code where it depends on the kind of call. */
+/* The error code where it depends on the kind of call. */
 static int code_of(const tnk__attempt_t *attempt) {
   tnk__outcome_t outcome = attempt->outcome;
 
-  /* Servers report an operation that failed with a status of its own. */
+  /* Some servers report a failed operation with an error status. */
   if (is_poll(attempt->call) &&
       (outcome == TNK__OUTCOME_400 || outcome == TNK__OUTCOME_422))
     return TNK_EFAILED;
@@ -192,7 +193,7 @@ static int code_of(const tnk__attempt_t *attempt) {
     return TNK_EUNSUPPORTED;
   if (attempt->call == TNK__CALL_HEARTBEAT && outcome == TNK__OUTCOME_410)
     return TNK_ESESSION;
-  /* Of what the service keeps, not of a result. */
+  /* The 410 is about an object of the service, not about a result. */
   if (outcome == TNK__OUTCOME_410 &&
       (attempt->call == TNK__CALL_QUERY || attempt->call >= TNK__CALL_CHANGE))
     return TNK_ENOTFOUND;
@@ -202,18 +203,19 @@ static int code_of(const tnk__attempt_t *attempt) {
 static tnk__effect_t effect_of(const tnk__attempt_t *attempt) {
   if (attempt->was_accepted)
     return TNK__EFFECT_ACCEPTED;
-  /* That an earlier attempt may have been executed is not undone by a refusal
-   * for another reason. */
+  /* A refusal for another reason does not show that an earlier attempt was not
+   * executed. */
   if (attempt->was_unknown && outcomes[attempt->outcome].tells == TELLS_NOTHING)
     return TNK__EFFECT_UNKNOWN;
   return outcomes[attempt->outcome].effect;
 }
 
 /*
- * A 409 on a number. The server expects a lower one: it does not have ours,
- * and may have it under the number it asks for. A higher one: ours is taken,
- * by an earlier attempt if there was one whose fate we did not know, else by
- * somebody else. None named: for other operations than saves it may pass.
+ * A 409 about a number. If the server expects a lower number, it does not have
+ * ours, and may have our request under the number it expects. If it expects a
+ * higher one, ours is taken: by an earlier attempt with an unknown effect, else
+ * by another program. If it names none, the conflict may be temporary, except
+ * for saves.
  */
 static char conflict(const tnk__attempt_t *attempt, tnk__effect_t *effect) {
   int is_ours = attempt->was_unknown || attempt->was_accepted;
@@ -233,11 +235,11 @@ static char conflict(const tnk__attempt_t *attempt, tnk__effect_t *effect) {
 }
 
 /*
- * A 409 of a save that names no number: the name exists. It is ours if an
- * earlier attempt made it, and the server has the number; or it is older, and
- * the server may never have heard of the number. Nothing tells which. A server
- * that waits for a number waits forever, while one that has it refuses it when
- * it comes again, and then it is left out: so it is given back.
+ * A 409 of a save that names no number means that the name exists. Either an
+ * earlier attempt created it, and the server has the number. Or the name is
+ * older, and the server may not have the number. The response does not show
+ * which. So the number is given back: a server without it would wait forever,
+ * and a server with it refuses it next time, and then it is skipped.
  */
 static int is_name_taken(const tnk__attempt_t *attempt) {
   return attempt->call == TNK__CALL_SAVE &&
@@ -245,16 +247,16 @@ static int is_name_taken(const tnk__attempt_t *attempt) {
          !attempt->is_taken;
 }
 
-/* The number belongs to other bytes; had ours come before, the server would
- * have known them. */
+/* Other bytes have the number. If the server had received ours before, it would
+ * have recognized them. */
 static int is_number_taken(const tnk__attempt_t *attempt) {
   return attempt->is_taken && !attempt->was_accepted &&
          (attempt->call == TNK__CALL_TRAIN || attempt->call == TNK__CALL_SAVE ||
           attempt->call == TNK__CALL_SAMPLE);
 }
 
-/* What was to be deleted is not there, and an attempt before this one may have
- * done it. */
+/* The object to be deleted does not exist, and an earlier attempt may have
+ * deleted it. */
 static int is_gone(const tnk__attempt_t *attempt) {
   return attempt->call == TNK__CALL_DELETE &&
          attempt->outcome == TNK__OUTCOME_404 &&
@@ -262,8 +264,8 @@ static int is_gone(const tnk__attempt_t *attempt) {
           attempt->was_accepted);
 }
 
-/* The header decides over the status, and the server's own judgement that the
- * caller is at fault over a 5xx. Polls have rules of their own. */
+/* x-should-retry takes precedence over the status. The category "user" takes
+ * precedence over a 5xx. Polls have their own rules. */
 static char apply_header(const tnk__attempt_t *attempt, char action,
                          tnk__effect_t *effect) {
   if (!tnk__outcome_is_refusal(attempt->outcome) || is_poll(attempt->call) ||
@@ -283,13 +285,13 @@ static char apply_header(const tnk__attempt_t *attempt, char action,
   return action;
 }
 
-/* The end of a request whose number is free by all that is likely only. */
+/* Whether a request ends with a number that is only probably free. */
 static int is_in_doubt(const tnk__attempt_t *attempt) {
   return attempt->was_unknown && !attempt->was_accepted &&
          outcomes[attempt->outcome].tells == TELLS_LIKELY;
 }
 
-/* A letter that is none is a mistake in this file. */
+/* An unknown letter is a mistake in this file. */
 static tnk__action_t action_of(char letter, int *err) {
   switch (letter) {
   case 'S':
@@ -314,12 +316,12 @@ static tnk__action_t action_of(char letter, int *err) {
   }
 }
 
-/* The number may be free, by all that is likely, and yet the request have been
- * run; that is told as it is. */
+/* The request may have been run even if its number is probably free. The result
+ * must say so. */
 static tnk_ran_t ran_of(const tnk__attempt_t *attempt,
                         const tnk__verdict_t *verdict) {
   if (attempt->outcome == TNK__OUTCOME_MALFORMED && !attempt->was_accepted)
-    return TNK_RAN_UNKNOWN; /* it need not have been the server */
+    return TNK_RAN_UNKNOWN; /* a proxy may have sent the response */
   switch (verdict->effect) {
   case TNK__EFFECT_ACCEPTED:
     return TNK_RAN_YES;
@@ -358,7 +360,7 @@ tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt) {
   }
   letter = apply_header(attempt, letter, &effect);
   if ((letter == 'N' || letter == 'P') && is_lost_session(attempt))
-    letter = 'F'; /* it would end the same way again */
+    letter = 'F'; /* a repeat would end the same way */
   verdict.err = letter == 'S' ? TNK_OK : code_of(attempt);
   verdict.action = action_of(letter, &verdict.err);
   if (verdict.action == TNK__ACTION_RETRY)

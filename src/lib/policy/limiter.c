@@ -8,11 +8,12 @@
 /*
  * States of a tenant: never backed off (deadline 0); backing off (before the
  * deadline); throttled (up to TNK__LIMITER_RECENT_MS after it); calm. Only
- * tnk__limiter_back_off() and tnk__limiter_clear() move it, everything else
- * is time. Every limiter of a tenant holds the same deadline; one that joins
- * copies it from a peer, or from the registry's memory when it is alone.
+ * tnk__limiter_back_off() and tnk__limiter_clear() change the deadline; time
+ * does the rest. Every limiter of a tenant holds the same deadline. A limiter
+ * that joins copies it from a peer, or from the registry's memory if it has no
+ * peer.
  *
- * Watchers are the only callouts, made from those two functions.
+ * The only callbacks are the watchers, called from those two functions.
  */
 
 static tnk__limiter_t *limiter_of(tnk__list_t *link) {
@@ -56,7 +57,7 @@ tnk__limiter_key_t tnk__limiter_key(const tnk__limiter_registry_t *registry,
   return key;
 }
 
-/* The hash is only a quick no. */
+/* The hash only speeds up the common case of different tenants. */
 static int same_tenant(const tnk__limiter_key_t *a,
                        const tnk__limiter_key_t *b) {
   return a->hash == b->hash && a->credential == b->credential &&
@@ -72,7 +73,8 @@ static tnk__limiter_t *find_peer(tnk__limiter_registry_t *registry,
   return NULL;
 }
 
-/* Take the tenant's deadline out of the memory; 0 when there is none. */
+/* Remove the tenant's deadline from the memory and return it; 0 if not
+ * found. */
 static uint64_t recall(tnk__limiter_registry_t *registry,
                        const tnk__limiter_key_t *key) {
   for (size_t i = 0; i < TNK__LIMITER_MEMORY; i++) {
@@ -89,7 +91,7 @@ static uint64_t recall(tnk__limiter_registry_t *registry,
   return 0;
 }
 
-/* A full memory loses the deadline that ends first. */
+/* A full memory drops the deadline that ends first. */
 static void remember(tnk__limiter_registry_t *registry,
                      const tnk__limiter_key_t *key, uint64_t deadline_ms) {
   tnk__limiter_memory_t *place = &registry->memory[0];
@@ -98,7 +100,7 @@ static void remember(tnk__limiter_registry_t *registry,
     if (registry->memory[i].deadline_ms < place->deadline_ms)
       place = &registry->memory[i];
   }
-  /* All remembered ones end later than this one, so that forgetting this one
+  /* All remembered deadlines end later than this one, so dropping this one
    * costs the least. */
   if (place->deadline_ms > deadline_ms)
     return;

@@ -8,20 +8,20 @@
 
 /*
  * The shared back-off of one tenant: all services of a thread with the same
- * base URL and the same credential. Each service embeds one limiter; the
- * registry (one a thread) links them. A back-off is written to all limiters
- * of the tenant in one uninterrupted call, so there is no entry to create
- * twice, to count, or to detach from, and nothing is allocated.
+ * base URL and the same credential. Each service embeds one limiter, and the
+ * registry (one per thread) links them. One uninterrupted call writes a
+ * back-off to all limiters of the tenant. So there is no shared entry to
+ * create, count or detach from, and nothing is allocated.
  *
- * No success ever clears a back-off: time alone does, or tnk__limiter_clear().
+ * Success never clears a back-off. It ends by time, or by tnk__limiter_clear().
  */
 typedef struct tnk__limiter_registry tnk__limiter_registry_t;
 
-/* Names a tenant. Holds no credential, only a keyed hash of it. */
+/* Identifies a tenant. Holds only a keyed hash of the credential. */
 typedef struct {
-  uint64_t hash;        /* of all that follows */
+  uint64_t hash;        /* hash of the fields below */
   uint64_t credential;  /* keyed hash of the credential */
-  const char *base_url; /* normalised; borrowed for the limiter's life */
+  const char *base_url; /* normalized; borrowed for the limiter's lifetime */
 } tnk__limiter_key_t;
 
 typedef struct tnk__limiter {
@@ -29,17 +29,18 @@ typedef struct tnk__limiter {
   tnk__list_t watchers;
   tnk__limiter_registry_t *registry; /* NULL: private to its service */
   tnk__limiter_key_t key;
-  uint64_t deadline_ms; /* 0: there was no back-off yet */
+  uint64_t deadline_ms; /* 0: no back-off yet */
   uint64_t n_backoffs;  /* calls to tnk__limiter_back_off() on this one */
 } tnk__limiter_t;
 
-/* Hears that the deadline has moved. Must only schedule or re-arm a timer. */
+/* A callback for changes of the deadline. It must only schedule work or re-arm
+ * a timer. */
 typedef struct tnk__limiter_watcher {
   tnk__list_t link;
   void (*changed)(struct tnk__limiter_watcher *self);
 } tnk__limiter_watcher_t;
 
-/* How long after a deadline the tenant still counts as throttled. */
+/* Time after a deadline in which the tenant still counts as throttled. */
 #define TNK__LIMITER_RECENT_MS 10000
 #define TNK__LIMITER_MEMORY 16
 
@@ -52,13 +53,13 @@ typedef struct {
 
 struct tnk__limiter_registry {
   tnk__list_t limiters;
-  uint64_t secret[2]; /* of the keyed hashes; random for each registry */
+  uint64_t secret[2]; /* key of the hashes; random in each registry */
   tnk__limiter_memory_t memory[TNK__LIMITER_MEMORY];
 };
 
 void tnk__limiter_registry_init(tnk__limiter_registry_t *registry,
                                 uint64_t secret0, uint64_t secret1);
-/* Back-offs still remembered at now_ms; forgets those that ended. */
+/* The number of remembered back-offs at now_ms. Drops those that have ended. */
 size_t tnk__limiter_registry_n_memories(tnk__limiter_registry_t *registry,
                                         uint64_t now_ms);
 tnk__limiter_key_t tnk__limiter_key(const tnk__limiter_registry_t *registry,
@@ -67,26 +68,26 @@ tnk__limiter_key_t tnk__limiter_key(const tnk__limiter_registry_t *registry,
 
 /* Make a private limiter, which is enough for TNK_LIMITER_PRIVATE. */
 void tnk__limiter_init(tnk__limiter_t *limiter);
-/* Share it with its tenant, and take over the tenant's back-off. */
+/* Share it with its tenant, and copy the tenant's back-off. */
 void tnk__limiter_join(tnk__limiter_t *limiter,
                        tnk__limiter_registry_t *registry,
                        const tnk__limiter_key_t *key, uint64_t now_ms);
-/* End its life. A running back-off is remembered when this is the tenant's last
- * limiter. Watchers are unlinked and not called. */
+/* Detach from the tenant. If this was the tenant's last limiter, the registry
+ * remembers a running back-off. Watchers are unlinked and not called. */
 void tnk__limiter_leave(tnk__limiter_t *limiter, uint64_t now_ms);
 
-/* Let nobody of the tenant send before until_ms; an earlier moment than the one
- * known changes nothing. Calls watchers. */
+/* Block all sends of the tenant until until_ms. A deadline that is earlier than
+ * the current one is ignored. Calls watchers. */
 void tnk__limiter_back_off(tnk__limiter_t *limiter, uint64_t until_ms);
-/* End the back-off now, by decision of the user or a test. Calls watchers. */
+/* End the back-off now, by request of the user or a test. Calls watchers. */
 void tnk__limiter_clear(tnk__limiter_t *limiter, uint64_t now_ms);
-/* The milliseconds to wait; 0: send. To be asked again before each send. */
+/* Milliseconds to wait; 0 means send now. Call it again before each send. */
 uint64_t tnk__limiter_wait_ms(const tnk__limiter_t *limiter, uint64_t now_ms);
-/* Whether slots are few and bytes dear: before the deadline, and for
+/* Whether the reduced limits apply: before the deadline, and for
  * TNK__LIMITER_RECENT_MS after it. */
 int tnk__limiter_is_recent(const tnk__limiter_t *limiter, uint64_t now_ms);
-/* When is_recent ends; 0 when it is over. For the timer that restores the
- * limits. */
+/* The time at which is_recent ends, for the timer that restores the limits. 0
+ * when it has ended. */
 uint64_t tnk__limiter_recent_until_ms(const tnk__limiter_t *limiter,
                                       uint64_t now_ms);
 
@@ -95,8 +96,8 @@ void tnk__limiter_watch(tnk__limiter_t *limiter,
                         void (*changed)(tnk__limiter_watcher_t *self));
 void tnk__limiter_unwatch(tnk__limiter_watcher_t *watcher);
 
-/* The protocol's own pause after a 429 of a sample whose size was estimated
- * at n_bytes, when the server names none. */
+/* The protocol's default pause after a 429 of a sample with an estimated size
+ * of n_bytes. Used when the server gives no delay. */
 uint64_t tnk__limiter_default_pause_ms(uint64_t n_bytes);
 
 #endif

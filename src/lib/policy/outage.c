@@ -1,7 +1,7 @@
 /*
- * Answers and failures of all requests to one origin, in the order in which
- * they came. One failure says nothing; the second one tells an outage if it
- * comes late enough and nothing was answered between the two.
+ * Responses and failures of all requests to one origin, in order of arrival.
+ * One failure alone is not an outage. A later one is, if it comes at least
+ * least_ms after the first without a response in between.
  */
 #include "lib/policy/outage.h"
 

@@ -1,8 +1,8 @@
 /*
- * The pace of a future: calm; early, while answers come back without having
- * been held (n_early), which widens the distance between polls; failing, while
- * there are none at all or 429 (n_errors), with a back-off. An answer that was
- * held ends the second, any answer the third.
+ * States of a future's pace: calm; early (n_early), while the server does not
+ * hold polls, which widens the distance between them; failing (n_errors), while
+ * polls get no response or 429, with a back-off. A response that was held ends
+ * the early state. Any response ends the failing state.
  */
 #include "lib/policy/poll.h"
 
@@ -45,8 +45,8 @@ tnk__poll_event_t tnk__poll_event(tnk__outcome_t outcome, int has_json) {
   }
 }
 
-/* An answer that was held for long is polled again at once; the distance to
- * the last poll is kept only while they come back early. */
+/* A response that was held is followed by the next poll at once. The minimum
+ * distance applies only while responses come back early. */
 static uint64_t paced_ms(tnk__poll_t *poll, tnk__poll_event_t event,
                          uint64_t now_ms) {
   uint64_t held_ms = now_ms > poll->sent_ms ? now_ms - poll->sent_ms : 0;
@@ -65,7 +65,7 @@ static uint64_t paced_ms(tnk__poll_t *poll, tnk__poll_event_t event,
   return distance_ms > held_ms ? distance_ms - held_ms : 0;
 }
 
-/* A server cannot ask for polls closer together than ours. */
+/* A server cannot ask for polls more often than our own pace. */
 static uint64_t longer(uint64_t server_ms, uint64_t ours_ms) {
   return server_ms > ours_ms ? server_ms : ours_ms;
 }
@@ -122,7 +122,7 @@ int tnk__poll_next(tnk__poll_t *poll, tnk__poll_event_t event,
     poll->n_400 = 0;
     break;
   case TNK__POLL_TIMEOUT:
-    /* No answer, so it says nothing on whether the service is back. */
+    /* No response, so this does not show whether the service is back. */
     *delay_ms = paced_ms(poll, event, now_ms);
     return 1;
   case TNK__POLL_PENDING:

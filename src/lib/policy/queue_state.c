@@ -1,7 +1,8 @@
 /*
- * The state that was reported last, since when, and when the user was told
- * last. A report of another state begins `since_ms` anew; only a state that has
- * lasted for the grace is told, and never twice within TNK__QUEUE_NOTICE_MS.
+ * The state that was reported last, the time since when it holds, and the time
+ * of the last notice. A report of another state restarts `since_ms`. A notice
+ * needs a state that has lasted for the grace, and at least
+ * TNK__QUEUE_NOTICE_MS since the last notice.
  */
 #include "lib/policy/queue_state.h"
 
@@ -26,8 +27,9 @@ tnk_queue_state_t tnk__queue_state_parse(const char *text) {
 
 int tnk__queue_notice_due(tnk__queue_notice_t *notice, tnk_queue_state_t state,
                           uint64_t now_ms) {
-  /* Any change begins the grace anew, also "active" from another operation of
-   * the same client: one that moves shows that the client does. */
+  /* Any change restarts the grace. That includes "active" from another
+   * operation of the client: one operation that progresses shows that the
+   * client does. */
   if (!notice->has_state || notice->state != state) {
     notice->has_state = 1;
     notice->state = state;

@@ -1,8 +1,8 @@
 /*
- * A call has made n_retries repeats since failed_ms. Only those that count get
- * here: pauses and waits for the limiter have ends of their own. The time that
- * the first attempt took does not count, or a long upload that breaks off at
- * its end would find no patience left.
+ * A call has made n_retries retries since failed_ms. Only counted retries get
+ * here: pauses and waits for the limiter have their own limits. The duration of
+ * the first attempt does not count. Otherwise a long upload that fails at its
+ * end would have no patience left.
  */
 #include "lib/policy/retry.h"
 
@@ -53,7 +53,7 @@ int tnk__retry_next(tnk__retry_t *retry, const tnk__verdict_t *verdict,
   if (verdict->schedule == TNK__SCHEDULE_NONE || retry->max_retries == 0 ||
       left_ms == 0 || (!is_long && retry->n_retries >= retry->max_retries))
     return 0;
-  /* The server's wish goes in place of our delay, not on top of it. */
+  /* The server's delay replaces ours; it is not added. */
   ms = server_ms != 0 ? server_ms : scheduled_ms(retry, verdict->schedule, u);
   if (ms > left_ms)
     ms = left_ms;

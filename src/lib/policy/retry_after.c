@@ -3,11 +3,11 @@
 #include <string.h>
 
 /*
- * The header Retry-After in all the forms that servers use. Nothing here
- * depends on the locale or the time zone of the process.
+ * The header Retry-After in all the forms that servers use. The parser does not
+ * depend on the locale or the time zone of the process.
  */
 
-/* Beyond all limits, and exact in a double. */
+/* Larger than all limits, and exact in a double. */
 #define HUGE_NUMBER 1e15
 
 static const char *skip_spaces(const char *p) {
@@ -35,7 +35,7 @@ static double scale(double value, int exponent) {
   return value;
 }
 
-/* Reads "e-3" and the like; *p stays where it is when there is none. */
+/* Read an exponent such as "e-3". Without one, *p does not move. */
 static int read_exponent(const char **p) {
   const char *q = *p;
   int negative;
@@ -56,8 +56,8 @@ static int read_exponent(const char **p) {
   return negative ? -exponent : exponent;
 }
 
-/* The whole text as a number of this many ms a unit; 1 when it is one.
- * Numbers that are not positive count as 0. */
+/* Read the whole string as a number of units of unit_ms. Returns 1 if it is a
+ * number. Numbers that are not positive count as 0. */
 static int read_number(const char *text, double unit_ms, uint64_t *ms) {
   const char *p = skip_spaces(text);
   int negative = *p == '-';
@@ -89,7 +89,7 @@ static int read_number(const char *text, double unit_ms, uint64_t *ms) {
   if (value > HUGE_NUMBER)
     value = HUGE_NUMBER;
   *ms = (uint64_t)value;
-  *ms += (double)*ms < value; /* a wait is never shortened */
+  *ms += (double)*ms < value; /* round up: a wait is never shortened */
   return 1;
 }
 
@@ -116,7 +116,7 @@ static int64_t days_of(int64_t year, int month, int day) {
          719468;
 }
 
-/* Good enough for the window of two-digit years. */
+/* Accurate enough for the window of two-digit years. */
 static int64_t year_of(int64_t unix_s) {
   return 1970 + unix_s / 31556952;
 }
@@ -128,7 +128,7 @@ static int days_in_month(int64_t year, int month) {
   return days[month - 1] + (month == 2 && leap);
 }
 
-/* Index of the three letters at *p in a row of such names, else -1. */
+/* Index of the three letters at *p in a list of such names, else -1. */
 static int read_name(const char **p, const char *names) {
   for (int i = 0; names[3 * i] != '\0'; i++) {
     const char *name = names + 3 * i;
@@ -147,7 +147,7 @@ static int read_month(const char **p, date_t *date) {
   return date->month > 0;
 }
 
-/* Between min and max digits, no more following. */
+/* Read between min and max digits, with no digit after them. */
 static int read_digits(const char **p, int min, int max, int *value) {
   int n = 0;
 
@@ -216,8 +216,8 @@ static int read_month_first(const char *p, date_t *date) {
   return 1;
 }
 
-/* One of the three forms of an HTTP date; 1 when it is one. The day of the
- * week must be there but says nothing new, so it may be wrong. */
+/* Read one of the three HTTP date formats. Returns 1 if it is one. The day of
+ * the week must be present but is not checked. */
 int tnk__http_date_read(const char *text, int64_t now_s, int64_t *unix_s) {
   const char *p = skip_spaces(text);
   date_t date;

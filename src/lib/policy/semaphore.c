@@ -1,8 +1,8 @@
 /*
- * A waiter is new (no ticket), holds a slot, waits in the queue, or has given
- * its slot back and may ask again with the ticket it has. acquire() takes it to
- * a slot or into the queue; a slot that comes free, or a higher limit, takes
- * the first one out; cancel() takes one out without a slot.
+ * A waiter is new (no ticket), holds a slot, waits in the queue, or has
+ * returned its slot and may ask again with its ticket. acquire() gives it a
+ * slot or queues it. A released slot or a higher limit takes the first waiter
+ * out of the queue. cancel() removes a waiter without giving it a slot.
  */
 #include "lib/policy/semaphore.h"
 
@@ -20,8 +20,8 @@ void tnk__semaphore_init(tnk__semaphore_t *sem, size_t limit) {
   sem->last_ticket = 0;
 }
 
-/* Newcomers go to the end at once; one that returns is put among the other
- * returned ones at the front, whose number the limit bounds. */
+/* Newcomers go to the end in O(1). A waiter that returns is placed among the
+ * other returned waiters at the front, whose number the limit bounds. */
 static void enqueue(tnk__semaphore_t *sem, tnk__waiter_t *waiter) {
   tnk__list_t *before = sem->waiters.prev;
 
@@ -37,8 +37,8 @@ static void enqueue(tnk__semaphore_t *sem, tnk__waiter_t *waiter) {
 int tnk__semaphore_acquire(tnk__semaphore_t *sem, tnk__waiter_t *waiter) {
   if (tnk__waiter_is_queued(waiter))
     return 0;
-  /* Kept over the release of a slot: it is the place in the order of first
-   * arrival. */
+  /* The ticket survives the release of a slot. It is the place in the order of
+   * first arrival. */
   if (waiter->ticket == 0)
     waiter->ticket = ++sem->last_ticket;
   if (sem->n_held < sem->limit) {
@@ -49,8 +49,8 @@ int tnk__semaphore_acquire(tnk__semaphore_t *sem, tnk__waiter_t *waiter) {
   return 0;
 }
 
-/* Hand free slots to the first waiters. The slot counts as held before its
- * new owner hears of it, so nobody can come in between. */
+/* Give free slots to the first waiters. A slot counts as held before `granted`
+ * is called, so no other waiter can take it. */
 static void grant(tnk__semaphore_t *sem) {
   while (sem->n_held < sem->limit) {
     tnk__list_t *link = tnk__list_pop(&sem->waiters);

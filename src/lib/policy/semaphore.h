@@ -6,10 +6,10 @@
 #include "lib/policy/waiter.h"
 
 /*
- * A counting semaphore, first come first served, without timers: a slot that
- * is released goes straight to the first waiter and to nobody else.
+ * A counting semaphore without timers, first come first served. A released slot
+ * goes directly to the first waiter.
  *
- * Invariant: while somebody waits, n_held >= limit.
+ * Invariant: n_held >= limit while the queue is not empty.
  */
 typedef struct {
   tnk__list_t waiters; /* by ticket */
@@ -23,18 +23,20 @@ typedef struct {
 
 void tnk__semaphore_init(tnk__semaphore_t *sem, size_t limit);
 /*
- * Ask for a slot. 1: the caller holds one now. 0: queued; `granted` will be
- * called once, with the slot held already. A waiter that asks again (after it
- * gave back its slot because of a 429) gets its old place: it is first in line,
- * in order of first arrival. tnk__waiter_init() makes it new.
+ * Ask for a slot. Returns 1 if the caller holds one now. Returns 0 if the
+ * waiter was queued: `granted` will be called once, with the slot already held.
+ *
+ * A waiter that returns its slot because of a 429 may ask again. It keeps its
+ * original place in the order of arrival. tnk__waiter_init() makes it new.
  */
 int tnk__semaphore_acquire(tnk__semaphore_t *sem, tnk__waiter_t *waiter);
-/* Give back one slot; may call one `granted`. */
+/* Return one slot. May call one `granted`. */
 void tnk__semaphore_release(tnk__semaphore_t *sem);
-/* Leave the queue; O(1). Whoever was granted already must release instead. */
+/* Leave the queue, in O(1). A waiter that already holds a slot must release it
+ * instead. */
 void tnk__semaphore_cancel(tnk__semaphore_t *sem, tnk__waiter_t *waiter);
-/* A higher limit may call several `granted`; a lower one takes no slot away,
- * it takes effect as slots come back. */
+/* Change the limit. A higher limit may call several `granted`. A lower limit
+ * takes effect as slots are returned. */
 void tnk__semaphore_set_limit(tnk__semaphore_t *sem, size_t limit);
 
 #endif

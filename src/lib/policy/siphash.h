@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* SipHash-2-4 with a 128-bit key: without the key nothing can be learnt of
- * the data, and nobody can choose data that collides. */
+/* SipHash-2-4 with a 128-bit key. Without the key, the hash reveals nothing
+ * about the data and collisions cannot be constructed. */
 uint64_t tnk__siphash(const uint64_t key[2], const void *data, size_t n);
 
 #endif

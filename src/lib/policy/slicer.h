@@ -5,20 +5,21 @@
 #include <stdint.h>
 
 /*
- * Cuts a row of items into slices by number and by bytes, in order and in one
- * go. No slice is empty; an item over the byte limit gets a slice of its own.
+ * Splits a list of items into chunks by number and by bytes, in order and in
+ * one pass. No chunk is empty. An item over the byte limit gets its own chunk.
  */
 typedef struct {
-  size_t max_items;   /* 0 is as good as 1: a slice has one */
-  uint64_t max_bytes; /* of a slice with more than one item */
-  size_t n_items;     /* in the slice being filled */
-  uint64_t n_bytes;   /* in it, too */
+  size_t max_items;   /* 0 counts as 1 */
+  uint64_t max_bytes; /* limit of a chunk with more than one item */
+  size_t n_items;     /* items in the current chunk */
+  uint64_t n_bytes;   /* bytes in the current chunk */
 } tnk__slicer_t;
 
-/* Begin with nothing. A max_items of 0 counts as 1. */
+/* Begin with an empty chunk. A max_items of 0 counts as 1. */
 void tnk__slicer_init(tnk__slicer_t *slicer, size_t max_items,
                       uint64_t max_bytes);
-/* Add the next item; 1 when it begins a new slice, as the first item does. */
+/* Add the next item. Returns 1 if it begins a new chunk, as the first item
+ * does. */
 int tnk__slicer_add(tnk__slicer_t *slicer, uint64_t n_bytes);
 
 #endif

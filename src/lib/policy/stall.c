@@ -1,7 +1,7 @@
 /*
- * Moving, or silent since `moved_ms`. While it is silent each notice doubles
- * the time to the next one, so that a night of silence is told of ten times and
- * not a thousand; a move begins anew.
+ * An operation moves, or is silent since `moved_ms`. While it is silent, each
+ * notice doubles the time to the next one. So a night of silence causes ten
+ * notices and not a thousand. Progress restarts the interval.
  */
 #include "lib/policy/stall.h"
 

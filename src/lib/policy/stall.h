@@ -3,20 +3,19 @@
 
 #include <stdint.h>
 
-#define TNK__STALL_MS                                                          \
-  60000 /* of the first notice; each next one doubles it                       \
-         */
+/* Silence before the first notice. Each further notice doubles it. */
+#define TNK__STALL_MS 60000
 
-/* When to say that something has not moved for long. */
+/* When to report that an operation has not progressed. */
 typedef struct {
   uint64_t moved_ms;
-  uint64_t notice_ms; /* how long without a move until the next notice */
+  uint64_t notice_ms; /* time without progress until the next notice */
 } tnk__stall_t;
 
-/* It began, or moved. */
+/* Record a start or progress. */
 void tnk__stall_moved(tnk__stall_t *stall, uint64_t now_ms);
-/* 1: say so now. Once for each threshold that has been passed, however late
- * this is asked. */
+/* Returns 1 if a notice is due. Thresholds that passed between two calls cause
+ * one notice together. */
 int tnk__stall_due(tnk__stall_t *stall, uint64_t now_ms);
 
 #endif

@@ -6,17 +6,17 @@
 #include "lib/base/number.h"
 
 /*
- * States of a queue: running; failed (err set), for ever. While it runs:
+ * States of a queue: running; failed (err set). While it runs:
  *
  *   numbers below `next` are open, accepted, or in a hole; numbers from
  *   `next` on were never taken, or all of them were given back;
  *   a hole ends below next - 1, and holes do not touch each other;
  *   n_open is the sum of the n_open of the operations in the queue.
  *
- * A change that the server asks for waits until nothing is open, because a
- * number's fate is told in terms of the numbering in which it was taken.
- * Downwards it drops all holes and begins a new epoch; upwards it drops those
- * that are below.
+ * A renumbering by the server waits until no number is open, because the effect
+ * of a number refers to the numbering in which it was taken. A downward change
+ * drops all holes and begins a new epoch. An upward change drops the holes
+ * below the new floor.
  */
 
 static tnk__turn_t *turn_of(tnk__list_t *link) {
@@ -87,7 +87,7 @@ void tnk__turns_leave(tnk__turns_t *turns, tnk__turn_t *turn) {
     return;
   take_out(turns, turn);
   if (turn->n_open != 0) {
-    /* Against the rules: nobody will ever tell what became of them. */
+    /* A violation of the contract: these numbers can never be settled. */
     turns->n_open -= turn->n_open;
     turn->n_open = 0;
     tnk__turns_fail(turns, TNK_EINTERNAL);
@@ -161,8 +161,8 @@ static int is_free(const tnk__turns_t *turns, uint64_t number) {
          (i < turns->n_holes && turns->holes[i].first <= number);
 }
 
-/* The highest number comes back, and a hole right below it is no hole any
- * more. */
+/* Give back the highest number. A hole right below it joins the range of free
+ * numbers. */
 static void lower_next(tnk__turns_t *turns) {
   tnk__turns_hole_t *last;
 
@@ -176,7 +176,7 @@ static void lower_next(tnk__turns_t *turns) {
   }
 }
 
-/* Remember that a number is free; 0 when there are too many holes. */
+/* Record that a number is free. Returns 0 when there are too many holes. */
 static int give_back(tnk__turns_t *turns, uint64_t number) {
   uint32_t i = find_hole(turns, number);
   int joins_left = i > 0 && turns->holes[i - 1].last + 1 == number;
@@ -205,7 +205,8 @@ static int give_back(tnk__turns_t *turns, uint64_t number) {
   return 1;
 }
 
-/* Numbers from `first` on, below `end`, are not in doubt any more. */
+/* Numbers from `first` up to, but not including, `end` are no longer in
+ * doubt. */
 static void end_doubts(tnk__turns_t *turns, uint64_t first, uint64_t end) {
   uint32_t n = 0;
   uint32_t i;
@@ -243,7 +244,7 @@ static void heal_if_idle(tnk__turns_t *turns) {
 int tnk__turns_settle(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
                       tnk__effect_t effect, int err) {
   if (turn->n_open == 0 || is_free(turns, number)) {
-    /* Against the rules; from here on the counts mean nothing. */
+    /* A violation of the contract: the counts are no longer valid. */
     tnk__turns_fail(turns, TNK_EINTERNAL);
     return turns->err;
   }
@@ -254,7 +255,7 @@ int tnk__turns_settle(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
     tnk__turns_fail(turns, err);
   if (effect == TNK__EFFECT_ACCEPTED)
     end_doubts(turns, number, number + 1);
-  /* The server got what it had asked for in the meantime. */
+  /* The number that the server asked for has been accepted in the meantime. */
   if (effect == TNK__EFFECT_ACCEPTED && turns->has_heal &&
       turns->heal == number)
     turns->heal++;
@@ -302,7 +303,7 @@ int tnk__turns_heal(tnk__turns_t *turns, uint32_t epoch, uint64_t number,
 
 /* ---- The server's words ---- */
 
-/* Digits after spaces; NULL when there are none or too many. */
+/* Read digits after spaces. NULL when there are none or too many. */
 static const char *read_number(const char *p, uint64_t *number) {
   while (*p == ' ')
     p++;

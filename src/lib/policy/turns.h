@@ -10,28 +10,28 @@
 /*
  * The order of submissions of one training client.
  *
- * An operation enters when it is called. The first in the queue has the turn:
- * it alone takes sequence numbers, when it is about to send, as many as it
- * needs and one at a time or several at once, and it settles each with what
- * became of the request. A number that was not accepted is given out again,
- * lowest first, so the server never waits for one that does not come. The
- * operation leaves when all its submissions are settled, and the next one has
- * the turn. A custom loss keeps the turn over both its passes.
+ * An operation enters when it is called. The first operation in the queue has
+ * the turn. Only it takes sequence numbers, one or several at a time, when it
+ * is about to send. It settles each number with the effect of its request. A
+ * number that was not accepted is given out again, lowest first, so the server
+ * never waits for a missing number. The operation leaves when all its
+ * submissions are settled, and the next one gets the turn. A custom loss keeps
+ * the turn during both its passes.
  *
- * Slices side by side: take n numbers, send slices 2..n, and slice 1 when they
- * are accepted. After a refusal among them give back the number of slice 1
+ * Parallel chunks: take n numbers, send chunks 2..n, and send chunk 1 when they
+ * are accepted. If one of them is refused, give back the number of chunk 1
  * unsent.
  *
- * A number whose fate can never be known fails the queue: whatever is queued or
- * comes later gets the same error, instead of a server that waits forever.
+ * A number whose effect can never be known fails the queue. Queued and later
+ * operations get the same error; otherwise the server would wait forever.
  */
 typedef struct tnk__turn {
   tnk__list_t link;
-  /* It has the turn now. Must only schedule. */
+  /* Called when it gets the turn. Must only schedule. */
   void (*ready)(struct tnk__turn *self);
   uint32_t n_open; /* numbers taken and not settled */
-  uint32_t epoch;  /* numbering under which the last one was taken; kept with
-                      the number for tnk__turns_heal() */
+  uint32_t epoch;  /* numbering of the last number taken; kept with the
+                      number for tnk__turns_heal() */
 } tnk__turn_t;
 
 #define TNK__TURNS_MAX_HOLES 64
@@ -42,11 +42,11 @@ typedef struct {
   uint64_t last;
 } tnk__turns_hole_t;
 
-/* So many numbers may be free by guess only. */
+/* Numbers that may be given back in doubt at one time. */
 #define TNK__TURNS_MAX_DOUBTS 16
 
-/* A number that was given back although the server may have it; `mark` stands
- * for the bytes that were sent under it. */
+/* A number that was given back although the server may have it. `mark`
+ * identifies the bytes that were sent under it. */
 typedef struct {
   uint64_t number;
   uint64_t mark;
@@ -56,49 +56,52 @@ typedef struct {
   tnk__list_t queue; /* the first one has the turn */
   size_t n_queued;
   uint64_t next;    /* lowest number never taken, or given back */
-  uint64_t heal;    /* what `next` becomes when no number is open */
-  uint64_t floor;   /* then, what is below it is not given out; 0: none */
-  uint32_t epoch;   /* counts changes of the numbering by the server */
-  uint32_t n_open;  /* numbers taken and not settled, in all */
-  uint32_t n_holes; /* ascending and apart from each other */
+  uint64_t heal;    /* value of `next` once no number is open */
+  uint64_t floor;   /* then no lower number is given out; 0: none */
+  uint32_t epoch;   /* number of renumberings by the server */
+  uint32_t n_open;  /* numbers taken and not settled, in total */
+  uint32_t n_holes; /* ascending and not adjacent */
   uint8_t has_heal;
   uint32_t n_doubts;
-  int err; /* TNK_OK, or why the queue failed */
+  int err; /* TNK_OK, or the reason why the queue failed */
   tnk__turns_hole_t holes[TNK__TURNS_MAX_HOLES];
   tnk__doubt_t doubts[TNK__TURNS_MAX_DOUBTS];
 } tnk__turns_t;
 
-/* Begin with an empty queue. first: the first number on the wire; 1 for a model
- * made by create_model or loaded in one call, which itself is number 0. */
+/* Begin with an empty queue. first: the first sequence number to send. It is 1
+ * for a model made by create_model or loaded in one call, which itself is
+ * number 0. */
 void tnk__turns_init(tnk__turns_t *turns, uint64_t first);
 void tnk__turn_init(tnk__turn_t *turn, void (*ready)(tnk__turn_t *self));
 
-/* Take a place at the end of the queue. 1: it has the turn now. 0: queued,
- * `ready` will be called once. Negative: the queue has failed with that
- * code. */
+/* Join the end of the queue. Returns 1 if the operation has the turn now, 0 if
+ * it is queued and `ready` will be called once. A negative result is the code
+ * with which the queue has failed. */
 int tnk__turns_enter(tnk__turns_t *turns, tnk__turn_t *turn);
-/* Leave the queue: done, failed or canceled, with or without the turn; harmless
- * when not queued. No number may be open. May call one `ready`. */
+/* Leave the queue: done, failed or canceled, with or without the turn. Does
+ * nothing when not queued. No number may be open. May call one `ready`. */
 void tnk__turns_leave(tnk__turns_t *turns, tnk__turn_t *turn);
 int tnk__turns_has_turn(const tnk__turns_t *turns, const tnk__turn_t *turn);
 
-/* Take the next number; only the one that has the turn may. TNK_OK, the queue's
- * error, or TNK_EINTERNAL without the turn. */
+/* Take the next number. Returns TNK_OK, the queue's error, or TNK_EINTERNAL if
+ * the operation does not have the turn. */
 int tnk__turns_take(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t *number);
 /*
- * Say what became of a number: ACCEPTED; NONE (refused, or never sent): free
- * again; UNKNOWN, after all retries: the queue fails, with code err, and so it
- * does when there are more holes than can be remembered. Returns the queue's
- * error; when it is not TNK_OK for the first time, the owner fails the
- * operation and drains the rest with tnk__turns_next_failed().
+ * Record the effect of a request on its number. ACCEPTED uses the number. NONE
+ * (refused or never sent) frees it. UNKNOWN, after all retries, fails the queue
+ * with code err. The queue also fails when there are too many holes.
+ *
+ * Returns the queue's error. When that is not TNK_OK for the first time, the
+ * owner fails the operation and drains the rest with tnk__turns_next_failed().
  */
 int tnk__turns_settle(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
                       tnk__effect_t effect, int err);
 /*
- * Say that the fate of a number is not known, after all repeats, and that what
- * is sent under it next will tell: a server that has it refuses other bytes,
- * and takes the same ones for one request. It is given back, and remembered
- * with `mark`. When nothing more can be remembered, the queue fails as above.
+ * Record that the effect of a number is still unknown after all retries, but
+ * that the next request with this number will show it. A server that has the
+ * number refuses other bytes, and treats the same bytes as one request. The
+ * number is given back and remembered with `mark`. When too many doubts are
+ * remembered, the queue fails as above.
  */
 int tnk__turns_doubt(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
                      uint64_t mark, int err);
@@ -106,34 +109,38 @@ int tnk__turns_doubt(tnk__turns_t *turns, tnk__turn_t *turn, uint64_t number,
 const tnk__doubt_t *tnk__turns_doubt_of(const tnk__turns_t *turns,
                                         uint64_t number);
 /*
- * Go on with the server's numbers: the submission of `number`, or its future,
- * was refused with "expected N, got M", M being our number. A lower N: the
- * server did not count what we counted (TuFT does not count operations that
- * failed), and numbering goes on at N. A higher N: what is below it is used, by
- * a repeat of ours or by somebody else. Either holds as soon as no number is
- * open. `epoch` is the turn's right after it took the number: what was said of
- * numbers from before the last change downwards is ignored. 1 when the report
- * is used, else 0.
+ * Adopt the server's numbering. The submission of `number`, or its future, was
+ * refused with "expected N, got M", and M is our number.
+ *
+ * A lower N: the server did not count a request that we counted (TuFT does not
+ * count operations that failed). Numbering continues at N. A higher N: the
+ * numbers below it are used, by a retry or by another program. Both take effect
+ * when no number is open.
+ *
+ * `epoch` is the turn's value right after it took the number. Reports about
+ * numbers from before the last downward change are ignored. Returns 1 if the
+ * report is used, else 0.
  */
 int tnk__turns_heal(tnk__turns_t *turns, uint32_t epoch, uint64_t number,
                     uint64_t expected);
-/* Fail the queue for another reason, such as the end of the session. */
+/* Fail the queue for another reason, for example the end of the session. */
 void tnk__turns_fail(tnk__turns_t *turns, int err);
-/* End a failure: numbers are given out again. */
+/* Clear the failure: numbers are given out again. */
 void tnk__turns_resume(tnk__turns_t *turns);
-/* Begin anew with another server's numbers, from `first` on. No number may be
+/* Restart with another server's numbers, from `first` on. No number may be
  * open. */
 void tnk__turns_restart(tnk__turns_t *turns, uint64_t first);
-/* Take out, after a failure, the next waiting operation that has no open
- * number, without calling it; NULL when there is none. */
+/* After a failure, remove the next operation that has no open number, without
+ * calling it. NULL when none is left. */
 tnk__turn_t *tnk__turns_next_failed(tnk__turns_t *turns);
 
-/* Read "expected N, got M" out of a server's text; 1 when both are there. */
+/* Parse "expected N, got M" in a server's message. Returns 1 if both numbers
+ * are present. */
 int tnk__turns_parse_conflict(const char *text, uint64_t *expected,
                               uint64_t *got);
 
-/* Whether a refusal says that the number was "reused" or "already used": other
- * bytes have it. */
+/* Whether a refusal says that the number was "reused" or "already used" with
+ * other bytes. */
 int tnk__turns_parse_taken(const char *text);
 
 #endif

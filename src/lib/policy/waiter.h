@@ -6,12 +6,12 @@
 #include "lib/base/list.h"
 
 /*
- * A node in one of the queues of this folder. Embedded in the operation that
- * waits; one node may serve several queues, one after the other.
+ * A node in one of the queues of this folder, embedded in the operation that
+ * waits. One node may serve several queues, one after the other.
  *
- * `granted` is called from the function that freed what was waited for, never
- * from the one that queued. It must do no more than schedule (tnk__defer, a
- * timer): calling back into the same queue from it is not allowed.
+ * The function that releases a resource calls `granted`; the function that
+ * queued the node never does. `granted` must only schedule (tnk__defer, a
+ * timer). It must not call back into the same queue.
  */
 typedef struct tnk__waiter {
   tnk__list_t link; /* in the queue; points to itself when in none */

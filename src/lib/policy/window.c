@@ -1,6 +1,6 @@
 #include "lib/policy/window.h"
 
-/* SLACK_MS: what a machine that is busy may add. */
+/* SLACK_MS is the delay that a busy machine may add. */
 enum { FORGET_MS = 30000, SLACK_MS = 5, FAILED_MS = 100 };
 
 void tnk__window_init(tnk__window_t *window) {
@@ -23,7 +23,7 @@ static void note(tnk__window_t *window, uint64_t took_ms, uint64_t now_ms) {
     window->least_ms[0] = took_ms;
 }
 
-/* What the rate needs on this way. */
+/* The number of submissions that the target rate needs on this path. */
 static size_t most_of(const tnk__window_t *window) {
   const uint64_t ms = least_of(window);
   const uint64_t n =
@@ -63,7 +63,7 @@ size_t tnk__window_answered(tnk__window_t *window, uint64_t took_ms,
   return window->limit;
 }
 
-/* Those that were under way together fail together: that counts once. */
+/* Submissions that were in flight together fail together, which counts once. */
 size_t tnk__window_failed(tnk__window_t *window, uint64_t now_ms) {
   if (now_ms - window->failed_ms >= FAILED_MS) {
     window->failed_ms = now_ms;
