@@ -5,8 +5,8 @@
 #include "lib/base/alloc.h"
 #include "tnk/error.h"
 
-/* How long before the end of a token calls wait for the next one: this, or half
- * its life, if that is less. */
+/* Calls wait for the next token when the current one has less than this or half
+ * its lifetime left, whichever is less. */
 enum { MARGIN_MS = 60000, MIN_SECRET = 16 };
 
 static uint64_t smaller(uint64_t a, uint64_t b) {
@@ -33,13 +33,13 @@ void tnk__auth_close(tnk__auth_t *auth) {
   drop(auth, &auth->last);
 }
 
-/* The time that the life of the token is measured by. */
+/* The clock that measures the token's lifetime. */
 static uint64_t now_of(const tnk__auth_t *auth) {
   const uint64_t now = tnk__context_now_ms(auth->context);
   const int64_t passed_s = tnk__context_wall_s(auth->context) - auth->taken_s;
   uint64_t other = auth->taken_ms;
 
-  /* Whole seconds: one of them may not be over. */
+  /* Whole seconds: the last one may be incomplete. */
   if (passed_s > 1)
     other += (uint64_t)(passed_s - 1) * 1000;
   return now > other ? now : other;
@@ -96,8 +96,8 @@ void tnk__auth_blot(char *at, const char *secret) {
     memset(at, '*', n);
 }
 
-/* Headers of the caller's hold secrets as well, but also short words that may
- * stand anywhere. */
+/* The caller's headers may hold secrets too, but also short words that may
+ * occur anywhere. */
 static void blot_headers(char *message, const tnk__config_t *config) {
   for (size_t i = 0; i < config->n_headers; i++)
     if (strlen(config->headers[i].value) >= MIN_SECRET)

@@ -13,7 +13,7 @@
 #include "lib/wire/message/answer.h"
 #include "lib/wire/message/page.h"
 
-/* A conflict may pass; after these, nothing will change. */
+/* A conflict may be temporary. After this many it is permanent. */
 enum { MAX_CONFLICTS = 3 };
 
 static void attempt(tnk__call_t *call);
@@ -23,15 +23,16 @@ static int has(const tnk__call_t *call, tnk__trait_t trait) {
   return (call->route->traits & trait) != 0;
 }
 
-/* A call that has been answered exists: its 404 is about what was asked for.
- * Before that, a 404, 405 or 501 says that there is no such call. */
+/* A call that has succeeded before exists, so its 404 is about the named
+ * object. Before that, a 404, 405 or 501 means that the server does not have
+ * the call. */
 static int is_offered(const tnk__call_t *call) {
   return (call->endpoint->offered & tnk__route_bit(call->route)) != 0;
 }
 
 /* ---- The answer ---- */
 
-/* Whether it says where something is, to one who asked for that. */
+/* Whether it is a redirection, for a call whose answer is one. */
 static int is_pointer(const tnk__call_t *call,
                       const tnk__http_result_t *result) {
   return has(call, TNK__POINTS) && result->status / 100 == 3 &&
@@ -39,12 +40,12 @@ static int is_pointer(const tnk__call_t *call,
          tnk__http_result_header(result, "location") != NULL;
 }
 
-/* A server that does not know what is asked for says so in several ways. */
+/* Servers use several statuses for a call that they do not know. */
 static int is_no_call(int status) {
   return status == 404 || status == 405 || status == 501;
 }
 
-/* A head that has come says more than how its body ended. */
+/* The status takes precedence over the way in which the body ended. */
 static tnk__outcome_t outcome_of(const tnk__call_t *call,
                                  const tnk__http_result_t *result) {
   if (is_pointer(call, result))
@@ -77,7 +78,7 @@ static void log_deprecation(const tnk__call_t *call,
 
   if (note == NULL || note[0] == '\0')
     return;
-  /* In the head that was received, which is read by nobody else any more. */
+  /* Redacted in place, in the received head. It is not read again. */
   tnk__call_hide(call, note);
   tnk__log(&call->endpoint->context->logger,
            level != NULL && strcasecmp(level, "error") == 0 ? TNK_LOG_ERROR
@@ -85,8 +86,8 @@ static void log_deprecation(const tnk__call_t *call,
            "http", "%s: deprecated: %s", call->name, note);
 }
 
-/* What the body of a refusal says; nothing without memory, and then the status
- * alone decides. Texts are in the arena. */
+/* Parse the body of a refusal. Without memory the result is empty, and only the
+ * status decides. Strings are in the arena. */
 static tnk__failure_t read_failure(const tnk__call_t *call,
                                    const tnk__http_result_t *result,
                                    const tnk__reply_t *reply,
@@ -97,14 +98,14 @@ static tnk__failure_t read_failure(const tnk__call_t *call,
       tnk__failure_read(&failure, arena, reply->body, reply->body_len) !=
           TNK_OK)
     return (tnk__failure_t){0};
-  /* What stands beside a redirection says no more than where it leads. */
+  /* The body of a redirection only repeats its target. */
   if (reply->page != NULL && reply->outcome == TNK__OUTCOME_3XX)
     failure.message = NULL;
   tnk__call_hide(call, failure.message);
   return failure;
 }
 
-/* What the words of a refusal add to what its head says. */
+/* Add the facts from the message of a refusal to those of its head. */
 static void note_words(tnk__reply_t *reply, const tnk__failure_t *failure) {
   if (failure->retry_after_ms > reply->retry_after_ms &&
       failure->retry_after_ms <= TNK__RETRY_AFTER_MAX_MS)
@@ -113,13 +114,13 @@ static void note_words(tnk__reply_t *reply, const tnk__failure_t *failure) {
     return;
   if (reply->status == 409 || reply->status == 422)
     reply->is_taken = tnk__turns_parse_taken(failure->message);
-  /* Other refusals may speak of what they expected too, but not of numbers. */
+  /* Other refusals may name expected values too, but not numbers. */
   if (reply->status == 409)
     reply->has_expected = tnk__turns_parse_conflict(
         failure->message, &reply->expected, &reply->got);
 }
 
-/* Whoever gave something back for the pause has to have it again first. */
+/* An owner that released resources for the pause must get them back first. */
 static void on_pause_over(tnk__timer_t *timer) {
   tnk__call_t *call = tnk__container_of(timer, tnk__call_t, timer);
 
@@ -157,7 +158,7 @@ static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
   return 1;
 }
 
-/* Most answers ask for no wait; then what time it is does not matter. */
+/* Most responses have no such header, and then the time is not needed. */
 static uint64_t retry_after(const tnk__call_t *call,
                             const tnk__http_result_t *result) {
   const char *ms = tnk__http_result_header(result, "retry-after-ms");
@@ -170,7 +171,7 @@ static uint64_t retry_after(const tnk__call_t *call,
                                 tnk__context_wall_s(call->endpoint->context));
 }
 
-/* Everything about the answer but what its body means. */
+/* Read the head of a response. The body is parsed by the owner. */
 static void read_head(const tnk__call_t *call, const tnk__http_result_t *result,
                       tnk__reply_t *reply) {
   const char *type = tnk__http_result_header(result, "content-type");
@@ -210,13 +211,13 @@ static void learn(tnk__call_t *call, int status) {
   }
 }
 
-/* For the attempts that follow. A 2xx that the owner cannot read, or that broke
- * the rules of HTTP, may be of something in between: it proves nothing yet. */
+/* For the next attempts. A 2xx that is unreadable or violates HTTP may come
+ * from a proxy, so it proves nothing yet. */
 static void note_effect(tnk__call_t *call, const tnk__reply_t *reply) {
   const tnk__effect_t effect = reply->verdict.effect;
 
   if (reply->status == 409)
-    return; /* a refusal, whole or not: what was unknown before stays so */
+    return; /* a refusal, complete or not: an unknown effect stays unknown */
   if (effect == TNK__EFFECT_UNKNOWN || reply->outcome == TNK__OUTCOME_MALFORMED)
     call->was_unknown = 1;
   else if (effect == TNK__EFFECT_ACCEPTED && reply->outcome != TNK__OUTCOME_2XX)
@@ -238,15 +239,15 @@ int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply) {
   return 1;
 }
 
-/* Whether it is sent with what is exchanged for a token elsewhere. What a
- * command prints is kept as a token where it is not exchanged. */
+/* Whether the call sends the credential that other calls exchange for a token.
+ * The command's output is kept as a token where it is not exchanged. */
 static int is_raw(const tnk__call_t *call) {
   return call->route == tnk__route(TNK__ROUTE_AUTH_TOKEN) ||
          (has(call, TNK__ABOUT_KEY) && !call->endpoint->auth->uses_command);
 }
 
-/* Refused only because its token has come to its end before its time: it is
- * sent once more with another. 1 when it is on its way. */
+/* Send a call again with another token, if the server refused it only because
+ * the token ended early. Returns 1 if it is on its way. */
 static int will_replay(tnk__call_t *call, const tnk__http_result_t *result) {
   const char *why = tnk__http_result_header(result, "www-authenticate");
 
@@ -256,20 +257,20 @@ static int will_replay(tnk__call_t *call, const tnk__http_result_t *result) {
       !tnk__auth_reject(call->endpoint->auth, call->token_number))
     return 0;
   call->was_rejected = 1;
-  call->n_attempts--; /* by the protocol it is the same one */
+  call->n_attempts--; /* the protocol counts it as the same attempt */
   tnk__call_count_repeat(call, TNK__OUTCOME_401);
   attempt(call);
   return 1;
 }
 
-/* Other bytes are another request, which has a key of its own. */
+/* Other bytes are another request, which needs a new key. */
 static void make_key(tnk__call_t *call) {
   call->key[0] = tnk__context_random(call->endpoint->context);
   call->key[1] = tnk__context_random(call->endpoint->context);
 }
 
-/* Refused only for members that the library has added: it is sent once more
- * without them. 1 when it is on its way. */
+/* Send a call again without members that the library has added, if the server
+ * refused it only because of them. Returns 1 if it is on its way. */
 static int will_shorten(tnk__call_t *call, const tnk__reply_t *reply) {
   if (!tnk__call_shorten(call, reply))
     return 0;
@@ -280,8 +281,8 @@ static int will_shorten(tnk__call_t *call, const tnk__reply_t *reply) {
   return 1;
 }
 
-/* The kept connection that it was sent on broke, and it went out once more on
- * another: the server may have had the first copy. */
+/* The kept connection broke, and the request was sent once more on another. The
+ * server may have received the first copy. */
 static void note_replay(tnk__call_t *call) {
   call->was_replayed = 1;
   call->n_attempts++;
@@ -289,7 +290,7 @@ static void note_replay(tnk__call_t *call) {
   tnk__call_count_repeat(call, TNK__OUTCOME_LOST);
 }
 
-/* What the table of recovery looks at. */
+/* The input of the retry table. */
 static tnk__attempt_t facts_of(tnk__call_t *call,
                                const tnk__http_result_t *result,
                                const tnk__reply_t *reply,
@@ -402,8 +403,8 @@ static void fail_early(tnk__call_t *call, tnk__error_t *error) {
   tnk__defer(call->endpoint->context, &call->deferred);
 }
 
-/* Of a stream. What a refusal says is kept for its end, but no more than that
- * stops the reading. */
+/* For streamed responses. The body of a refusal is kept until its end. A body
+ * that is too large stops the reading. */
 static void on_part(tnk__exchange_t *exchange) {
   tnk__call_t *call = tnk__container_of(exchange, tnk__call_t, exchange);
   const int status = tnk__exchange_status(exchange);
@@ -450,7 +451,7 @@ static void resume(tnk__deferred_t *deferred, tnk__error_t *error) {
   tnk__defer(call->endpoint->context, deferred);
 }
 
-/* It may have failed, or may be resumed, before this returns. */
+/* The wait may fail or end before this returns. */
 static void wait_for_token(tnk__call_t *call) {
   call->state = TNK__CALL_WAITING;
   tnk__call_waits(call, TNK_WAITS_FOR_TOKEN);
@@ -459,7 +460,7 @@ static void wait_for_token(tnk__call_t *call) {
 }
 
 /* Wait until it is known whether the server was restarted, but no longer than
- * failures are repeated. 1: it waits, or has failed. */
+ * the patience. Returns 1 if the call waits or has failed. */
 static int waits_for_restart(tnk__call_t *call) {
   static const tnk_error_t refused = {.code = TNK_ECONN,
                                       .cause = UV_ECONNREFUSED};
@@ -483,7 +484,7 @@ static int waits_for_restart(tnk__call_t *call) {
   return 1;
 }
 
-/* Send it, or let it wait for what it has to be sent with. */
+/* Send the request, or wait for a credential. */
 static void attempt(tnk__call_t *call) {
   tnk__auth_t *auth = call->endpoint->auth;
   tnk__error_t *error;
@@ -549,7 +550,7 @@ void tnk__call_start(tnk__call_t *call,
   call->was_rejected = 0;
   call->disowned = 0;
   call->ran = TNK_RAN_NO;
-  /* The same for all attempts, so that a server can tell a repeat. */
+  /* Constant for all attempts, so that a server recognizes a retry. */
   make_key(call);
   tnk__retry_init(&call->retry, call->endpoint->config->options.max_retries,
                   tnk__context_now_ms(call->endpoint->context));
@@ -591,11 +592,11 @@ int tnk__call_disown(tnk__call_t *call) {
             call->state == TNK__CALL_READY) &&
            !tnk__call_is_unseen(call) &&
            (call->last_status == 0 || call->last_status / 100 == 2))
-    call->disowned = 2; /* that repeat will be the one */
+    call->disowned = 2; /* the next retry is that one */
   return call->disowned;
 }
 
-/* What is small says nothing: each poll moves some bytes. */
+/* Smaller amounts prove nothing: each poll moves some bytes. */
 enum { LEAST_ADVANCE = 16 * 1024 };
 
 int tnk__call_advances(tnk__call_t *call) {

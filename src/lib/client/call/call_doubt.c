@@ -30,7 +30,7 @@ void tnk__doubts_open(tnk__endpoint_t *endpoint) {
 
 /* ---- Pace ---- */
 
-/* How long a call that is refused now must have taken. */
+/* Minimum duration of a call that is refused now. */
 static uint64_t least_ms(const tnk__doubts_t *doubts) {
   uint64_t ms = FIRST_DELAY_MS;
   uint32_t i;
@@ -42,7 +42,7 @@ static uint64_t least_ms(const tnk__doubts_t *doubts) {
   return ms < MAX_DELAY_MS ? ms : MAX_DELAY_MS;
 }
 
-/* Refusals that come close together are one round. */
+/* Refusals that come close together count as one round. */
 static void count_round(tnk__doubts_t *doubts, uint64_t now) {
   if (doubts->n_rounds > 0 && now - doubts->last_ms > CALM_MS)
     doubts->n_rounds = 0;
@@ -61,10 +61,10 @@ static uint64_t pace_ms(const tnk__call_t *call) {
   uint64_t least;
 
   if (kind == TNK__CALL_POLL || kind == TNK__CALL_POLL_SAMPLE)
-    return 0; /* polls have a pace of their own */
+    return 0; /* polls have their own pace */
   count_round(doubts, now);
   doubts->last_ms = now;
-  /* Calls that were made before the first refusal belong to its round. */
+  /* Calls that were started before the first refusal belong to its round. */
   if (began <= doubts->round_ms && doubts->n_rounds == 1)
     return 0;
   least = least_ms(doubts);
@@ -95,7 +95,8 @@ static void on_paced(tnk__timer_t *timer) {
   finish(tnk__container_of(timer, tnk__call_t, timer));
 }
 
-/* The same words with another code. Without memory the old ones stay. */
+/* Report the same message with another code. Without memory the error stays as
+ * it is. */
 static void blame_session(tnk__call_t *call, tnk__reply_t *reply) {
   const tnk__endpoint_t *endpoint = call->endpoint;
   tnk_error_t pub = reply->error->pub;
@@ -140,7 +141,7 @@ void tnk__doubts_settle(tnk__endpoint_t *endpoint) {
     settle(tnk__container_of(node, struct tnk__doubt, link));
 }
 
-/* Nothing answers any more, which other calls report. */
+/* The server no longer responds. Other calls report that. */
 static void on_too_long(tnk__timer_t *timer) {
   settle(tnk__container_of(timer, tnk__call_t, timer)->doubt);
 }
@@ -163,7 +164,7 @@ static int speaks_of_session(const tnk__reply_t *reply) {
   return 0;
 }
 
-/* A page is not the service's own answer. */
+/* The service did not send an HTML page. */
 static int is_suspicious(const tnk__call_t *call, const tnk__reply_t *reply) {
   if (reply->error == NULL || reply->is_page || !is_in_session(call) ||
       call->endpoint->closing || call->disowned)
@@ -194,7 +195,7 @@ int tnk__doubt_hold(tnk__call_t *call, const tnk__reply_t *reply) {
   doubt->call = call;
   doubt->reply = *reply;
   doubt->reply.error = tnk__error_ref(reply->error);
-  /* What the answer has lent is gone when it has been handled. */
+  /* Memory that the response has lent is freed after `done`. */
   doubt->reply.body = (const uint8_t *)"";
   doubt->reply.body_len = 0;
   doubt->reply.buf = NULL;

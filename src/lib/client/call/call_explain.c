@@ -1,4 +1,4 @@
-/* What a call that is under way waits for. */
+/* Explains the waits of an active call. */
 #include "lib/client/call/call.h"
 
 #include "lib/client/call/auth.h"

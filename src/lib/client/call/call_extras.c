@@ -1,8 +1,8 @@
 /*
- * Members that the library adds to requests by itself and that older or
- * stricter servers refuse with a 422. The same request is then sent without
- * them, and so are all later ones of the service. A member that the program has
- * asked for is never left out.
+ * Members that the library adds to requests, and that older or stricter servers
+ * refuse with a 422. The same request is then sent without them, and so are all
+ * later ones of the service. A member that the program has asked for is never
+ * removed.
  */
 #include "lib/client/call/call.h"
 
@@ -13,10 +13,10 @@
 
 typedef struct {
   tnk__route_id_t route;
-  int is_marked; /* only where the owner of the call has added it */
+  int is_marked; /* only if the owner of the call has added it */
   const char *member;
-  /* Only a member with this value is left out, because it says nothing that the
-   * server would not do by itself; NULL: with any value. */
+  /* Only a member with this value is removed, because it is the server's
+   * default. NULL: any value. */
   const char *value;
   const char *effect;
 } extra_t;
@@ -24,8 +24,8 @@ typedef struct {
 static const char by_name[] =
     "; a ledger finds its checkpoints by their names instead";
 
-/* Clients of version 0.22 send the members with a value too; those before it do
- * not. */
+/* Clients since version 0.22 send the members with a value; older clients omit
+ * them. */
 static const extra_t extras[] = {
     {TNK__ROUTE_SAVE_STATE, 1, "user_metadata", NULL, by_name},
     {TNK__ROUTE_SAVE_STATE, 0, "overwrite", "false", ""},
@@ -47,7 +47,7 @@ static int is_about(const extra_t *extra, const tnk__call_t *call) {
          (!extra->is_marked || call->has_own_metadata);
 }
 
-/* A body without some of its members, and the one that it was made of. */
+/* A body without some of its members, and the original body. */
 typedef struct tnk__shorter {
   tnk__buf_t text;
   const uint8_t *whole;
@@ -61,7 +61,7 @@ static void free_shorter(const tnk_allocator_t *alloc, shorter_t *shorter) {
   tnk__free(alloc, shorter);
 }
 
-/* 1: the body had it, and has it no longer. */
+/* Returns 1 if the body had the member and it was removed. */
 static int cut(tnk__call_t *call, const extra_t *extra) {
   const tnk_allocator_t *alloc = &call->endpoint->context->alloc;
   shorter_t *old = call->shorter;
@@ -87,7 +87,7 @@ static int cut(tnk__call_t *call, const extra_t *extra) {
   return 1;
 }
 
-/* What is fed, compressed or no JSON is never one of these. */
+/* Fed, compressed and non-JSON bodies never have these members. */
 static int can_cut(const tnk__call_t *call) {
   return call->feed == NULL && !call->is_proto && !call->is_zstd &&
          call->body_len > 0;

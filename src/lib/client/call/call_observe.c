@@ -1,4 +1,4 @@
-/* What the observer hears of a call. */
+/* Reports a call to the observer. */
 #include "lib/client/call/call.h"
 
 #include "lib/base/alloc.h"

@@ -1,4 +1,4 @@
-/* Whether, and when, a call is sent once more. */
+/* Decides whether and when a call is retried. */
 #include "lib/client/call/call.h"
 
 #include <stdio.h>
@@ -6,8 +6,8 @@
 #include "lib/base/alloc.h"
 #include "lib/base/log.h"
 
-/* Something between us and the server may answer for a moment in its place;
- * after these, nothing will change. */
+/* A proxy may respond for a moment in place of the server. After this many
+ * unreadable responses the failure is permanent. */
 enum { MAX_REASON = 256, MAX_LIMIT = 64, MAX_UNREADABLE = 2 };
 
 static uint64_t patience_of(const tnk__call_t *call) {
@@ -27,7 +27,7 @@ static const char *reason_of(const tnk__call_t *call, const tnk__reply_t *reply,
   return text;
 }
 
-/* How long it is tried on, as the end of a sentence. */
+/* How long retries continue, as the end of a sentence. */
 static void write_limit(const tnk__call_t *call, const tnk__reply_t *reply,
                         char *limit) {
   tnk__text_t out;
@@ -46,7 +46,7 @@ static void write_limit(const tnk__call_t *call, const tnk__reply_t *reply,
   }
 }
 
-/* A server that cannot be reached from the start is logged once, so that the
+/* A server that is unreachable from the start is logged once, so that the
  * program does not wait in silence. reach.c reports a refused connection. */
 static void log_failure(tnk__call_t *call, const tnk__reply_t *reply,
                         uint64_t delay_ms) {
@@ -110,14 +110,14 @@ int tnk__call_may_pause(const tnk__call_t *call) {
   return 1;
 }
 
-/* Whether the server may have taken it, and has told nobody. */
+/* Whether the server may have accepted it without a response. */
 static int is_lost(tnk__outcome_t outcome) {
   return outcome == TNK__OUTCOME_LOST || outcome == TNK__OUTCOME_TIMEOUT ||
          outcome == TNK__OUTCOME_TRUNCATED;
 }
 
-/* A server that has not started yet is waited for as long as patience lasts,
- * whatever the number of attempts. */
+/* While a server has not started yet, retries continue as long as patience
+ * lasts, whatever the number of attempts. */
 static tnk__verdict_t verdict_of(const tnk__call_t *call,
                                  const tnk__reply_t *reply) {
   tnk__verdict_t verdict = reply->verdict;

@@ -1,4 +1,4 @@
-/* One attempt at a call as a request. */
+/* Sends one attempt of a call as an HTTP request. */
 #include "lib/client/call/call.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ static void add_headers(const tnk__call_t *call, const char *key,
     call->add_headers(call, headers);
 }
 
-/* The path of most calls is short, and written on the stack. */
+/* The path of most calls is short and is written on the stack. */
 enum { SHORT_TARGET = 128 };
 
 static void write_long_target(const tnk__call_t *call, const char *path,
@@ -74,7 +74,7 @@ static void write_long_target(const tnk__call_t *call, const char *path,
   tnk__buf_text(out, hole + 2);
 }
 
-/* In `small`, or else in the buffer; NULL when that has failed. */
+/* The target, in `small` or else in the buffer. NULL when that has failed. */
 static const char *write_target(const tnk__call_t *call,
                                 char small[SHORT_TARGET], tnk__buf_t *out) {
   const char *path = call->target != NULL ? call->target : call->route->path;
@@ -92,7 +92,7 @@ static const char *write_target(const tnk__call_t *call,
   return small;
 }
 
-/* Results may be large; what else a server has to say is not. */
+/* Results may be large; other responses are small. */
 static size_t max_body_of(const tnk__call_t *call) {
   const tnk__call_kind_t kind = call->route->kind;
 
@@ -147,7 +147,7 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
   request.background = call->background;
   request.is_streamed = call->on_part != NULL;
   request.is_long = (call->route->traits & TNK__LONG) != 0;
-  /* What has broken one connection may have broken the kept ones too. */
+  /* The cause that broke one connection may have broken the kept ones too. */
   request.wants_fresh = call->last_err == TNK_ECONN ||
                         call->last_err == TNK_ETIMEDOUT || call->was_cut_off;
   request.replayable = 1; /* by sequence number or idempotency key */

@@ -1,4 +1,4 @@
-/* What is told of an answer that is no success: whose it is, and the error. */
+/* Describes responses that are not successes: their origin, and the error. */
 #include "lib/client/call/call.h"
 
 #include <stdio.h>
@@ -12,14 +12,14 @@ enum { MAX_NAME = 256 };
 
 /* ---- Pages ---- */
 
-/* Results are many, and are looked at no further. */
+/* Results are frequent and need no further check. */
 static int is_plain(const tnk__reply_t *reply) {
   return reply->status == 0 || reply->is_proto ||
          (reply->status / 100 == 2 && reply->body_len > 0 &&
           reply->body[0] == '{');
 }
 
-/* A proxy that gets the requests themselves, and a credential with them. */
+/* The proxy that receives whole requests, with a credential for it, or NULL. */
 static const char *confidant_of(const tnk__config_t *config) {
   const tnk__url_t *url = &config->url;
   const tnk__proxy_t *proxy = NULL;
@@ -59,7 +59,8 @@ void tnk__call_read_page(const tnk__call_t *call,
       .confidant = confidant_of(config),
   };
   reply->is_page = tnk__page_is(&page);
-  /* The service has not seen the credential, and never asks for a proxy's. */
+  /* The service has not seen the credential, and it never asks for a
+   * proxy's. */
   if (reply->status == 407 ||
       (reply->is_page && (reply->status == 401 || reply->status == 403)))
     reply->outcome = TNK__OUTCOME_REFUSED;
@@ -71,8 +72,8 @@ void tnk__call_read_page(const tnk__call_t *call,
 
 /* ---- The error ---- */
 
-/* The call's name in a sentence, with what explains the failure: the session
- * that has ended, or the URL where no session can be made. */
+/* The call's name in a sentence, with the cause of the failure: the session
+ * that has ended, or the URL that cannot make a session. */
 static const char *name_of(const tnk__call_t *call, const tnk__reply_t *reply,
                            char *text, size_t size) {
   const tnk__endpoint_t *endpoint = call->endpoint;
@@ -87,7 +88,7 @@ static const char *name_of(const tnk__call_t *call, const tnk__reply_t *reply,
   return text;
 }
 
-/* Whether its head has said how it ended, and only the rest is missing. */
+/* Whether the status is known and only the rest of the response is missing. */
 static int is_cut_refusal(const tnk__http_result_t *result,
                           const tnk__reply_t *reply) {
   if (result->err == TNK_EPROTO || result->err == TNK_ETOOBIG)
@@ -111,7 +112,7 @@ tnk__error_t *tnk__call_error(const tnk__call_t *call,
                      .message = failure->message,
                      .retry_after_ms = reply->retry_after_ms};
 
-  /* The transport's own word is more precise than the table's. */
+  /* The transport's code is more precise than the table's. */
   if (result->err != TNK_OK && !is_cut_refusal(result, reply))
     pub.code = result->err;
   return tnk__error_with(alloc, what, &pub,

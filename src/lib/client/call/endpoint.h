@@ -24,48 +24,51 @@ typedef enum {
 
 struct tnk__endpoint;
 
-/* What reach.h keeps. */
+/* State of reach.h. */
 typedef struct {
   tnk__outage_t outage;
-  tnk__outage_t refusals; /* the same, but answered each time with a 5xx */
+  tnk__outage_t refusals; /* the same for responses that are all 5xx */
   uint64_t refused_ms;    /* when the last 5xx came */
   tnk__list_t unanswered; /* pauses after an attempt without a response */
-  /* Pauses after a 5xx: [1] of those whose last pause was ended early. */
+  /* Pauses after a 5xx. In [1] are those whose previous pause was ended
+   * early. */
   tnk__list_t refused[2];
   tnk__timer_t probe;
   tnk__deferred_t notice;
-  int last_err;           /* of the last of those attempts */
-  int last_status;        /* of the last refusal */
+  int last_err;           /* error of the last unanswered attempt */
+  int last_status;        /* status of the last refusal */
   uint8_t has_answered;   /* something has responded at least once */
-  uint8_t is_absent;      /* nothing has, and the connection was refused: */
-  char why_absent[128];   /* the sentence that says where */
-  int was_told;           /* the observer knows of the outage */
-  uint64_t told_since_ms; /* its begin */
-  /* Hears of an outage and of its end, in a turn of its own; or NULL. */
+  uint8_t is_absent;      /* never a response, and connections are refused */
+  char why_absent[128];   /* the message about it, with the address */
+  int was_told;           /* the observer was notified of the outage */
+  uint64_t told_since_ms; /* begin of that outage */
+  /* Called at the begin and the end of an outage, in its own turn of the loop;
+   * or NULL. */
   void (*on_change)(struct tnk__endpoint *endpoint, int is_out,
                     const char *reason);
 } tnk__reach_t;
 
-/* What call_doubt.c keeps. */
+/* State of call_doubt.c. */
 typedef struct {
   tnk__list_t asking; /* refused calls that wait for a heartbeat */
-  uint64_t last_ms;   /* of the last such refusal */
-  uint64_t round_ms;  /* of the first one of the present round */
-  uint32_t n_rounds;  /* in a row */
-  /* Ask now whether the session exists, and call tnk__doubts_settle() when that
-   * is answered; 1. 0: there is no session to ask about. NULL: nobody asks. */
+  uint64_t last_ms;   /* time of the last such refusal */
+  uint64_t round_ms;  /* time of the first refusal in the current round */
+  uint32_t n_rounds;  /* consecutive */
+  /* Check now whether the session exists, and call tnk__doubts_settle() with
+   * the answer. Returns 1, or 0 if there is no session. NULL: no check is
+   * made. */
   int (*ask)(struct tnk__endpoint *endpoint);
 } tnk__doubts_t;
 
-/* What call_restart.c keeps. */
+/* State of call_restart.c. */
 typedef struct {
   int is_watching;     /* there is a session whose models could be lost */
   int is_suspected;    /* a connection was refused */
-  uint64_t refused_ms; /* the first one */
-  tnk__list_t held;    /* of the reachers of calls that wait */
+  uint64_t refused_ms; /* time of the first refusal */
+  tnk__list_t held;    /* reachers of calls that wait */
 } tnk__restart_t;
 
-/* Where calls go, and what all calls of a service share. */
+/* The target of calls, and the state that all calls of a service share. */
 typedef struct tnk__endpoint {
   tnk__context_t *context;
   const tnk__config_t *config;
@@ -79,16 +82,16 @@ typedef struct tnk__endpoint {
    * tnk__route_bit(). */
   uint64_t offered;
   uint64_t missing;
-  /* Members that it has refused, a set of rows of call_extras.c. */
+  /* Members that the server has refused, a set of rows of call_extras.c. */
   uint32_t refused_members;
-  /* The session that the server has ended; NULL while it lives. */
+  /* The session that the server has ended; NULL while it exists. */
   const char *ended_session;
   /* Repeated requests; the context's n_retries is their sum. */
   uint64_t n_retries_by[TNK__N_RETRY_CAUSES];
-  /* The server has answered something, or the caller has been warned that it
-   * cannot be reached. */
+  /* The server has responded, or the caller was warned that it is
+   * unreachable. */
   int is_known;
-  int closing; /* nothing is repeated any more */
+  int closing; /* retries have stopped */
 } tnk__endpoint_t;
 
 #endif

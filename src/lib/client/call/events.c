@@ -4,9 +4,9 @@
 
 #include "lib/base/alloc.h"
 
-/* What outlives the owner while on_event is called. */
+/* State that outlives the owner while on_event is called. */
 typedef struct tnk__events_frame {
-  tnk__sse_t sse; /* of the events that have gone */
+  tnk__sse_t sse; /* parser of the deinitialized events */
   int is_gone;
 } frame_t;
 

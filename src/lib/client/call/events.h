@@ -6,26 +6,26 @@
 
 struct tnk__events_frame;
 
-/* How long the end of an answer is waited for behind the end of its stream, so
+/* How long to wait for the end of a response after the end of its stream, so
  * that the connection can be kept. */
 #define TNK__EVENTS_LINGER_MS 1000
 
 /*
- * The events of a call whose answer is a stream, while they come; embedded in
- * whoever owns the call. Each attempt begins its stream anew.
+ * The events of a call with a streamed response, as they arrive. Embedded in
+ * the owner of the call. Each attempt restarts the stream.
  *
- * `on_event` may call the program, and that may end the owner: then the events
- * go with it, but what `event` shows stays whole until on_event returns.
+ * `on_event` may call the program, and the program may free the owner and the
+ * events. The data of `event` stays valid until on_event returns.
  */
 typedef struct tnk__events {
   tnk__sse_t sse;
   struct tnk__events_frame *frame; /* while on_event is called */
   const tnk_allocator_t *alloc;
-  /* *is_gone becomes 1 when the events have been deinitialized meanwhile. */
+  /* *is_gone becomes 1 if the events were deinitialized in the meantime. */
   void (*on_event)(struct tnk__events *self, const tnk__sse_event_t *event,
                    const int *is_gone);
-  uint32_t attempt; /* that the stream is of */
-  int is_ended;     /* the owner's: nothing more is read */
+  uint32_t attempt; /* the attempt that the stream belongs to */
+  int is_ended;     /* set by the owner: stop reading */
 } tnk__events_t;
 
 void tnk__events_init(tnk__events_t *events, const tnk_allocator_t *alloc,
@@ -35,16 +35,18 @@ void tnk__events_init(tnk__events_t *events, const tnk_allocator_t *alloc,
 /* Legal in on_event. */
 void tnk__events_deinit(tnk__events_t *events);
 /*
- * For on_part of the call: read what has come. 1: go on. 0: the owner has gone.
- * Or a code: TNK_EPROTO, it is no stream of events; TNK_ETOOBIG, an event is
- * larger than 1 MiB; TNK_ENOMEM. `n` receives how many bytes it was.
+ * For on_part of the call: parse the data that has arrived. Returns 1 to
+ * continue, 0 if the owner is gone, or a code: TNK_EPROTO if it is not an event
+ * stream, TNK_ETOOBIG if an event is larger than 1 MiB, TNK_ENOMEM. `n`
+ * receives the number of bytes.
  */
 int tnk__events_take(tnk__events_t *events, tnk__call_t *call, size_t *n);
-/* For `done` of the call: the same with what has come last, which may have been
- * before the connection broke. An answer that is no 2xx has no events. */
+/* For `done` of the call: parse the remaining data, which may have arrived
+ * before the connection broke. A response that is not a 2xx has no events. */
 int tnk__events_finish(tnk__events_t *events, const tnk__call_t *call,
                        const tnk__reply_t *reply);
-/* What such a code means, for the end of a sentence; NULL: its own text. */
+/* The meaning of such a code, as the end of a sentence. NULL: use the text of
+ * the code. */
 const char *tnk__events_words(int err);
 
 #endif

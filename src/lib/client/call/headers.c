@@ -5,7 +5,7 @@
 
 #include "lib/wire/format/number_text.h"
 
-/* The longest value that is written here. */
+/* The longest value that is formatted here. */
 enum { MAX_VALUE = 48 };
 
 void tnk__headers_init(tnk__headers_t *headers, const tnk__config_t *config) {
@@ -14,7 +14,7 @@ void tnk__headers_init(tnk__headers_t *headers, const tnk__config_t *config) {
   headers->n_text = 0;
 }
 
-/* Whether the caller's options have that one. */
+/* Whether the caller's options set that header. */
 static int is_given(const tnk__config_t *config, const char *name) {
   for (size_t i = 0; i < config->n_headers; i++)
     if (strcasecmp(config->headers[i].name, name) == 0)
@@ -30,9 +30,9 @@ void tnk__headers_add(tnk__headers_t *headers, const char *name,
     headers->pairs[headers->n++] = (tnk_pair_t){name, value};
 }
 
-/* Begin a line with its name: where its value goes, for which there is room of
- * `room` bytes; NULL: the caller's options have the header, or the text is
- * full, and then it is left out. */
+/* Begin a line with its name. Returns the position of the value, with room for
+ * `room` bytes. Returns NULL, and the header is omitted, if the caller's
+ * options have it or the buffer is full. */
 static char *begin_line(tnk__headers_t *headers, const char *name,
                         size_t n_name, size_t room) {
   char *at = headers->text + headers->n_text;
@@ -94,8 +94,8 @@ static size_t put_hex(char *out, uint64_t value, size_t n_digits) {
   return n_digits;
 }
 
-/* Four groups, of which the third begins with the version, 4, and the fourth
- * with the variant, then the fifth. */
+/* Four groups, then the fifth. The third begins with the version, 4, and the
+ * fourth with the variant. */
 void tnk__headers_add_uuid(tnk__headers_t *headers, const char *name,
                            const uint64_t bits[2]) {
   char *text = begin_line(headers, name, strlen(name), MAX_VALUE);

@@ -1,4 +1,4 @@
-/* Whether anything at an endpoint answers, and who waits for that. */
+/* Tracks whether an endpoint responds, and the pauses that wait for that. */
 #include "lib/client/call/reach.h"
 
 #include <stdio.h>
@@ -6,10 +6,10 @@
 #include "lib/base/alloc.h"
 #include "lib/base/log.h"
 
-/* When an outage is over, all begin anew, spread over this time. */
+/* When an outage is over, all requests continue, spread over this time. */
 enum { SPREAD_MS = 1000, MAX_REASON = 256 };
 
-/* Takes the place of the pause that is running. */
+/* Replace the running pause. */
 static void go_in(tnk__context_t *context, tnk__reacher_t *reacher,
                   uint64_t delay_ms) {
   tnk__timer_t *timer = reacher->timer;
@@ -108,7 +108,7 @@ static void write_outage(const tnk__reach_t *reach, uint64_t now,
   }
 }
 
-/* The observer may close everything, so it is told in a turn of its own. */
+/* The observer may close the service, so it is called in its own turn. */
 static void on_told(tnk__deferred_t *deferred) {
   tnk__endpoint_t *endpoint =
       tnk__container_of(deferred, tnk__endpoint_t, reach.notice);
@@ -119,7 +119,7 @@ static void on_told(tnk__deferred_t *deferred) {
   tnk__text_t out;
 
   if (is_out(reach) == was_told)
-    return; /* it has changed back meanwhile */
+    return; /* the state has changed back in the meantime */
   endpoint->reach.was_told = !was_told;
   tnk__text_init(&out, reason, sizeof(reason));
   if (!was_told) {
@@ -173,7 +173,7 @@ int tnk__reach_is_absent(const tnk__endpoint_t *endpoint) {
   return endpoint->reach.is_absent;
 }
 
-/* An outage that ends with a refusal goes on as one. */
+/* An outage that ends with a 5xx continues as an outage. */
 static void note_answer(tnk__endpoint_t *endpoint, tnk__outcome_t outcome,
                         int status) {
   tnk__reach_t *reach = &endpoint->reach;
@@ -202,8 +202,8 @@ static void note_answer(tnk__endpoint_t *endpoint, tnk__outcome_t outcome,
     tell(endpoint);
 }
 
-/* Nothing has ever answered: a wrong port looks like this, and so does a server
- * that has not started yet. */
+/* There was never a response: the port may be wrong, or the server has not
+ * started yet. */
 static void note_absence(tnk__reach_t *reach,
                          const tnk__http_result_t *result) {
   if (reach->has_answered)

@@ -9,12 +9,13 @@
 
 enum {
   COMMAND_MS = 30000,
-  /* There is a token to fall back on, so no patience is needed. */
+  /* The current token is still valid, so no patience is needed. */
   REFRESH_TIMEOUT_MS = 10000,
   RETRY_MS = 60000,
-  /* Below this, a key that was refused is not tried again unasked. */
+  /* With less lifetime than this, a refused key is not tried again in the
+   * background. */
   REFUSED_MS = 120000,
-  UNKNOWN_LIFE_S = 120, /* of a token that does not tell */
+  UNKNOWN_LIFE_S = 120, /* if a token has no expiry */
   MAX_LIFE_S = 1000000000
 };
 
@@ -36,8 +37,9 @@ static void refresh_in(tnk__renewal_t *renewal, uint64_t ms) {
                                 on_refresh_due);
 }
 
-/* How long a token lives from now on. One that the server has just made tells
- * by itself; of others the clock must say how much is left. */
+/* The lifetime of a token from now on. A token that the server has just
+ * issued contains it. For other tokens it is the time until they expire, by
+ * the clock. */
 static uint64_t life_of(const tnk__renewal_t *renewal, const tnk__jwt_t *jwt) {
   int64_t from = jwt->issued_s;
   int64_t life;
@@ -48,11 +50,11 @@ static uint64_t life_of(const tnk__renewal_t *renewal, const tnk__jwt_t *jwt) {
   return (uint64_t)(life < MAX_LIFE_S ? life : MAX_LIFE_S) * 1000;
 }
 
-/* `token` is ours from now on. */
+/* Takes over `token`. */
 static void succeed(tnk__renewal_t *renewal, char *token,
                     const tnk__jwt_t *jwt) {
   uint64_t life_ms = life_of(renewal, jwt);
-  /* Clients that began together shall not come back together. */
+  /* Clients that began together must not renew together. */
   double share = 0.45 + tnk__context_uniform(loop_of(renewal)) / 10;
 
   tnk__auth_drop_secret(&renewal->auth);
@@ -79,7 +81,7 @@ static void fail(tnk__renewal_t *renewal, tnk__error_t *error, int is_refused) {
   tnk__auth_wake(&renewal->auth, NULL);
 }
 
-/* The same with a sentence of ours. */
+/* Fail with our own message. */
 static void fail_with(tnk__renewal_t *renewal, int code, const char *text) {
   tnk__error_t *error =
       code == TNK_ENOMEM ? tnk__error_static(TNK_ENOMEM)
@@ -166,7 +168,7 @@ static char *trimmed(const tnk_allocator_t *alloc, const char *text) {
   return tnk__strndup(alloc, text, n);
 }
 
-/* What is wrong with how the command ended; NULL: nothing. */
+/* The fault of the command's exit, or NULL. */
 static const char *fault_of(const tnk__command_result_t *result) {
   if (result->err == TNK_ETIMEDOUT)
     return "the credential command has not ended within 30 seconds";
@@ -179,7 +181,7 @@ static const char *fault_of(const tnk__command_result_t *result) {
   return NULL;
 }
 
-/* The same of what it has printed. */
+/* The fault of the command's output, or NULL. */
 static const char *fault_in(const tnk__renewal_t *renewal, const char *secret,
                             const tnk__jwt_t *jwt) {
   if (secret[0] == '\0')
@@ -198,7 +200,7 @@ static void on_printed(tnk__renewal_t *renewal, const char *output) {
   const char *fault;
   tnk__jwt_t jwt;
 
-  renewal->auth.secret = secret; /* hidden from now on */
+  renewal->auth.secret = secret; /* redacted in messages from now on */
   if (secret == NULL || tnk__jwt_read(&jwt, alloc, secret) != TNK_OK) {
     fail_with(renewal, TNK_ENOMEM, NULL);
     return;
@@ -277,8 +279,8 @@ static void on_refresh_due(tnk__timer_t *timer) {
     fetch(renewal, 1);
 }
 
-/* A fetch that does not keep the loop alive is none to wait for: it begins
- * anew. */
+/* A background fetch does not keep the loop alive. So a call that must keep it
+ * alive restarts the fetch. */
 static void on_wait(tnk__auth_t *auth, int background) {
   tnk__renewal_t *renewal = tnk__container_of(auth, tnk__renewal_t, auth);
 
@@ -312,7 +314,7 @@ void tnk__renewal_open(tnk__renewal_t *renewal, tnk__endpoint_t *endpoint) {
   tnk__buf_init(&renewal->body, &endpoint->context->alloc, TNK__MAX_CREDENTIAL);
 }
 
-/* A key that is a JWT goes before any command. */
+/* A key that is a JWT takes precedence over a command. */
 void tnk__renewal_configure(tnk__renewal_t *renewal,
                             const tnk__flags_t *flags) {
   const tnk__config_t *config = renewal->endpoint->config;
@@ -327,7 +329,7 @@ void tnk__renewal_configure(tnk__renewal_t *renewal,
   tnk__auth_retire(auth);
   auth->exchanges = flags->use_jwt;
   auth->uses_command = uses_command;
-  tnk__auth_wake(auth, NULL); /* to ask again */
+  tnk__auth_wake(auth, NULL); /* to check again */
 }
 
 void tnk__renewal_shut(tnk__renewal_t *renewal) {

@@ -7,8 +7,8 @@
 #define LONG TNK__LONG
 #define IN_SESSION TNK__IN_SESSION
 
-/* The lane for control is for calls of our own, of which there are few at a
- * time: nothing that a program asks for can hold up a heartbeat. */
+/* The control lane carries only calls of the library, a few at a time. So no
+ * call of the program can delay a heartbeat. */
 static const tnk__route_t routes[TNK__N_ROUTES] = {
     [TNK__ROUTE_CLIENT_CONFIG] = {"client/config", 0, 0, TNK__CALL_QUERY, 0,
                                   TNK__LANE_CONTROL},

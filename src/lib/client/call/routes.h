@@ -26,7 +26,7 @@ typedef enum {
   TNK__ROUTE_GET_SAMPLER,
   TNK__ROUTE_JOIN_SAMPLING,
   TNK__ROUTE_FORWARD_BACKWARD,
-  TNK__ROUTE_FORWARD, /* of passes as JSON only */
+  TNK__ROUTE_FORWARD, /* for passes in JSON only */
   TNK__ROUTE_OPTIM_STEP,
   TNK__ROUTE_SAVE_STATE,
   TNK__ROUTE_SAVE_SAMPLER,
@@ -38,7 +38,7 @@ typedef enum {
   TNK__ROUTE_RETRIEVE_SAMPLE,
   TNK__ROUTE_RETRIEVE_FUTURES,
   TNK__ROUTE_CANCEL_FUTURE,
-  TNK__ROUTE_REST_GET, /* what a service keeps, see lib/store/ask.h */
+  TNK__ROUTE_REST_GET, /* objects that a service keeps, see lib/store/ask.h */
   TNK__ROUTE_REST_POST,
   TNK__ROUTE_REST_PUT,
   TNK__ROUTE_REST_DELETE,
@@ -60,19 +60,19 @@ typedef enum { TNK__POST = 0, TNK__GET, TNK__PUT, TNK__DELETE } tnk__method_t;
 
 typedef enum {
   TNK__OPTIONAL = 1,  /* servers may lack it */
-  TNK__ABOUT_KEY = 2, /* sent with the key itself, not with a token for it */
-  TNK__POINTS = 4,    /* a redirection is its answer */
-  /* A 404 may be of what it names as well as of the call, so that nothing
-   * follows from it for the next one. */
+  TNK__ABOUT_KEY = 2, /* sent with the key itself, not with a token */
+  TNK__POINTS = 4,    /* its answer is a redirection */
+  /* A 404 may be about the named object or about the call, so it does not
+   * affect later calls. */
   TNK__NAMES = 8,
-  TNK__LONG = 16,      /* its answer takes its time: silence says nothing */
-  TNK__IN_SESSION = 32 /* a read of what belongs to the session */
+  TNK__LONG = 16,      /* slow to answer: silence is normal */
+  TNK__IN_SESSION = 32 /* reads an object that belongs to the session */
 } tnk__trait_t;
 
-/* What is fixed about one call. Protocol: transport, timeouts. */
+/* The constants of one call. Protocol: transport, timeouts. */
 typedef struct {
-  /* Below the base URL; "%s" stands for an id. Of calls that bring a target of
-   * their own, what it begins with. */
+  /* Relative to the base URL; "%s" stands for an id. For calls with their own
+   * target: its prefix. */
   const char *path;
   tnk__method_t method;
   uint32_t timeout_ms; /* 0: the service's */
@@ -82,7 +82,7 @@ typedef struct {
 } tnk__route_t;
 
 const tnk__route_t *tnk__route(tnk__route_id_t id);
-/* The bit of a call in sets of calls. */
+/* The call's bit in sets of calls. */
 uint64_t tnk__route_bit(const tnk__route_t *route);
 
 #endif

@@ -1,8 +1,8 @@
 #include "lib/client/call/tenant.h"
 
-/* One a thread, because a loop belongs to a thread. It holds no memory of its
- * own: limiters are linked into it by their services, and a back-off that
- * outlives its service is kept in place. */
+/* One per thread, because a loop belongs to a thread. It owns no memory:
+ * services link their limiters into it, and a back-off that outlives its
+ * service is stored inside it. */
 static _Thread_local tnk__limiter_registry_t registry;
 static _Thread_local int registry_is_ready;
 
