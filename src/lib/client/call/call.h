@@ -170,9 +170,8 @@ int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply);
 int tnk__call_may_pause(const tnk__call_t *call);
 /* Count a retry after this outcome. */
 void tnk__call_count_repeat(const tnk__call_t *call, tnk__outcome_t outcome);
-/* Whether a 404 or 410 is about the object that the request names. Then it
- * has a message of its own. A framework without this call sends only "Not
- * Found". */
+/* Whether a 404 or 410 is about the object that the request names. Then it has
+ * a specific message. A framework without this call sends only "Not Found". */
 int tnk__reply_names_thing(const tnk__reply_t *reply);
 /* Stop without `done`; legal in every state. */
 void tnk__call_cancel(tnk__call_t *call);

@@ -4,9 +4,8 @@
 #include "lib/base/limits.h"
 #include "lib/policy/siphash.h"
 
-/* What is in memory of a body that is fed. Small enough for a turn of the loop
- * and for a processor's cache, large enough that a call to the system for each
- * does not matter. */
+/* The buffer of a fed body. Small enough for a turn of the loop and for a CPU
+ * cache, large enough to make the cost of system calls negligible. */
 enum { PIECE_SIZE = 128 * 1024 };
 
 void tnk__cargo_init(tnk__cargo_t *cargo, const tnk_allocator_t *alloc) {
@@ -92,7 +91,7 @@ static void on_packed(tnk__work_t *work) {
   give_context(cargo);
   if (cargo->err != TNK_OK) {
     tnk__buf_deinit(&cargo->whole);
-    cargo->state = TNK__CARGO_FED; /* that is always possible */
+    cargo->state = TNK__CARGO_FED; /* feeding always works */
   } else {
     cargo->is_packed = 1;
     cargo->state = TNK__CARGO_WHOLE;

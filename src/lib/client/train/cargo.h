@@ -8,10 +8,12 @@
 #include "lib/client/call/call.h"
 
 /*
- * The body of a request. Empty; WHOLE, bytes in memory; FED, made out of the
- * caller's arrays while it is sent, each time it is sent, because it is large;
- * PACKING: one that was fed is being compressed on the thread pool, which has
- * it meanwhile. Then it is whole, or fed again if that failed.
+ * The body of a request.
+ *
+ * EMPTY: no body. WHOLE: bytes in memory. FED: a large body that is encoded
+ * from the caller's arrays while it is sent, on each attempt. PACKING: the
+ * thread pool is compressing a fed body and owns it meanwhile. Then it is
+ * WHOLE, or FED again if compression failed.
  */
 typedef enum {
   TNK__CARGO_EMPTY = 0,
@@ -26,34 +28,35 @@ typedef struct tnk__cargo {
   tnk__buf_t whole;
   tnk__fwdbwd_writer_t writer;
   tnk__feed_t feed;
-  uint8_t *piece; /* of the feed, the one on its way */
+  uint8_t *piece; /* buffer of the feed, with the current piece */
   tnk__work_t work;
   tnk__zstd_t zstd;   /* while packing */
-  tnk__zstd_t *shelf; /* where it came from and goes */
+  tnk__zstd_t *shelf; /* where the context comes from and returns to */
   int is_packed;
-  int err; /* of packing */
+  int err; /* error of the compression */
   void (*packed)(struct tnk__cargo *self);
 } tnk__cargo_t;
 
 void tnk__cargo_init(tnk__cargo_t *cargo, const tnk_allocator_t *alloc);
-/* Empty it; not while it is being packed. */
+/* Empty it. Must not be called during compression. */
 void tnk__cargo_clear(tnk__cargo_t *cargo);
-/* The buffer to write a whole body to; from empty. */
+/* The buffer for a whole body. The cargo must be empty. */
 tnk__buf_t *tnk__cargo_write(tnk__cargo_t *cargo);
-/* Feed a request, from empty; it stays as it is until the cargo is cleared.
- * TNK_OK, TNK_EINVAL or TNK_ETOOBIG. */
+/* Encode a request while it is sent. The cargo must be empty, and the request
+ * must stay unchanged until the cargo is cleared. Returns TNK_OK, TNK_EINVAL or
+ * TNK_ETOOBIG. */
 int tnk__cargo_feed(tnk__cargo_t *cargo, const tnk__fwdbwd_t *request);
-/* Compress what is fed. On the shelf a context may lie that nobody uses: it is
- * taken, and one is there when `packed` is called; the shelf must stay until
- * then. TNK_OK, or a code and then nothing has changed. */
+/* Compress a fed body. The shelf may hold an unused context, which is taken. A
+ * context is there again when `packed` is called, and the shelf must exist
+ * until then. Returns TNK_OK, or a code if nothing has changed. */
 int tnk__cargo_pack(tnk__cargo_t *cargo, tnk__context_t *context,
                     tnk__zstd_t *shelf, void (*packed)(tnk__cargo_t *self));
-/* The number of bytes, of whatever form the body is in. */
+/* The number of bytes in the body's present form. */
 size_t tnk__cargo_len(const tnk__cargo_t *cargo);
-/* A number for its bytes: the same for the same ones. 0 without memory. Not
- * while a call reads it. */
+/* A hash of the bytes, equal for equal bytes. 0 without memory. Must not be
+ * called while a call reads the body. */
 uint64_t tnk__cargo_mark(tnk__cargo_t *cargo);
-/* Give it to a call, which borrows it. */
+/* Lend the body to a call. */
 void tnk__cargo_load(tnk__cargo_t *cargo, tnk__call_t *call);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * First pass: forward only, with the examples' own weights or zeros. Then the
- * caller's function, which answers at once or later. Second pass: the same
- * slices, weights = -gradient. The turn is kept until the second pass has been
- * submitted.
+ * caller's function, which returns its result at once or later. Second pass:
+ * the same chunks, weights = -gradient. The turn is kept until the second pass
+ * has been submitted.
  *
  *   first pass --its results--> the function runs --returns--> second pass
  *   the function runs --tnk_custom_loss_defer()--> deferred: the operation and
@@ -25,8 +25,8 @@ typedef struct {
   tnk_custom_loss_cb cb;
   void *user;
   tnk_custom_loss_t io;
-  tnk_pass_t *first; /* whose logprobs are in io; NULL before and after */
-  int is_running;    /* the function is */
+  tnk_pass_t *first; /* owns the logprobs in io; NULL before and after */
+  int is_running;    /* the function is running */
   int is_deferred;
   int is_second;
   double loss;
@@ -51,12 +51,12 @@ static void fail_text(tnk__op_t *op, int code, int cause, const char *text) {
 
 /* ---- Data of the two passes ---- */
 
-/* The target, which the check has demanded. */
+/* The target. The check requires it. */
 static tnk_loss_input_t target_of(const tnk_datum_t *datum) {
   return tnk__datum_input_at(datum, tnk__datum_find(datum, "target_tokens"));
 }
 
-/* The example as it is sent: target and weights, nothing else. */
+/* The example as it is sent: target and weights only. */
 static int sent_datum(tnk__arena_t *arena, const tnk_datum_t *from,
                       const tnk_tensor_t *weights, tnk_datum_t *to) {
   tnk_loss_input_t *inputs = tnk__arena_calloc(arena, 2, sizeof(*inputs));
@@ -117,7 +117,7 @@ static int make_forward_data(tnk__pass_op_t *pass) {
   return data != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
-/* Replaces the data by that of the second pass, weights = -gradient. */
+/* Replace the data by the second pass's data, weights = -gradient. */
 static int make_backward_data(tnk__pass_op_t *pass, float *const *gradients) {
   tnk_datum_t *data =
       tnk__arena_calloc(&pass->arena, pass->n_data, sizeof(*data));
@@ -139,7 +139,7 @@ static int make_backward_data(tnk__pass_op_t *pass, float *const *gradients) {
 
 /* ---- The caller's function ---- */
 
-/* The logprobs of each example, and memory for the gradients. */
+/* Set up the logprobs of each example, and memory for the gradients. */
 static int make_io(custom_t *custom, const char **why) {
   tnk__pass_op_t *pass = &custom->pass;
   const tnk_pass_t *result = custom->first;
@@ -185,7 +185,7 @@ static int gradients_are_finite(const tnk_custom_loss_t *io) {
   return isfinite(io->loss);
 }
 
-/* Copies of the caller's metrics. */
+/* Copy the caller's metrics. */
 static int keep_metrics(custom_t *custom, const char **why) {
   const tnk_custom_loss_t *io = &custom->io;
   tnk__arena_t *arena = &custom->pass.arena;
@@ -212,7 +212,7 @@ static int keep_metrics(custom_t *custom, const char **why) {
   return TNK_OK;
 }
 
-/* Begins the second pass with what the function has answered, or fails. */
+/* Begin the second pass with the function's result, or fail. */
 static void answer(custom_t *custom, int status) {
   tnk__pass_op_t *pass = &custom->pass;
   tnk__op_t *op = &pass->op;
@@ -220,7 +220,7 @@ static void answer(custom_t *custom, int status) {
   int err = TNK_OK;
 
   tnk__pass_result_free(&op->training->session->context->alloc, custom->first);
-  custom->first = NULL; /* of io only the gradients are needed any more */
+  custom->first = NULL; /* now only the gradients of io are needed */
   if (status != 0) {
     fail_text(op, TNK_EUSER, status, NULL);
     return;
@@ -240,8 +240,8 @@ static void answer(custom_t *custom, int status) {
   tnk__op_next_pass(op, pass->n_slices);
 }
 
-/* Answers, after a look at the numbers, for which logprobs still say how many
- * there are. */
+/* Check the numbers before the result is used. The logprobs still give their
+ * count. */
 static void check_answer(custom_t *custom, int status) {
   if (status == 0 && !gradients_are_finite(&custom->io))
     fail_text(&custom->pass.op, TNK_EUSER, 0,
@@ -304,7 +304,7 @@ static int prepare(tnk__op_t *op, size_t *n_parts) {
   tnk__pass_op_t *pass = &custom_of(op)->pass;
   int err = tnk__pass_prepare(op, n_parts);
 
-  /* Chunks are cut by the caller's data, as the reference does. */
+  /* Split by the caller's data, like the official client. */
   return err != TNK_OK ? err : make_forward_data(pass);
 }
 
@@ -355,7 +355,7 @@ static void destroy(tnk__op_t *op) {
 static const tnk__op_class_t custom_class = {
     .name = "forward_backward_custom",
     .method = "TrainingClient.forward_backward_custom",
-    .type = "Forward", /* of the first pass */
+    .type = "Forward", /* type of the first pass */
     .counts = TNK__COUNTS_PASS,
     .route = TNK__ROUTE_FORWARD_BACKWARD,
     .prepare = prepare,
@@ -372,7 +372,8 @@ tnk_promise_t *tnk__custom_start(tnk_training_t *training,
                                  const tnk_datum_t *data, size_t n_data,
                                  tnk_custom_loss_cb loss, void *user,
                                  const tnk_pass_options_t *options) {
-  tnk_pass_options_t own = TNK_PASS_OPTIONS_INIT; /* the loss is ours */
+  tnk_pass_options_t own = TNK_PASS_OPTIONS_INIT; /* the loss is chosen by
+                                                     the library */
   tnk_promise_t *promise = NULL;
   tnk__pass_op_t *pass;
   custom_t *custom;

@@ -1,5 +1,5 @@
-/* A loss of the caller's on the service: create_custom_loss and its future,
- * where the server's flags say that it runs such losses. */
+/* A loss of the caller on the service: create_custom_loss and its future, if
+ * the server's flags offer such losses. */
 #include "lib/client/train/loss.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static create_t *of_errand(tnk__errand_t *errand) {
   return tnk__container_of(errand, create_t, errand);
 }
 
-/* ---- What comes of it ---- */
+/* ---- Result ---- */
 
 static void free_loss(const tnk_allocator_t *alloc, void *value) {
   tnk_loss_t *loss = value;
@@ -84,7 +84,7 @@ static void on_created(tnk__job_t *job, const tnk__reply_t *reply) {
   tnk__errand_fail_code(errand, NAME, err);
 }
 
-/* ---- Asking for it ---- */
+/* ---- Request ---- */
 
 static void submit(tnk__errand_t *errand) {
   tnk__session_t *session = errand->session;
@@ -97,7 +97,7 @@ static void submit(tnk__errand_t *errand) {
   tnk__errand_job(errand, on_created);
 }
 
-/* No session is made for what is refused. */
+/* A refusal must not create a session. */
 static void look(tnk__errand_t *errand) {
   const tnk_error_t pub = {
       .code = TNK_EUNSUPPORTED,

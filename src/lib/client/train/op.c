@@ -1,14 +1,14 @@
 /*
- * An operation as a whole; op_part.c has what happens to one of its requests.
+ * An operation as a whole. op_part.c handles its requests.
  *
  *   queued --its turn--> prepared, its parts begin --all are accepted--> it
  *     leaves the turn --all results are read--> finish(), which settles it
- *   any --failure, cancel--> settled; parts that are on the wire go on until
+ *   any --failure, cancel--> settled; parts that are on the wire continue until
  *     they are answered, because the number depends on it
- *   any --close--> settled; nothing of it goes on
- *   settled --no part and nobody else is busy with it--> freed
+ *   any --close--> settled; no part continues
+ *   settled --no part and no other holder uses it--> freed
  *
- * Whatever settles may free: `op` is not touched after tnk__op_fail(),
+ * Settling may free the operation: `op` is not touched after tnk__op_fail(),
  * tnk__op_resolve() and finish().
  */
 #include "lib/client/train/op.h"
@@ -27,7 +27,7 @@ static tnk__session_t *session_of(const tnk__op_t *op) {
 
 /* ---- The end ---- */
 
-/* Parts of which nothing is on the wire and nothing is awaited any more. */
+/* Clear parts that have no request in flight. */
 static void drop_parts(tnk__op_t *op) {
   size_t i;
 
@@ -35,8 +35,8 @@ static void drop_parts(tnk__op_t *op) {
     tnk__part_t *part = &op->parts[i];
     if (part->state == TNK__PART_SENDING &&
         !tnk__call_is_unseen(&part->job.future.call)) {
-      part->job.future.call.operation = 0; /* told of no more */
-      continue; /* its number depends on how this ends */
+      part->job.future.call.operation = 0; /* not reported any more */
+      continue; /* its number depends on the response */
     }
     if (part->state < TNK__PART_WAITING)
       tnk__seq_settle(&part->number, TNK__EFFECT_NONE, TNK_OK, NULL);
@@ -59,7 +59,7 @@ void tnk__op_release(tnk__op_t *op) {
 
   if (op->promise != NULL || has_open_parts(op))
     return;
-  /* A loss that is still computed somewhere holds up nobody any more. */
+  /* A loss that is still being computed no longer blocks the queue. */
   tnk__turns_leave(&training->turns, &op->turn);
   tnk__defer_cancel(&op->ready);
   if (op->n_holds > 0)
@@ -92,16 +92,16 @@ void tnk__op_dispose(tnk__op_t *op) {
   tnk__op_release(op);
 }
 
-/* Whether one was run: what has been accepted will be, unless another part came
- * out of turn: then its own may never come. */
+/* Whether a request was run. An accepted request will be run, unless another
+ * one came out of turn: then this one's turn may never come. */
 static tnk_ran_t ran_of_part(const tnk__op_t *op, const tnk__part_t *part) {
   if (op->is_out_of_turn && part->state == TNK__PART_WAITING)
     return TNK_RAN_UNKNOWN;
   return tnk__job_ran(&part->job);
 }
 
-/* Whether all its requests together were run. One that will have a second pass
- * has changed nothing with its first. */
+/* Whether all requests together were run. If a second pass is to come, the
+ * first pass alone has changed nothing. */
 static tnk_ran_t ran_of(const tnk__op_t *op) {
   size_t n_of[TNK_RAN_PARTLY + 1] = {0};
   size_t i;
@@ -115,7 +115,8 @@ static tnk_ran_t ran_of(const tnk__op_t *op) {
   return TNK_RAN_UNKNOWN;
 }
 
-/* The service's word that it failed says it all, unless a part has not. */
+/* If the service reports the failure, its error is complete, unless a part has
+ * not failed. */
 static void reject(tnk__op_t *op, tnk__error_t *error) {
   tnk_promise_t *promise = op->promise;
   tnk_ran_t ran = ran_of(op);
@@ -137,8 +138,8 @@ void tnk__op_fail(tnk__op_t *op, tnk__error_t *error) {
   tnk__op_release(op);
 }
 
-/* The client closes: how what is on the wire ends will not be learnt, and no
- * number is taken after it. */
+/* The client closes. The outcome of requests in flight will not be known, and
+ * no further number is taken. */
 static void on_abort(tnk__member_t *member, tnk__error_t *error) {
   tnk__op_t *op = tnk__container_of(member, tnk__op_t, member);
   size_t i;
@@ -216,7 +217,7 @@ void tnk__op_fail_queue(tnk_training_t *training, tnk__error_t *error) {
 
 /* ---- The order of parts ---- */
 
-/* Everything is with the service: the next operation's turn. */
+/* The service has everything: the next operation gets the turn. */
 static void all_submitted(tnk__op_t *op) {
   if (op->keeps_turn)
     return;
@@ -235,7 +236,7 @@ void tnk__op_accepted(tnk__op_t *op) {
   else if (!op->side_by_side)
     tnk__defer(context, &op->parts[op->n_accepted].due);
   else if (op->n_accepted == op->n_parts - 1)
-    tnk__defer(context, &op->parts[0].due); /* the first goes last */
+    tnk__defer(context, &op->parts[0].due); /* the first part is sent last */
 }
 
 int tnk__op_lose(tnk__op_t *op, tnk__error_t *error) {
@@ -270,12 +271,12 @@ static void on_due_end(tnk__deferred_t *due) {
     op->is_due = 0;
     training->n_due--;
     op->type->finish(op);
-    return; /* that it is gone sets off the next one */
+    return; /* its removal continues with the next one */
   }
 }
 
-/* Numbers in order first; then all but the first part at once. A failure in
- * here ends the operation, which may be gone then. */
+/* Take all numbers in order, then send all parts except the first. A failure
+ * ends the operation, which may have been freed then. */
 static void begin_side_by_side(tnk__op_t *op) {
   size_t n = op->n_parts;
   tnk__part_t *parts = op->parts;
@@ -291,8 +292,8 @@ static void begin_side_by_side(tnk__op_t *op) {
   tnk__defer(session_of(op)->context, &parts[1].due);
 }
 
-/* Side by side each part sets off the next one, in another turn of the loop:
- * encoding a slice takes a moment. */
+/* In parallel mode each part starts the next one in another turn of the loop,
+ * because encoding a chunk takes time. */
 static void on_due(tnk__deferred_t *due) {
   tnk__part_t *part = tnk__container_of(due, tnk__part_t, due);
   tnk__op_t *op = part->op;
@@ -440,7 +441,7 @@ int tnk__op_take(tnk__op_t *op, uint64_t n_tokens, int is_whole) {
   return 0;
 }
 
-/* The program believes that the weights are those of a later step. */
+/* The program assumes the weights of a later step. */
 static void refuse_unheard(tnk__op_t *op) {
   tnk_training_t *training = op->training;
   tnk__error_t *error =

@@ -1,5 +1,5 @@
-/* What an operation of a training client waits for, in words: it follows the
- * states that op.h lists, and reads only. */
+/* Explains why an operation of a training client waits. Follows the states in
+ * op.h, and only reads. */
 #include "lib/client/train/op.h"
 
 #include "lib/base/alloc.h"
@@ -15,7 +15,7 @@ static const tnk__op_t *op_of(const tnk__list_t *link) {
                            turn.link);
 }
 
-/* How many go before it. */
+/* The number of operations before it. */
 static size_t n_ahead(const tnk__op_t *op) {
   size_t n = 0;
 
@@ -76,8 +76,9 @@ static void explain_part(const tnk__part_t *part, tnk__text_t *out) {
 
 /* ---- The whole ---- */
 
-/* The part that holds up the others: the furthest behind, of several the
- * first. One side by side that waits for all others comes last. */
+/* The part that delays the others: the one in the earliest state, and the first
+ * of several. In parallel mode an idle part that waits for all others comes
+ * last. */
 static const tnk__part_t *slowest(const tnk__op_t *op) {
   const tnk__part_t *found = NULL;
   size_t i;
@@ -93,7 +94,7 @@ static const tnk__part_t *slowest(const tnk__op_t *op) {
   return found;
 }
 
-/* One that waits for bytes waits for those that are on their way. */
+/* A part that waits for the byte budget waits for parts in flight. */
 static void explain_others(const tnk__part_t *part, tnk__text_t *out) {
   const tnk__op_t *op = part->op;
   const tnk__part_t *first = NULL;

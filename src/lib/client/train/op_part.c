@@ -1,4 +1,4 @@
-/* The way of one request; op.h lists its states. */
+/* The steps of one request. op.h describes its states. */
 #include "lib/client/train/op.h"
 
 #include "lib/base/alloc.h"
@@ -19,7 +19,7 @@ static tnk__session_t *session_of(const tnk__part_t *part) {
   return part->op->training->session;
 }
 
-/* ---- What it has used ---- */
+/* ---- Usage ---- */
 
 void tnk__part_count(tnk__part_t *part, tnk__part_use_t use) {
   tnk__op_t *op = part->op;
@@ -47,7 +47,7 @@ void tnk__part_clear(tnk__part_t *part) {
   tnk__defer_cancel(&part->due);
   tnk__defer_cancel(&part->paid);
   if (part->state == TNK__PART_PACKING)
-    return; /* the thread pool has the cargo */
+    return; /* the thread pool owns the cargo */
   tnk__cargo_clear(&part->cargo);
   tnk__seq_deinit(&part->number);
   tnk__part_form_clear(part);
@@ -56,7 +56,7 @@ void tnk__part_clear(tnk__part_t *part) {
 
 /* ---- Submitting ---- */
 
-/* An answer that nobody but the numbering waited for. */
+/* A response that only the numbering waited for. */
 static void note_late(const tnk__op_t *op) {
   tnk__context_t *context = op->training->session->context;
 
@@ -80,7 +80,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   if (op->promise == NULL) {
     note_late(op);
     if (op->n_parts == 1)
-      tnk__tally_accept(op); /* it is run although nobody waits for it */
+      tnk__tally_accept(op); /* it is run although no caller waits for it */
     part->state = TNK__PART_DONE;
     tnk__op_release(op);
     return 0;
@@ -90,7 +90,8 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   return !tnk__op_lose(op, NULL);
 }
 
-/* The last touch: the program is told. */
+/* The last access to the operation: the program is notified, and may free
+ * it. */
 static void stop_if(tnk_training_t *training, const tnk__stop_t *stop) {
   tnk__error_t *error = tnk__training_stop(training, stop);
 
@@ -99,7 +100,7 @@ static void stop_if(tnk_training_t *training, const tnk__stop_t *stop) {
   tnk__error_unref(error);
 }
 
-/* The server's words with the code of a loss; one reference. */
+/* The server's message with the code of a lost model. Returns one reference. */
 static tnk__error_t *blame_model(const tnk__part_t *part,
                                  const tnk__error_t *error) {
   tnk_error_t pub = error->pub;
@@ -111,7 +112,7 @@ static tnk__error_t *blame_model(const tnk__part_t *part,
                          part->op->type->name, &pub);
 }
 
-/* The submission has failed for good. */
+/* The submission has failed permanently. */
 static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
   tnk__op_t *op = part->op;
   tnk_training_t *training = op->training;
@@ -153,7 +154,7 @@ static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
   }
   if (is_doubtful)
     tnk__op_fail_behind(training, error);
-  /* Nothing can be remembered any more: the server could wait for a number. */
+  /* Too many numbers are in doubt: the server could wait for one of them. */
   if (training->turns.err != TNK_OK)
     tnk__op_fail_queue(training, error);
   tnk__error_unref(error);
@@ -169,15 +170,15 @@ static void lose_text(const tnk__part_t *part, int code, const char *why) {
   tnk__error_unref(error);
 }
 
-/* There will be no result. Nothing more is sent of one that shows that the
- * server has forgotten it. */
+/* No result will come. If the failure shows that the server has lost the
+ * operation, send no more of its requests. */
 static void on_failed(tnk__part_t *part, const tnk__reply_t *reply) {
   tnk__op_t *op = part->op;
   tnk_training_t *training = op->training;
   const tnk__stop_t stop =
       tnk__stop_of(part, reply, tnk__stop_sign(part, reply));
 
-  /* The future may tell what the submission did not. */
+  /* The future may show the numbering that the submission did not. */
   if (stop.sign == TNK__SIGN_NONE)
     tnk__seq_learn(&part->number, reply);
   if (tnk__job_ran(&part->job) == TNK_RAN_NO)
@@ -200,7 +201,7 @@ static void on_result(tnk__part_t *part, const tnk__reply_t *reply) {
   if (reply->error == NULL || reply->verdict.err == TNK_EFAILED)
     tnk__part_count(part,
                     reply->error == NULL ? TNK__PART_USED : TNK__PART_UNUSED);
-  /* One that has ended shows that the queue moves. */
+  /* An operation that has ended shows that the queue moves. */
   if (reply->error == NULL || reply->verdict.err == TNK_EFAILED)
     tnk__training_notice(op->training, "active", NULL);
   if (reply->error != NULL) {
@@ -268,7 +269,7 @@ static void on_packed(tnk__cargo_t *cargo) {
   tnk__op_t *op = part->op;
 
   op->n_holds--;
-  part->state = TNK__PART_PAYING; /* the cargo is ours again */
+  part->state = TNK__PART_PAYING; /* the pool has returned the cargo */
   if (op->promise != NULL) {
     submit(part);
     return;
@@ -277,7 +278,8 @@ static void on_packed(tnk__cargo_t *cargo) {
   tnk__op_release(op);
 }
 
-/* Compress off the loop if the server wants it. 0: send it as it is. */
+/* Compress on the thread pool if the server wants it. Returns 0 to send the
+ * body as it is. */
 static int pack(tnk__part_t *part) {
   tnk__op_t *op = part->op;
 
@@ -314,7 +316,8 @@ static int write_body(tnk__part_t *part) {
   return err != TNK_OK ? err : body->err;
 }
 
-/* A pass that is too large as JSON has failed because protobuf was refused. */
+/* The pass is too large as JSON, which was only tried because protobuf was
+ * refused. Report that refusal. */
 static void fail_encoding(tnk__part_t *part, int err) {
   tnk__error_t *refusal = part->unread;
 

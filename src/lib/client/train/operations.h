@@ -4,8 +4,8 @@
 #include "lib/client/train/training.h"
 
 /*
- * The operations of a training client, each begun by one call. Arguments have
- * passed their checks and are copied, but for data that is lent.
+ * The operations of a training client. One call starts each. Arguments have
+ * passed their checks and are copied, except for lent data.
  */
 
 /* ---- Passes: pass.c, custom.c ---- */
@@ -14,19 +14,19 @@ tnk_promise_t *tnk__pass_start(tnk_training_t *training,
                                const tnk_datum_t *data, size_t n_data,
                                const tnk_pass_options_t *options,
                                int forward_only);
-/* Start a pass with a loss of the caller's: a forward pass, the function, a
+/* Start a pass with a loss of the caller: a forward pass, the function, and a
  * backward pass with its gradients as weights. It keeps its turn throughout.
  * Protocol: training, forward_backward_custom. */
 tnk_promise_t *tnk__custom_start(tnk_training_t *training,
                                  const tnk_datum_t *data, size_t n_data,
                                  tnk_custom_loss_cb loss, void *user,
                                  const tnk_pass_options_t *options);
-/* Put off the answer of such a function, from inside of it, and give it; see
- * training.h. */
+/* Defer the result of such a function, called inside it, and provide the result
+ * later; see training.h. */
 int tnk__custom_defer(tnk_custom_loss_t *io);
 int tnk__custom_finish(tnk_custom_loss_t *io, int status);
-/* Tell the lender of the data that nothing will be read of it, as loan.h says.
- * NULL options and copied data need nothing. */
+/* Notify the lender of the data that none of it will be read, see loan.h. Does
+ * nothing for NULL options and copied data. */
 void tnk__pass_give_back(tnk__session_t *session,
                          const tnk_pass_options_t *options);
 
@@ -47,9 +47,9 @@ typedef enum {
 tnk_promise_t *tnk__save_start(tnk_training_t *training, tnk__save_kind_t kind,
                                const char *name,
                                const tnk_save_options_t *options);
-/* The same for a ledger: it has its place in the queue but begins only with
- * tnk__op_let_go(), its metadata (as many of the caller's as there is room for)
- * also tells what it contains, and it ends when that is final. */
+/* A save for a ledger. It is queued at once but begins only after
+ * tnk__op_let_go(). Its metadata also describes the content, next to as many of
+ * the caller's pairs as fit. It ends when that content is final. */
 enum { TNK__SAVE_MAX_KEPT = 8 };
 tnk_promise_t *tnk__save_start_kept(tnk_training_t *training,
                                     tnk__save_kind_t kind, const char *name,
@@ -60,9 +60,9 @@ tnk_promise_t *tnk__save_ephemeral_start(tnk_training_t *training,
 /* Load a saved state; access_token may be NULL. */
 tnk_promise_t *tnk__load_start(tnk_training_t *training, const char *path,
                                int with_optimizer, const char *access_token);
-/* Load a state into a new client, as the last step of making it, then resolve
- * `promise`, which is taken over, with the client; if it fails, the client is
- * closed. */
+/* Load a state into a new client, as the last step of creating it. Then resolve
+ * `promise`, which is taken over, with the client. If the load fails, the
+ * client is closed. */
 void tnk__load_into_new(tnk_training_t *training, const char *path,
                         int with_optimizer, const char *access_token,
                         tnk_promise_t *promise);

@@ -58,8 +58,8 @@ static int make_slices(tnk__pass_op_t *pass) {
   size_t i;
   int is_whole;
 
-  /* As many as there are examples is the most; one array of that size is
-   * small beside the examples themselves. */
+  /* There are at most as many chunks as examples. An array of that size is
+   * small compared with the examples. */
   pass->slices =
       tnk__arena_calloc(&pass->arena, pass->n_data, sizeof(*pass->slices));
   if (pass->slices == NULL)
@@ -116,8 +116,8 @@ uint64_t tnk__pass_tokens(tnk__op_t *op, size_t index) {
 
 /* ---- Results ---- */
 
-/* Outputs belong to examples by their place, so there are as many, or none:
- * servers may strip them. */
+/* Outputs belong to examples by position, so their number must match. Servers
+ * may also strip all of them. */
 int tnk__pass_result_read_part(tnk__op_t *op, size_t index,
                                const tnk__reply_t *reply, tnk__text_t *why) {
   tnk__pass_op_t *pass = pass_of(op);
@@ -152,7 +152,7 @@ int tnk__pass_join(tnk__pass_op_t *pass, tnk_pass_t **out) {
   if (err != TNK_OK)
     return err;
   for (i = 0; i < pass->n_slices; i++)
-    pass->results[i] = NULL; /* part of the whole now */
+    pass->results[i] = NULL; /* part of the joined result now */
   for (i = 0; i < (*out)->warnings.n; i++)
     tnk__training_warn(pass->op.training, pass->op.type->name,
                        (*out)->warnings.text[i]);
@@ -164,7 +164,7 @@ static void finish(tnk__op_t *op) {
   tnk_pass_t *result = NULL;
   int err = tnk__pass_join(pass_of(op), &result);
 
-  /* Data that was lent may be gone by now. */
+  /* Lent data may already be gone. */
   if (err == TNK_OK && !pass->is_lent)
     tnk__pass_fill_loss(result, pass->loss_fn, pass->data, pass->n_data);
   if (err != TNK_OK)
@@ -175,7 +175,7 @@ static void finish(tnk__op_t *op) {
 
 /* ---- Start ---- */
 
-/* Both are the same request but for one bit of its body. */
+/* Both are the same request except for one flag in the body. */
 #define PASS_CLASS(call, result_type, counts_)                                 \
   {                                                                            \
     .name = call, .method = "TrainingClient." call, .type = result_type,       \
@@ -197,7 +197,7 @@ void tnk__pass_give_back(tnk__session_t *session,
     tnk__loans_end(&session->loans, options->release, options->release_user);
 }
 
-/* A copy of what the options say about the loss. */
+/* Copy the loss options. */
 static int copy_loss(tnk__pass_op_t *pass, const tnk_pass_options_t *options) {
   const char *loss_fn = options != NULL ? options->loss_fn : NULL;
   tnk_loss_setting_t *settings;

@@ -27,8 +27,8 @@ tnk__route_id_t tnk__part_form_route(const tnk__part_t *part) {
   return op->type->route;
 }
 
-/* The server has refused the bytes, and certainly has not run them. A page of a
- * proxy says nothing about the server. */
+/* The server has refused the bytes, and certainly has not run them. An HTML
+ * page of a proxy says nothing about the server. */
 static int is_unread(const tnk__reply_t *reply) {
   return (reply->status == 415 || reply->status == 422) && !reply->is_page &&
          !reply->is_taken && !reply->verdict.in_doubt &&
@@ -51,8 +51,9 @@ int tnk__part_form_change(tnk__part_t *part, const tnk__reply_t *reply) {
   return 1;
 }
 
-/* Also without the call for JSON: 404, 405, or known to be missing. What is
- * about the credential, the rate or the connection is no answer to the form. */
+/* Whether JSON was refused as well. That includes a missing JSON call: 404,
+ * 405, or known to be missing. Errors of the credential, the rate or the
+ * connection do not refuse the form. */
 static int is_refused_too(const tnk__reply_t *reply) {
   if (reply->verdict.effect != TNK__EFFECT_NONE || reply->is_page)
     return 0;

@@ -24,7 +24,7 @@ static void free_content(const tnk_allocator_t *alloc, void *value) {
   tnk__free(alloc, value);
 }
 
-/* What the weights contain; NULL without memory. */
+/* The content of the weights; NULL without memory. */
 static content_t *content_of(const tnk_training_t *training) {
   const tnk_allocator_t *alloc = &training->session->context->alloc;
   const tnk__tally_t tally = tnk__tally_expected(training);

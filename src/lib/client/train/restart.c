@@ -33,7 +33,7 @@ void tnk__training_suspend(tnk_training_t *training, tnk__error_t *error) {
     tnk__member_abort(tnk__member_of(node), error);
 }
 
-/* Its own copy of a text; 1, or 0 without memory. */
+/* Copy a string into the client's arena. Returns 0 without memory. */
 static int take(tnk_training_t *training, const char **to, const char *text) {
   *to = text != NULL ? tnk__arena_strdup(&training->arena, text) : NULL;
   return text == NULL || *to != NULL;

@@ -4,21 +4,22 @@
 #include "lib/client/train/training.h"
 
 /*
- * A client whose model is lost, and that gets another one: what it was restored
- * from, and how it goes on as the same handle.
+ * Recovery of a client whose model is lost: the last saved state, and how the
+ * same handle continues with another model.
  */
 
-/* Note that the weights are in a state that was saved or loaded, and what it
- * contains. Without memory the one before stays. */
+/* Record that the weights match a saved or loaded state, and its tally. Without
+ * memory the previous record stays. */
 void tnk__training_saved(tnk_training_t *training, const char *path,
                          tnk__tally_t tally, int with_optimizer);
-/* Reject all that is pending, on the wire too, and all that comes: what its
- * numbers mean is lost. */
+/* Reject all pending operations, also those in flight, and all new ones. The
+ * meaning of their numbers is lost. */
 void tnk__training_suspend(tnk_training_t *training, tnk__error_t *error);
-/* Say why in other words from now on; one that goes on is left alone. */
+/* Change the error of later rejections. Does nothing unless the client is
+ * stopped. */
 void tnk__training_refuse(tnk_training_t *training, tnk__error_t *error);
-/* Go on with the model of another client, which is then closed. TNK_OK, or
- * TNK_ENOMEM and then nothing has changed. */
+/* Continue with the model of another client, which is then closed. Returns
+ * TNK_OK, or TNK_ENOMEM if nothing has changed. */
 int tnk__training_adopt(tnk_training_t *training, tnk_training_t *other);
 
 #endif

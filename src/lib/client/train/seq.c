@@ -5,9 +5,9 @@
 enum { MAX_HEALS = 3, MAX_SKIPS = 8 };
 
 /*
- * None; taken, until its fate is known. While a number is suspected it is set
- * aside, and the next one is taken: what becomes of that one tells about all
- * that were set aside.
+ * States: no number; taken, until its effect is known. A suspected number is
+ * set aside and the next one is taken. The result of that one decides about all
+ * numbers that were set aside.
  */
 
 void tnk__seq_init(tnk__seq_t *number, tnk_training_t *training,
@@ -51,8 +51,8 @@ void tnk__seq_unread(tnk__seq_t *number) {
   number->is_unread = 1;
 }
 
-/* Once it is known whether the server has what was sent under a number before,
- * whoever waits for the end of that doubt finds it in the log. */
+/* Log whether the server had received the earlier request under a doubted
+ * number. The log shows users how the doubt ended. */
 static void tell(const tnk__seq_t *number, int was_run) {
   const tnk_training_t *training = number->training;
 
@@ -66,7 +66,8 @@ static void tell(const tnk__seq_t *number, int was_run) {
                              : "had not been run, and will not be");
 }
 
-/* Its fate is not known: it is given back, and its next use tells. */
+/* The effect is unknown: give the number back. Its next use shows the
+ * effect. */
 static void doubt(tnk__seq_t *number, int err, tnk__cargo_t *cargo) {
   tnk__turns_doubt(&number->training->turns, number->turn, number->value,
                    cargo != NULL ? tnk__cargo_mark(cargo) : 0, err);
@@ -110,7 +111,7 @@ static int learn(const tnk__seq_t *number, uint64_t expected) {
                          expected);
 }
 
-/* The server has it for somebody else's bytes: on with the next one. */
+/* The server has other bytes under this number: continue with the next one. */
 static int skip(tnk__seq_t *number, int alone) {
   tell(number, 1);
   tnk__turns_settle(&number->training->turns, number->turn, number->value,

@@ -7,7 +7,7 @@
 typedef struct {
   tnk__op_t op;
   tnk_optim_t optim;
-  char *json; /* the optim's, owned */
+  char *json; /* JSON of the optimizer, owned */
   tnk_metrics_t *result;
 } step_t;
 

@@ -1,11 +1,11 @@
 /*
- * A server that may have lost its memory: it does not know the result of what
- * it had accepted, or expects a number that it has run. What its weights are is
- * then not known, so nothing more is sent until the program says so, or until a
- * state has been restored.
+ * A server may have lost its memory if it does not know the result of an
+ * accepted request, or expects a number that it has run. Then the state of its
+ * weights is unknown. So no request is sent until the program resumes the
+ * client, or a state has been restored.
  *
- *   running --a sign of it--> stopped: the program is told, and unless it goes
- *     on in there, what waits is rejected, and what it calls from then on
+ *   running --a sign of it--> stopped: the program is notified, and unless it
+ *     resumes in the callback, waiting and later operations are rejected
  *   stopped --tnk__training_go_on()--> running, with the next number
  */
 #include "lib/client/train/stop.h"
@@ -17,7 +17,7 @@ void tnk__training_known(tnk_training_t *training, uint64_t number) {
     training->known = number;
 }
 
-/* Loads say with these that there is no such state. */
+/* For loads, such a response means that the state does not exist. */
 static int depends_on_weights(const tnk__op_t *op) {
   return op->type->route != TNK__ROUTE_LOAD_STATE && !op->type->is_unnumbered;
 }
@@ -34,7 +34,7 @@ tnk__sign_t tnk__stop_sign(const tnk__part_t *part, const tnk__reply_t *reply) {
   if (part->job.is_accepted && (reply->status == 404 || reply->status == 410) &&
       reply->verdict.err != TNK_EFAILED && depends_on_weights(part->op))
     return TNK__SIGN_UNKNOWN;
-  /* Whether the session still exists has been asked before. */
+  /* The caller has already checked whether the session still exists. */
   if (!part->job.is_accepted &&
       (reply->status == 404 || reply->status == 410) &&
       reply->verdict.err != TNK_EUNSUPPORTED && depends_on_weights(part->op) &&
@@ -99,7 +99,7 @@ tnk__error_t *tnk__training_stop(tnk_training_t *training,
   tnk__turns_fail(&training->turns, TNK_ESESSION);
   tnk__session_tell(session, training->info.model_id, TNK_QUEUE_MEMORY_LOST,
                     text);
-  /* The program may have closed, or gone on. */
+  /* The program may have closed or resumed the client. */
   if (training->closing || !training->is_stopped)
     return NULL;
   if (session->lost != NULL)
@@ -114,7 +114,7 @@ void tnk__training_go_on(tnk_training_t *training) {
   training->is_lost = 0;
   training->why_lost = NULL;
   training->tries = 0;
-  /* Its numbers begin where the server says, which is not known again. */
+  /* The server chooses the first number, which is not known again. */
   training->known = 0;
   tnk__error_unref(training->failed);
   training->failed = NULL;

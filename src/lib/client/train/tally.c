@@ -41,13 +41,13 @@ tnk__tally_t tnk__tally_expected(const tnk_training_t *training) {
   return expected;
 }
 
-/* What one that failed had added; of one that was to begin anew, what it had
- * taken away. */
+/* The change of a tally that undoes a failed operation: minus its addition, or
+ * plus the content that it was to replace. */
 static tnk__tally_t change_of(const tnk__op_t *op) {
   tnk__tally_t change = {0, 0};
 
   if (op->type->counts == TNK__COUNTS_STEP)
-    change.n_steps = UINT64_MAX; /* to be added: one less */
+    change.n_steps = UINT64_MAX; /* added modulo 2^64: minus one */
   else if (op->type->counts == TNK__COUNTS_PASS)
     change.n_passes = UINT64_MAX;
   else if (op->type->counts == TNK__COUNTS_ANEW)
@@ -74,7 +74,7 @@ void tnk__tally_undo(tnk__op_t *op) {
     if (!later->is_tallied)
       continue;
     add(&later->tally, change);
-    /* It does not matter to what comes behind a state that was loaded. */
+    /* It does not affect operations after a loaded state. */
     if (later->type->counts == TNK__COUNTS_ANEW)
       return;
   }

@@ -8,7 +8,7 @@
 #include "lib/base/misuse.h"
 #include "lib/client/session/member.h"
 
-/* A young pause is no news for a training client. */
+/* A short pause is not worth a notice for a training client. */
 enum { NOTICE_GRACE_MS = 15 * 60 * 1000 };
 
 void *tnk__training_show(tnk_training_t *training) {
@@ -80,7 +80,7 @@ void tnk__training_moved(tnk_training_t *training) {
 }
 
 void tnk__training_op_gone(tnk_training_t *training) {
-  /* Some MiB, which only a client that is busy may keep. */
+  /* Some MiB, which only a busy client may keep. */
   if (tnk__list_empty(&training->ops))
     tnk__zstd_deinit(&training->zstd);
   if (training->closing && tnk__list_empty(&training->ops))
@@ -96,7 +96,8 @@ void tnk__training_close(tnk_training_t *training, tnk_close_cb cb,
   training->closing = 1;
   training->close_cb = cb;
   training->close_user = user;
-  /* Those that get the turn meanwhile only schedule, until it is theirs. */
+  /* Operations that get the turn during this loop only schedule, and are then
+   * aborted themselves. */
   TNK__LIST_FOREACH_SAFE (node, next, &training->ops)
     tnk__member_abort(tnk__member_of(node), error);
   tnk__training_settle_ready(training, error);
@@ -115,7 +116,7 @@ void tnk__training_notice(tnk_training_t *training, const char *state,
                         tnk__queue_reason(TNK__QUEUE_TRAINING, parsed, reason));
 }
 
-/* 1 when it has been told, or can never be told apart. */
+/* Whether it was logged before, or the table is full. */
 static int was_warned(tnk_training_t *training, const char *text) {
   size_t i;
   char *copy;

@@ -20,7 +20,7 @@ typedef struct {
   tnk__op_t op;
   tnk__arena_t arena;
   put_save_t put;
-  const char *name; /* of a save; or the path of a load */
+  const char *name; /* name of a save, or path of a load */
   tnk_save_options_t options;
   int with_optimizer;
   const char *access_token;
@@ -28,7 +28,7 @@ typedef struct {
   int record_stability_info;
   uint64_t sampling_seq;
   int has_sampling_seq;
-  int is_new; /* the client has not been handed to anybody */
+  int is_new; /* the client was not handed to the program yet */
   tnk__saved_t saved;
 } weights_t;
 
@@ -46,7 +46,7 @@ static int write_save(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
   return out->err;
 }
 
-/* All that comes before it is with the service when it is written. */
+/* Written when the service has accepted everything before it. */
 static int write_kept_save(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
   const weights_t *weights = weights_of(op);
   tnk_save_options_t options = weights->options;
@@ -73,7 +73,7 @@ static int write_kept_save(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
 static int write_ephemeral(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
   weights_t *weights = weights_of(op);
 
-  /* Drawn once, so that repeats are the same request. */
+  /* Drawn once, so that retries are the same request. */
   if (!weights->has_sampling_seq)
     weights->sampling_seq = op->training->session->next_sampling_seq++;
   weights->has_sampling_seq = 1;
@@ -99,7 +99,7 @@ static int write_unload(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
 
 /* ---- Results ---- */
 
-/* From here the client could be restored. */
+/* From now on the client can be restored from this state. */
 static void note_saved(tnk__op_t *op) {
   weights_t *weights = weights_of(op);
 
@@ -145,7 +145,7 @@ typedef struct {
   char path[];
 } saved_t;
 
-/* A save without a path cannot be found again. */
+/* A save without a path could not be found again. */
 static void finish_save(tnk__op_t *op) {
   const char *path = weights_of(op)->saved.path;
   const size_t n = path != NULL ? strlen(path) + 1 : 0;
@@ -183,7 +183,7 @@ static void finish_ephemeral(tnk__op_t *op) {
     else
       tnk__op_fail_code(op, TNK_ENOMEM);
   } else if (weights->saved.path != NULL) {
-    /* A server that only saves: sample from the path it gave. */
+    /* A server that only saves: sample from the returned path. */
     tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
     tnk_promise_t *promise = op->promise;
     options.model_path = weights->saved.path;
@@ -212,7 +212,7 @@ static void destroy(tnk__op_t *op) {
   weights_t *weights = weights_of(op);
   const tnk_allocator_t *alloc = weights->arena.alloc;
 
-  /* Nobody will ever hear of a client that could not be loaded. */
+  /* A new client that could not be loaded never reaches the program. */
   if (weights->is_new)
     tnk__training_close(op->training, NULL, NULL);
   if (weights->access_token != NULL)
@@ -224,7 +224,7 @@ static void destroy(tnk__op_t *op) {
 
 /* ---- Kinds ---- */
 
-/* One request, whose answer may tell a path. */
+/* One request, whose response may contain a path. */
 #define CLASS(name_, method_, type_, route_, write_, finish_)                  \
   {                                                                            \
     .name = (name_), .method = (method_), .type = (type_), .route = (route_),  \
@@ -232,7 +232,7 @@ static void destroy(tnk__op_t *op) {
     .destroy = destroy,                                                        \
   }
 
-/* The three kinds, written in one of two ways. */
+/* The three kinds, with one of two writers. */
 #define SAVES(write_)                                                          \
   {                                                                            \
     [TNK__SAVE_STATE] =                                                        \
@@ -270,7 +270,7 @@ static const tnk__op_class_t ephemeral_class =
     .destroy = destroy,                                                        \
   }
 
-/* Without and with the optimizer's state they differ in the public call. */
+/* Loads with and without the optimizer's state differ in the public call. */
 static const tnk__op_class_t load_classes[2] = {
     LOADS("load_state", "TrainingClient.load_state", finish_path),
     LOADS("load_state", "TrainingClient.load_state_with_optimizer",
@@ -297,7 +297,7 @@ static const tnk__op_class_t unload_class = {
 
 /* ---- Start ---- */
 
-/* As tnk__op_new(). */
+/* Same contract as tnk__op_new(). */
 static weights_t *new_weights(tnk_training_t *training,
                               const tnk__op_class_t *type,
                               tnk_promise_t **promise) {
