@@ -377,7 +377,7 @@ static void on_done(tnk__exchange_t *exchange,
     end(call, &reply);
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 static void on_failed(tnk__deferred_t *deferred) {
   tnk__call_t *call = tnk__container_of(deferred, tnk__call_t, deferred);

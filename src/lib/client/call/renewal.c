@@ -303,7 +303,7 @@ static void explain(const tnk__auth_t *auth, tnk__text_t *out) {
   tnk__text_time(out, tnk__context_now_ms(auth->context) - renewal->since_ms);
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 void tnk__renewal_open(tnk__renewal_t *renewal, tnk__endpoint_t *endpoint) {
   memset(renewal, 0, sizeof(*renewal));

@@ -36,7 +36,7 @@ static void hand_over(create_t *create, const char *base_model) {
     tnk__errand_fail_code(&create->errand, NAME, TNK_ENOMEM);
     return;
   }
-  /* Without memory it works as well, but cannot be made again by itself. */
+  /* Without memory the client works, but cannot be recovered. */
   if (create->model_path != NULL)
     sampling->model_path = tnk__strdup(&create->errand.session->context->alloc,
                                        create->model_path);
@@ -45,8 +45,8 @@ static void hand_over(create_t *create, const char *base_model) {
                       tnk__sampling_show(sampling), tnk__sampling_hide);
 }
 
-/* The service knows the call and not the weights. A 404 in a framework's own
- * words, or in none, says that there is no such call. */
+/* The service has the call, but not the weights. A 404 with a framework's
+ * message or without a message means that the call does not exist. */
 static int is_missing_path(const tnk__reply_t *reply) {
   const char *message;
 
@@ -57,7 +57,7 @@ static int is_missing_path(const tnk__reply_t *reply) {
          strcasecmp(message, "not found") != 0;
 }
 
-/* What to name in an error. */
+/* The object to name in an error. */
 static const char *thing_of(const create_t *create) {
   return create->model_path != NULL ? create->model_path : create->base_model;
 }
@@ -70,7 +70,7 @@ static void on_sampler(tnk__call_t *call, const tnk__reply_t *reply) {
     tnk__errand_fail_about(&create->errand, reply->error, thing_of(create));
     return;
   }
-  /* Without it everything works but asking for the base model. */
+  /* Only queries for the base model need it. */
   if (reply->error != NULL ||
       tnk__sampler_read(&sampler, &create->errand.arena, reply->body,
                         reply->body_len) != TNK_OK)

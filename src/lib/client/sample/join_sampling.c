@@ -1,6 +1,6 @@
-/* One more client of a sampler that exists already, made here or elsewhere. The
- * server numbers its clients where it can (join_sampling_session); else the
- * number is drawn at random, as the official client does. */
+/* Another client of a sampler that exists already, created here or elsewhere.
+ * The server assigns its clone number if it can (join_sampling_session).
+ * Otherwise the number is drawn at random, like in the official client. */
 #include <string.h>
 #include <strings.h>
 
@@ -33,7 +33,7 @@ static int is_taken(const tnk__session_t *session, const char *id,
   return 0;
 }
 
-/* From 1 to 10^9, and none that this service has. */
+/* From 1 to 10^9, and not used in this service. */
 static uint64_t draw(tnk__session_t *session, const char *id) {
   uint64_t clone;
 
@@ -65,10 +65,11 @@ static void hand_over(join_t *join, uint64_t clone) {
                       tnk__sampling_show(sampling), tnk__sampling_hide);
 }
 
-/* ---- Asking the server for it ---- */
+/* ---- Request ---- */
 
-/* The server does not have the call, whatever its flags said. Its own words in
- * a 404 are about the sampler, those of a framework about the call. */
+/* The server does not have the call, whatever its flags are. A 404 with a
+ * specific message is about the sampler. A 404 with a framework's message is
+ * about the call. */
 static int lacks_call(const tnk__reply_t *reply) {
   const char *message = reply->error->pub.message;
 
@@ -98,7 +99,7 @@ static void on_joined(tnk__call_t *call, const tnk__reply_t *reply) {
     return;
   }
   err = tnk__join_sampling_read(&clone, reply->body, reply->body_len);
-  /* 0 is the client that made the sampler. */
+  /* 0 is the client that created the sampler. */
   if (err == TNK_OK && (clone == 0 || is_taken(session, id, clone)))
     err = TNK_EPROTO;
   if (err != TNK_OK)
@@ -140,8 +141,8 @@ static int keep(join_t *join, const tnk__sampler_text_t *sampler) {
          (sampler->base_model == NULL || own->base_model != NULL);
 }
 
-/* The text may be anybody's, and where it leads is this service's choice; but
- * one of another server is most likely a mistake. */
+/* The string may come from anyone, and this service decides where it connects.
+ * A different server is probably a mistake. */
 static void warn_of_another(tnk__session_t *session,
                             const tnk__sampler_text_t *sampler) {
   const char *own = session->config->url.text;

@@ -9,9 +9,9 @@
  *   any --cancel or close--> settled; freed, or kept in the canceler's
  *     submissions until the response names the sample to cancel
  *
- * reject() or tnk__sample_resolve() settles it, once; dispose() comes last, and
- * the sample is not touched after it. What differs for one that is streamed is
- * in sample_stream.c.
+ * reject() or tnk__sample_resolve() settles it, once. dispose() comes last, and
+ * the sample is not touched after it. sample_stream.c has the differences of a
+ * streamed sample.
  */
 #include "lib/client/sample/sample.h"
 
@@ -25,7 +25,7 @@
 #include "lib/policy/backoff.h"
 #include "lib/wire/data/data.h"
 
-/* What a request has beside its prompt, about. */
+/* MAX_FRAME: approximate size of a request without its prompt. */
 enum { MAX_FRAME = 512, MAX_WHY = 256 };
 
 static tnk__session_t *session_of(const tnk__sample_t *sample) {
@@ -57,8 +57,8 @@ static int is_stream(const tnk__sample_t *sample) {
   return sample->streaming != NULL;
 }
 
-/* Whether a result that is lost is asked for again. The server's word is about
- * samples only, and only about this. */
+/* Whether a lost result is requested again. The server's flag applies only to
+ * samples, and only to this. */
 static int may_resubmit(const tnk__sample_t *sample) {
   const tnk__session_t *session = session_of(sample);
 
@@ -78,7 +78,7 @@ void tnk__sample_moved(tnk__sample_t *sample) {
                      tnk__context_now_ms(session_of(sample)->context));
 }
 
-/* ---- What it holds ---- */
+/* ---- Resources ---- */
 
 void tnk__sample_forget_ids(tnk__sample_t *sample) {
   tnk__free(&session_of(sample)->context->alloc, sample->ids);
@@ -102,7 +102,7 @@ static void dispose(tnk__sample_t *sample) {
   tnk__free(alloc, sample);
 }
 
-/* Settles the promise; the sample's own reference to it is gone then. */
+/* Settle the promise and release the sample's reference to it. */
 static void reject(tnk__sample_t *sample, tnk__error_t *error) {
   tnk_promise_t *promise = sample->promise;
   tnk_ran_t ran = tnk__job_ran(&sample->job);
@@ -129,7 +129,7 @@ void tnk__sample_fail_text(tnk__sample_t *sample, int code, const char *text) {
   tnk__error_unref(error);
 }
 
-/* Whether the server does not know the sampler, though the session exists. */
+/* Whether the server does not know the sampler although the session exists. */
 static int is_lost_sampler(const tnk__sample_t *sample,
                            const tnk__reply_t *reply) {
   return sample->sampling->foreign == NULL &&
@@ -140,7 +140,8 @@ static int is_lost_sampler(const tnk__sample_t *sample,
          tnk__reply_names_thing(reply);
 }
 
-/* Report that once; it may be made again. The last touch. */
+/* Report the loss once. The sampler may be recovered. The sample must not be
+ * touched after this. */
 static void tell_lost(tnk_sampling_t *sampling, const char *reason) {
   tnk__session_t *session = sampling->session;
   char text[MAX_WHY];
@@ -155,7 +156,7 @@ static void tell_lost(tnk_sampling_t *sampling, const char *reason) {
   tnk__session_notice(session, sampling->id, TNK_QUEUE_MEMORY_LOST, text);
 }
 
-/* 1 when the sample waits for another sampler. */
+/* Returns 1 if the sample waits for another sampler. */
 static int waits_for_sampler(tnk__sample_t *sample, const tnk__reply_t *reply) {
   tnk_sampling_t *sampling = sample->sampling;
 
@@ -170,8 +171,8 @@ static int waits_for_sampler(tnk__sample_t *sample, const tnk__reply_t *reply) {
   return 1;
 }
 
-/* A refusal that the end of another service's session explains; of our own the
- * table of recovery does the same. */
+/* A refusal that the end of another service's session explains. For our own
+ * session the retry table does the same. */
 static int is_lost_session(const tnk__sample_t *sample,
                            const tnk__reply_t *reply) {
   const tnk__foreign_t *foreign = sample->sampling->foreign;
@@ -205,14 +206,14 @@ static void fail_reply(tnk__sample_t *sample, const tnk__reply_t *reply) {
   tnk__error_unref(error);
 }
 
-/* ---- Given up ---- */
+/* ---- Cancellation ---- */
 
-/* Tell the server that nobody waits. 1: the sample is kept until the answer
- * to its submission names its id. */
+/* Notify the server that the result is not wanted. Returns 1 if the sample is
+ * kept until the response to its submission contains its id. */
 static int tell_server(tnk__sample_t *sample) {
   tnk__canceler_t *canceler = &session_of(sample)->canceler;
 
-  /* The end of its connection tells, of a stream. */
+  /* For a stream, the end of its connection is the notification. */
   if (!tnk__canceler_is_wanted(canceler) || is_stream(sample))
     return 0;
   if (sample->job.is_accepted) {
@@ -223,7 +224,7 @@ static int tell_server(tnk__sample_t *sample) {
   if (!tnk__call_disown(call_of(sample)))
     return 0;
   call_of(sample)->totals = NULL;
-  sample->sampling = NULL; /* the client may go first */
+  sample->sampling = NULL; /* the client may be freed first */
   tnk__sample_leave(sample);
   tnk__list_remove(&sample->member.link);
   tnk__list_append(&canceler->submissions, &sample->member.link);
@@ -249,7 +250,7 @@ static void on_cancel(void *arg) {
 
 /* ---- The result ---- */
 
-/* Whether the answer is what was asked for; see tnk__samples_check(). */
+/* Whether the response matches the request; see tnk__samples_check(). */
 static int check(const tnk__sample_t *sample, const tnk_samples_t *samples,
                  char *text, size_t size) {
   static const tnk_tensor_t targets = {0};
@@ -305,15 +306,15 @@ static void on_resubmit_due(tnk__timer_t *timer) {
   tnk__sample_go_on(sample);
 }
 
-/* Whether the submission was repeated until the patience was over. Nothing was
- * lost that a new number could bring, so a further submission would only make
- * the wait longer than the options say. */
+/* Whether the submission was retried until the patience was over. A new number
+ * could not recover anything, so another submission would only extend the wait
+ * beyond the options. */
 static int is_worn_out(const tnk__sample_t *sample, const tnk__reply_t *reply) {
   return !sample->job.is_accepted &&
          reply->verdict.schedule == TNK__SCHEDULE_LONG;
 }
 
-/* 1 when the sample will be submitted anew. */
+/* Returns 1 if the sample will be submitted again. */
 static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
   tnk__session_t *session = session_of(sample);
   const tnk_service_options_t *options = &session->config->options;
@@ -342,8 +343,8 @@ static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
   return 1;
 }
 
-/* Whether the same is sent again once the back-off is over, after a wait that
- * holds neither slot nor bytes. */
+/* Whether the same request is sent again after the back-off. The wait holds
+ * neither slot nor bytes. */
 static int waits(tnk__sample_t *sample, const tnk__reply_t *reply) {
   if (session_of(sample)->config->options.retry_samples == TNK_NO ||
       sample->job.is_accepted)
@@ -398,7 +399,8 @@ static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
 
 /* ---- Submitting ---- */
 
-/* The ids and their texts in one piece of memory; without it, no ids. */
+/* Copy the ids and their array into one allocation. Without memory there are no
+ * ids. */
 static void keep_ids(tnk__sample_t *sample, const tnk__accepted_t *answer) {
   size_t size = answer->n_sequence_ids * sizeof(char *);
   char *text;
@@ -422,7 +424,7 @@ static void keep_ids(tnk__sample_t *sample, const tnk__accepted_t *answer) {
   sample->n_ids = (uint32_t)answer->n_sequence_ids;
 }
 
-/* How many may be submitted at once follows from how long one took. */
+/* The duration of a submission decides how many may be in flight. */
 static void note_window(tnk__sample_t *sample, int is_accepted) {
   tnk__session_t *session = session_of(sample);
   tnk__window_t *window = &session->sample_window;
@@ -453,7 +455,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   job->future.poller = tnk__sampling_poller(sample->sampling);
   keep_ids(sample, answer);
   tnk__sample_give_back(sample);
-  /* A place in line is for those who were turned away. */
+  /* Only refused samples keep their place in the queue. */
   sample->slot_ticket = 0;
   sample->throttle_ticket = 0;
   if (!may_resubmit(sample))
@@ -474,8 +476,8 @@ static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
   tnk__headers_add_text(headers, "X-Tinker-Sampling-Backpressure", "1");
 }
 
-/* Who pauses holds nothing that others could be submitted with; its place in
- * line it keeps. */
+/* A paused sample holds no resources that others need, but keeps its place in
+ * the queue. */
 static void in_pause(tnk__call_t *call, int is_over) {
   tnk__job_t *job = tnk__container_of(call, tnk__job_t, future.call);
   tnk__sample_t *sample = tnk__container_of(job, tnk__sample_t, job);
@@ -503,7 +505,7 @@ void tnk__sample_submit(tnk__sample_t *sample) {
     return;
   }
   if (!sample->has_seq) {
-    /* What follows belongs to another client. */
+    /* The next numbers belong to another client. */
     if (sampling->next_seq / TNK__CLONE_NUMBERS != sampling->clone) {
       tnk__sample_fail_text(
           sample, TNK_EFULL,
@@ -557,7 +559,8 @@ static int encode(tnk__sample_t *sample, const tnk_model_input_t *prompt,
                                    .params = params,
                                    .options = options,
                                    .sampling_session_id = sample->sampling->id,
-                                   .seq_id = INT64_MAX, /* room for any */
+                                   .seq_id = INT64_MAX, /* reserves space for
+                                                           any number */
                                    .record_stability_info =
                                        sample->sampling->record_stability_info};
 
@@ -581,7 +584,7 @@ static void keep_options(tnk__sample_t *sample,
   sample->prompt_logprobs_last_n = options->prompt_logprobs_last_n;
 }
 
-/* The official client's name; it has none for streams. */
+/* The official client's name. It has no name for streams. */
 static const char *method_name(const tnk__sample_t *sample) {
   if (is_stream(sample))
     return NULL;

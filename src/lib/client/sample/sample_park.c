@@ -1,6 +1,6 @@
 /*
- * Samples of a sampler that the server has lost, and that is made again: they
- * wait for that, and are then submitted to the new one under new numbers, with
+ * Samples of a sampler that the server has lost and that is being recovered.
+ * They wait, and are then submitted to the new sampler under new numbers, with
  * the same prompts and seeds.
  *
  *   any --the sampler is lost--> parked, holding nothing

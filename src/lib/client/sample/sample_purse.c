@@ -1,7 +1,7 @@
 /*
- * What a sample takes out of the purse. It takes it with each submission that
- * is not a repeat of the last one, and holds it until its result, its end, or
- * until it is submitted anew.
+ * The allowance of a sample (tnk__purse_t). Each submission takes its maximum
+ * usage, except a repeat of the last one. It is held until the result, the end
+ * of the sample, or the next submission.
  */
 #include "lib/client/sample/sample.h"
 #include "lib/wire/data/data.h"
@@ -15,7 +15,7 @@ static tnk__totals_t *totals_of(const tnk__sample_t *sample) {
   return sample->sampling != NULL ? &sample->sampling->totals : NULL;
 }
 
-/* A number that does not fit is that of no prompt that can be sent. */
+/* Larger numbers are clamped; no prompt of that size can be sent. */
 void tnk__sample_measure(tnk__sample_t *sample, const tnk_model_input_t *prompt,
                          const tnk_sampling_params_t *params,
                          const tnk_sample_options_t *options) {
@@ -41,7 +41,7 @@ int tnk__sample_take(tnk__sample_t *sample, char *why, size_t size) {
   tnk__text_t text;
 
   if (sample->held.is_taken)
-    return 1; /* refused for the moment, and sent once more */
+    return 1; /* refused temporarily, and sent once more */
   grant = tnk__purse_take(purse, &claim, &sample->held);
   if (grant == TNK__PURSE_GRANTED)
     return 1;
@@ -66,10 +66,10 @@ void tnk__sample_spend(tnk__sample_t *sample, const tnk_samples_t *samples) {
   tnk__purse_give_back(purse_of(sample), &sample->held);
 }
 
-/* The service's own word that it failed is one that nothing was used. */
+/* If the service reports the failure, nothing was used. */
 void tnk__sample_settle(tnk__sample_t *sample, int has_failed) {
   if (!sample->held.is_taken)
-    return; /* its result has been counted, or it was not submitted */
+    return; /* its result was counted, or it was not submitted */
   if (has_failed || tnk__job_ran(&sample->job) == TNK_RAN_NO)
     tnk__purse_give_back(purse_of(sample), &sample->held);
   else

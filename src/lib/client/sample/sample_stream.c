@@ -1,15 +1,15 @@
 /*
- * A sample whose tokens come one by one, in the answer to its submission. Until
- * its call is sent, and when it fails before the first token, it is a sample as
- * any other.
+ * A sample whose tokens arrive one at a time, in the response to its
+ * submission. Until its call is sent, and when it fails before the first token,
+ * it behaves like any other sample.
  *
- *   submitted --its first part--> accepted: what was held for submitting goes
- *     back
- *   accepted --tokens--> given out --the end of the sequence--> ended
- *   ended --the answer is over, or has lingered--> settled
- *   given out --anything else--> settled, with how far it had come
+ *   submitted --its first part--> accepted: resources of the submission are
+ *     returned
+ *   accepted --tokens--> passed on --the end of the sequence--> ended
+ *   ended --the response is over, or has lingered--> settled
+ *   passed on --anything else--> settled, with the number of tokens so far
  *
- * on_event() calls the program, which may end all of this inside of its
+ * on_event() calls the program, which may free the sample inside of its
  * callback.
  */
 #include <math.h>
@@ -22,7 +22,7 @@
 #include "lib/client/sample/sample.h"
 #include "lib/wire/message/answer.h"
 
-/* Tokens of a sequence: more than any context has. */
+/* MAX_TOKENS: tokens of a sequence, more than any context has. */
 enum {
   SILENCE_MS = 600000,
   MAX_TOKENS = 16 * 1024 * 1024,
@@ -33,15 +33,15 @@ enum {
 typedef struct {
   tnk__sample_t sample;
   tnk__events_t events;
-  tnk__timer_t timer;  /* once it has ended */
+  tnk__timer_t timer;  /* runs after its end */
   tnk__buf_t tokens;   /* int32_t */
-  tnk__buf_t logprobs; /* float; NaN where none was sent */
+  tnk__buf_t logprobs; /* float; NaN if none was sent */
   uint64_t n_received; /* bytes */
-  uint64_t heard_ms;   /* when something came last */
+  uint64_t heard_ms;   /* when the last part arrived */
   tnk_stream_token_cb on_token;
   void *user;
-  uint32_t n;        /* tokens */
-  uint32_t accepted; /* the last attempt that was; 0: none */
+  uint32_t n;        /* number of tokens */
+  uint32_t accepted; /* the last accepted attempt; 0: none */
   uint32_t silence_ms;
   tnk_stop_reason_t stop_reason;
   uint8_t has_logprobs;
@@ -88,7 +88,7 @@ static void fail_code(stream_t *stream, int code) {
   tnk__sample_fail_text(&stream->sample, code, NULL);
 }
 
-/* The server reports that it failed. What it has given out was used. */
+/* The server reports a failure. The tokens that were passed on were used. */
 static void fail_with(stream_t *stream, const tnk__sse_event_t *event) {
   const tnk_allocator_t *alloc = &context_of(stream)->alloc;
   tnk__failure_t failure = {0};
@@ -117,7 +117,7 @@ static void fail_with(stream_t *stream, const tnk__sse_event_t *event) {
   tnk__error_unref(error);
 }
 
-/* The result in an arena of its own, or NULL without memory. */
+/* The result, in a new arena, or NULL without memory. */
 static tnk_samples_t *make_samples(const stream_t *stream) {
   const size_t n = stream->n;
   tnk__sequence_t *sequence;
@@ -172,7 +172,7 @@ static void on_lingered(tnk__timer_t *timer) {
 
 /* ---- Tokens ---- */
 
-/* Keep it; NULL, or why that cannot be, with a code. */
+/* Keep a token. Returns NULL, or the reason for a failure with its code. */
 static const char *keep(stream_t *stream, const tnk__sample_chunk_t *chunk,
                         int *code) {
   const uint32_t max = stream->sample.max_tokens;
@@ -196,7 +196,7 @@ static const char *keep(stream_t *stream, const tnk__sample_chunk_t *chunk,
   return NULL;
 }
 
-/* Hand it on to the program. 0: the sample has gone. */
+/* Pass the token to the program. Returns 0 if the sample was freed. */
 static int tell(stream_t *stream, const tnk__sample_chunk_t *chunk,
                 const int *is_gone) {
   const tnk_stream_token_t told = {.token = chunk->token,
@@ -217,7 +217,7 @@ static int tell(stream_t *stream, const tnk__sample_chunk_t *chunk,
   return !refused;
 }
 
-/* Servers count the sequence, or the prompt with it. */
+/* Servers count the sequence, or the prompt and the sequence. */
 static int is_short(const stream_t *stream, int64_t n_total) {
   const tnk__sample_t *sample = &stream->sample;
 
@@ -231,7 +231,7 @@ static void take(stream_t *stream, const tnk__sample_chunk_t *chunk,
   const char *words = NULL;
   int code = TNK_EPROTO;
 
-  /* What was given out is not drawn anew. */
+  /* Tokens that were passed on must not be drawn again. */
   if (chunk->has_token || chunk->is_end)
     call_of(stream)->once = 1;
   if (chunk->has_token)
@@ -277,7 +277,7 @@ static void on_event(tnk__events_t *events, const tnk__sse_event_t *event,
 
 /* ---- The answer ---- */
 
-/* Whether its reading goes on; else it is over, and gone. */
+/* Whether reading continues. Otherwise the sample is over and was freed. */
 static int goes_on(stream_t *stream, int got) {
   const char *words = got < 0 ? tnk__events_words(got) : NULL;
 
@@ -288,8 +288,8 @@ static int goes_on(stream_t *stream, int got) {
   return got > 0;
 }
 
-/* The server has begun with this attempt. What is held for submitting goes
- * back; the request itself stays until the end of its answer. */
+/* The server has begun with this attempt. Resources of the submission are
+ * returned; the request itself stays until the end of the response. */
 static void note_accepted(stream_t *stream) {
   tnk__sample_t *sample = &stream->sample;
 
@@ -326,7 +326,7 @@ static void on_part(tnk__call_t *call) {
                      on_lingered);
 }
 
-/* Before the first token it is a sample whose answer was lost. */
+/* Before the first token it is a sample with a lost response. */
 static void end_truncated(stream_t *stream, const tnk__reply_t *reply) {
   const char *words =
       tnk__sse_end(&stream->events.sse) == TNK_OK
@@ -373,7 +373,7 @@ static void on_done(tnk__call_t *call, const tnk__reply_t *reply) {
                                                  : "the stream broke off");
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 static int has_begun(const tnk__sample_t *sample) {
   return stream_of_const(sample)->n > 0;

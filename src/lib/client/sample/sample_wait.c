@@ -1,8 +1,8 @@
 /*
- * What a sample waits for before it is submitted, in the order of
- * tnk__sample_need_t. It is in one queue at most: `waits_for` says in which,
- * `holds` what it has. A grant takes it from there to the next turn of the
- * loop, where it goes on with what follows.
+ * The waits of a sample before it is submitted, in the order of
+ * tnk__sample_need_t. It is in one queue at most: `waits_for` names the queue,
+ * `holds` the resources it has. After a grant it continues with the next need
+ * in the next turn of the loop.
  */
 #include "lib/base/alloc.h"
 #include "lib/base/log.h"
@@ -31,7 +31,7 @@ static void hold(tnk__sample_t *sample, tnk__sample_need_t need) {
   sample->holds = (uint8_t)(sample->holds | 1 << need);
 }
 
-/* 1 when it was held until now. */
+/* Returns 1 if it was held until now. */
 static int let_go(tnk__sample_t *sample, tnk__sample_need_t need) {
   int had = holds(sample, need);
 
@@ -39,7 +39,7 @@ static int let_go(tnk__sample_t *sample, tnk__sample_need_t need) {
   return had;
 }
 
-/* Get in line. */
+/* Join a queue. */
 static void wait_for(tnk__sample_t *sample, tnk__sample_need_t need) {
   static const tnk_waits_for_t names[] = {
       [TNK__SAMPLE_RUNNING] = TNK_WAITS_FOR_SLOT,
@@ -54,7 +54,7 @@ static void wait_for(tnk__sample_t *sample, tnk__sample_need_t need) {
 
 /* ---- Queues ---- */
 
-/* The gate and the budget are none. */
+/* The gate and the budget have no semaphore. */
 static tnk__semaphore_t *semaphore_of(tnk__session_t *session,
                                       tnk__sample_need_t need) {
   switch (need) {
@@ -103,8 +103,9 @@ static void on_granted(tnk__waiter_t *waiter) {
   tnk__sample_go_later(sample);
 }
 
-/* 1: it holds it. 0: it is in line. Whoever was turned away keeps its ticket;
- * NULL: nobody is turned away with one of those. */
+/* Returns 1 if it holds the slot, 0 if it waits in the queue. A sample that
+ * returns after a refusal keeps its ticket. NULL: a slot that is not returned
+ * after refusals. */
 static int take(tnk__sample_t *sample, tnk__sample_need_t need,
                 uint64_t *ticket) {
   tnk__waiter_t *waiter = waiter_of(sample);
@@ -182,10 +183,10 @@ void tnk__sample_leave(tnk__sample_t *sample) {
     tnk__semaphore_release(&session_of(sample)->sample_running);
 }
 
-/* ---- A sampler that is made again ---- */
+/* ---- Recovery of a sampler ---- */
 
-/* One whose bytes are gone, or that is to report the first failure, fails as
- * the server says. */
+/* A sample without its body, and the sample that reports the first failure,
+ * fail with the server's error. */
 int tnk__sample_may_park(const tnk__sample_t *sample) {
   const tnk_sampling_t *sampling = sample->sampling;
 
@@ -211,7 +212,7 @@ void tnk__sample_park(tnk__sample_t *sample) {
   tnk__call_waits(&sample->job.future.call, TNK_WAITS_FOR_SESSION);
 }
 
-/* A heartbeat has said meanwhile that the session exists. */
+/* A heartbeat has shown that the session exists. */
 int tnk__sample_insists(tnk__sample_t *sample, const tnk__reply_t *reply) {
   enum { MAX_UNKNOWN = 2 };
   tnk__session_t *session = session_of(sample);
@@ -229,10 +230,10 @@ int tnk__sample_insists(tnk__sample_t *sample, const tnk__reply_t *reply) {
   return 1;
 }
 
-/* ---- All of it, one after the other ---- */
+/* ---- All needs in order ---- */
 
-/* It came in while there were more second slots: get in line with the rest,
- * whose price has gone up too. 1 when it may stay. */
+/* It entered when there were more second slots. Now it must queue again, and
+ * pay the higher price. Returns 1 if it may stay. */
 static int still_fits(tnk__sample_t *sample) {
   tnk__semaphore_t *throttle = &session_of(sample)->sample_throttle;
 
@@ -245,8 +246,8 @@ static int still_fits(tnk__sample_t *sample) {
   return 0;
 }
 
-/* Who waits for the end of a back-off holds none of the few second slots; the
- * last look at the limiter is right before the bytes go out. */
+/* A sample that waits for the end of a back-off holds none of the scarce second
+ * slots. The limiter is checked again right before the bytes are sent. */
 void tnk__sample_go_on(tnk__sample_t *sample) {
   if (sample->waits_for != TNK__SAMPLE_NOTHING || sample->is_parked)
     return;
@@ -268,7 +269,7 @@ void tnk__sample_go_on(tnk__sample_t *sample) {
 
 /* ---- A back-off ---- */
 
-/* 429 and 402: everybody of the tenant waits; we are first in line
+/* 429 and 402: all samples of the tenant wait. This one is first in line
  * afterwards. */
 void tnk__sample_back_off(tnk__sample_t *sample, const tnk__reply_t *reply) {
   tnk__session_t *session = session_of(sample);
@@ -278,19 +279,19 @@ void tnk__sample_back_off(tnk__sample_t *sample, const tnk__reply_t *reply) {
 
   if (reply->status == 402 && pause_ms < TNK__BILLING_DELAY_MS)
     pause_ms = TNK__BILLING_DELAY_MS;
-  /* Once a back-off: all that are on the wire are refused alike. */
+  /* Log once per back-off: all samples in flight are refused alike. */
   if (tnk__limiter_wait_ms(&session->limiter,
                            tnk__context_now_ms(session->context)) == 0)
     tnk__log(&session->context->logger, TNK_LOG_INFO, "sampling",
              "%s: all samples wait for %llu ms: %s",
-             /* The client may be gone that a canceled one belonged to. */
+             /* A canceled sample may outlive its client. */
              sample->promise != NULL ? sample->sampling->id : session->id,
              (unsigned long long)pause_ms, reply->error->pub.text);
   tnk__limiter_back_off(&session->limiter,
                         tnk__context_now_ms(session->context) + pause_ms);
 }
 
-/* ---- What it waits for ---- */
+/* ---- Reasons of a wait ---- */
 
 static size_t n_ahead(const tnk__sample_t *sample, const tnk__list_t *queue) {
   size_t n = 0;

@@ -78,7 +78,7 @@ static void abort_all(tnk_sampling_t *sampling, tnk__error_t *error) {
     tnk__member_abort(tnk__member_of(node), error);
 }
 
-/* What belongs to the old sampler goes with the other client. */
+/* The old sampler's poller goes to the other client. */
 void tnk__sampling_adopt(tnk_sampling_t *sampling, tnk_sampling_t *other) {
   char *id = sampling->id;
 
@@ -139,8 +139,8 @@ const char *tnk__sampling_export(tnk_sampling_t *sampling) {
   return sampling->exported;
 }
 
-/* A poll that is held takes one of the slots of all polls, of which the fetches
- * need the most. */
+/* A held poll takes one of the slots of all polls. Fetches need most of
+ * them. */
 enum { POLLERS_PART = 4 };
 
 static int has_slot_for_poller(const tnk__session_t *session) {
@@ -152,13 +152,13 @@ static int lacks_batched_polls(const tnk__session_t *session) {
           tnk__route_bit(tnk__route(TNK__ROUTE_RETRIEVE_FUTURES))) != 0;
 }
 
-/* Samples hold a poll each again, so there must be a limit to them again. */
+/* Samples poll for themselves again, so their number must be limited again. */
 static void on_poller_off(tnk__poller_t *poller) {
   tnk__session_t *session =
       tnk__container_of(poller->endpoint, tnk__session_t, endpoint);
 
   if (!lacks_batched_polls(session))
-    return; /* it is about this client only */
+    return; /* only this client is affected */
   tnk__semaphore_set_limit(&session->sample_running,
                            (size_t)session->flags.sample_concurrency);
 }

@@ -417,7 +417,7 @@ static void step(tnk__session_t *session) {
     send_create(session);
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 void tnk__session_open(tnk__session_t *session, tnk__context_t *context,
                        const tnk__config_t *config, tnk__http_t *http) {
