@@ -10,7 +10,7 @@ static void on_cancel(void *arg) {
   tnk__errand_fail(arg, tnk__error_static(TNK_ECANCELED));
 }
 
-/* An errand may make several calls, one after the other: which it is at. */
+/* Name the current call: a service operation may make several in sequence. */
 static void explain_call(const tnk__errand_t *errand, tnk__text_t *out) {
   const char *path = errand->call.route->path;
 
@@ -98,13 +98,13 @@ void tnk__errand_resolve(tnk__errand_t *errand, tnk__result_kind_t kind,
   tnk__errand_dispose(errand);
 }
 
-/* A question is safe to ask again, so of those that is not said. */
+/* A query is safe to repeat, so its errors do not say whether it was run. */
 static int is_question(const tnk__errand_t *errand) {
   return errand->job.future.session == NULL && errand->call.endpoint != NULL &&
          errand->call.route->kind == TNK__CALL_QUERY;
 }
 
-/* Whether what it was to make has been made. */
+/* Whether the object to create was created. */
 static tnk_ran_t ran_of(const tnk__errand_t *errand) {
   if (errand->job.future.session == NULL && errand->call.endpoint != NULL)
     return tnk__call_ran(&errand->call);
@@ -120,7 +120,7 @@ void tnk__errand_fail(tnk__errand_t *errand, tnk__error_t *error) {
   tnk__errand_dispose(errand);
 }
 
-/* Failures of the connection, the key or the rate are about no one thing. */
+/* Errors of the connection, the key or the rate do not refer to an object. */
 static int is_about_thing(const tnk__error_t *error) {
   const int code = error->pub.code;
 
@@ -138,7 +138,7 @@ void tnk__errand_fail_about(tnk__errand_t *errand, tnk__error_t *error,
 }
 
 void tnk__errand_fail_code(tnk__errand_t *errand, const char *name, int code) {
-  /* Web sites and gateways answer 200 to anything. */
+  /* Web sites and gateways respond with 200 to any request. */
   const tnk_error_t pub = {
       .code = code,
       .message = code == TNK_EPROTO
@@ -195,9 +195,9 @@ void tnk__errand_job(tnk__errand_t *errand,
   tnk__job_start(&errand->job, errand->body.data, errand->body.len, done);
 }
 
-/* ---- Questions without the flags ---- */
+/* ---- Queries without the flags ---- */
 
-/* The flags are known. */
+/* The flags are known now. */
 static void ask_again(tnk__errand_t *errand) {
   const tnk__auth_t *auth = errand->session->endpoint.auth;
 
@@ -227,8 +227,8 @@ static void ask_unsure(tnk__errand_t *errand) {
   errand->ask(errand);
 }
 
-/* A server that has once wanted a token, and given none, is asked for its flags
- * again: it may not want one any more. */
+/* If the server wanted a token before and has issued none, its flags are
+ * requested again. It may not want a token any more. */
 void tnk__errand_ask(tnk__errand_t *errand, void (*ask)(tnk__errand_t *self)) {
   const int wants_token = errand->session->endpoint.auth->exchanges;
 

@@ -10,7 +10,8 @@
 #include "lib/wire/message/answer.h"
 #include "lib/wire/message/calls_future.h"
 
-/* A poll's own body is an id of the server and a flag; the id itself counts. */
+/* A poll's body is an id from the server and a flag. The size of the id
+ * matters. */
 enum { MAX_POLL = 64 * 1024, POLL_FRAME = 48, MAX_QUEUE_REASON = 256 };
 
 static void send_poll(tnk__future_t *future);
@@ -24,7 +25,7 @@ static void go_later(tnk__future_t *future) {
   tnk__defer(future->session->context, &future->call.deferred);
 }
 
-/* ---- Places among fetches and checks ---- */
+/* ---- Slots for fetches and checks ---- */
 
 static void leave_slot(tnk__future_t *future) {
   if (future->has_slot)
@@ -43,8 +44,8 @@ static void on_slot(tnk__waiter_t *waiter) {
   go_later(future);
 }
 
-/* Poll once there is a slot. Its bytes have been granted by now, so the node in
- * that queue is free. */
+/* Poll once there is a slot. Its bytes have been granted by now, so the queue
+ * node is free. */
 static void poll_in_slot(tnk__future_t *future, tnk__semaphore_t *slots) {
   tnk__waiter_init(&future->payer.waiter, on_slot);
   future->slots = slots;
@@ -59,7 +60,7 @@ static void poll_in_slot(tnk__future_t *future, tnk__semaphore_t *slots) {
 
 /* ---- The end ---- */
 
-/* Give back all that a future holds; it is idle then. */
+/* Return all resources of a future; it is idle then. */
 static void clean(tnk__future_t *future, tnk__leave_t how) {
   tnk__awaited_leave(&future->awaited, how);
   leave_slot(future);
@@ -79,15 +80,15 @@ static void finish(tnk__future_t *future, const tnk__reply_t *reply) {
                                   .bytes = reply->body_len,
                                   .status = reply->status,
                                   .request_id = future->request_id});
-  /* The bytes of a large result are given back before `done`, in which the
-   * owner may free the future; the body is read in there, at once. */
+  /* The bytes of a large result are returned before `done`, because the owner
+   * may free the future in there. It reads the body at once. */
   clean(future, reply->error == NULL || reply->verdict.err == TNK_EFAILED
                     ? TNK__LEAVE_RECEIVED
                     : TNK__LEAVE_LOST);
   future->done(future, reply);
 }
 
-/* End with an error that this file found. */
+/* End with an error of this file. */
 static void fail(tnk__future_t *future, const tnk__reply_t *reply,
                  const tnk_error_t *pub) {
   tnk__reply_t end = *reply;
@@ -121,7 +122,7 @@ static void pause_for(tnk__future_t *future, uint64_t delay_ms,
   tnk__reach_wait(future->call.endpoint, &future->call.reacher, asked_ms);
 }
 
-/* 1 when another poll is on its way. */
+/* Returns 1 if another poll is scheduled. */
 static int poll_again(tnk__future_t *future, tnk__poll_event_t event,
                       uint64_t server_ms) {
   tnk__context_t *context = future->session->context;
@@ -131,7 +132,7 @@ static int poll_again(tnk__future_t *future, tnk__poll_event_t event,
                       tnk__context_now_ms(context),
                       tnk__context_uniform(context), &delay_ms))
     return 0;
-  leave_slot(future); /* those are for what is quick */
+  leave_slot(future); /* slots are only for short polls */
   if (future->polls == TNK__POLLS_CHECK)
     wait_for_word(future);
   else if (delay_ms == 0)
@@ -141,7 +142,7 @@ static int poll_again(tnk__future_t *future, tnk__poll_event_t event,
   return 1;
 }
 
-/* ---- Room for a large result ---- */
+/* ---- Memory for a large result ---- */
 
 static uint64_t room_cost(tnk__payer_t *payer) {
   return tnk__container_of(payer, tnk__future_t, payer)->result_bytes;
@@ -153,7 +154,7 @@ static void on_room(tnk__waiter_t *waiter) {
   go_later(tnk__container_of(payer, tnk__future_t, payer));
 }
 
-/* The result is ready and this large: fetch it when it is paid for. */
+/* The result is ready. Fetch it when the budget admits its size. */
 static void make_room(tnk__future_t *future, uint64_t size) {
   future->is_final = 1;
   future->result_bytes = size;
@@ -166,7 +167,7 @@ static void make_room(tnk__future_t *future, uint64_t size) {
     tnk__call_waits(&future->call, TNK_WAITS_FOR_BYTES);
 }
 
-/* ---- Completions told by a poller ---- */
+/* ---- Completions from a poller ---- */
 
 static void fetch(tnk__future_t *future, uint64_t result_bytes) {
   future->polls = TNK__POLLS_FETCH;
@@ -177,7 +178,7 @@ static void fetch(tnk__future_t *future, uint64_t result_bytes) {
     go_later(future);
 }
 
-/* No word for long: its completion may have been lost. */
+/* Long silence: the notification may have been lost. */
 static void on_silence(tnk__timer_t *timer) {
   tnk__future_t *future = tnk__container_of(timer, tnk__future_t, call.timer);
 
@@ -200,7 +201,7 @@ static void wait_for_word(tnk__future_t *future) {
                    on_silence);
 }
 
-/* A check that is on its way is let go on: it may bring the result. */
+/* An active check continues: it may return the result. */
 static void on_woken(tnk__awaited_t *awaited, int is_complete,
                      uint64_t result_bytes) {
   tnk__future_t *future = tnk__container_of(awaited, tnk__future_t, awaited);
@@ -225,10 +226,9 @@ static void on_woken(tnk__awaited_t *awaited, int is_complete,
   }
 }
 
-/* ---- Answers ---- */
+/* ---- Responses ---- */
 
-/* Kept for whoever asks what is waited for. Without memory there is no reason
- * to tell, but still the state. */
+/* Kept for explanations of the wait. Without memory only the state is kept. */
 static void keep_state(tnk__future_t *future, const tnk__answer_t *answer) {
   const tnk__context_t *context = future->session->context;
 
@@ -242,7 +242,7 @@ static void keep_state(tnk__future_t *future, const tnk__answer_t *answer) {
           : NULL;
 }
 
-/* Comes last: the user may close everything from in here. */
+/* Must be last: the program may close everything in the callback. */
 static void notify(tnk__future_t *future, const tnk__answer_t *answer) {
   tnk__call_hide(&future->call, answer->queue_reason);
   if (answer->queue_state != NULL || answer->queue_reason != NULL)
@@ -275,7 +275,7 @@ static void on_json(tnk__future_t *future, const tnk__reply_t *reply) {
   tnk__arena_t arena;
   int err;
 
-  /* A result that is wrapped is written anew, where 0.1 becomes 19 digits. */
+  /* A wrapped result is encoded again, where 0.1 becomes 19 digits. */
   tnk__arena_init(&arena, &future->session->context->alloc,
                   TNK__MIB + 8 * reply->body_len);
   err = tnk__answer_read(&answer, &arena, reply->body, reply->body_len);
@@ -305,21 +305,21 @@ static void on_json(tnk__future_t *future, const tnk__reply_t *reply) {
   tnk__arena_deinit(&arena);
 }
 
-/* An answer that is no end, if the pace allows to go on. */
+/* A response that does not end the future, if the pace allows another poll. */
 static void on_unfinished(tnk__future_t *future, const tnk__reply_t *reply) {
   tnk__answer_t answer = {0};
   tnk__arena_t arena;
   int has_json = 0;
 
   tnk__arena_init(&arena, &future->session->context->alloc, TNK__MIB);
-  if (reply->status == 408) /* it may say why it takes so long */
+  if (reply->status == 408) /* it may contain the reason for the delay */
     has_json = tnk__answer_read(&answer, &arena, reply->body,
                                 reply->body_len) == TNK_OK;
   if (!poll_again(future, tnk__poll_event(reply->outcome, has_json),
                   reply->retry_after_ms)) {
     finish(future, reply);
   } else {
-    if (reply->status != 408) { /* that one is an answer: not yet */
+    if (reply->status != 408) { /* a 408 is a response: not yet */
       tnk__call_count_repeat(&future->call, reply->outcome);
       future->n_failed += future->n_failed < UINT32_MAX;
     } else {
@@ -346,8 +346,8 @@ static void on_polled(tnk__call_t *call, const tnk__reply_t *reply) {
 
 /* ---- The request ---- */
 
-/* The id with its end, then the body of a poll, which says whether the result
- * must come: one piece of memory. TNK_OK or TNK_ENOMEM. */
+/* One allocation: the id with its terminator, then the body of a poll, with the
+ * flag whether the result must be returned. TNK_OK or TNK_ENOMEM. */
 static int write_poll(tnk__future_t *future, const char *request_id) {
   const tnk_allocator_t *alloc = &future->session->context->alloc;
   const size_t n_id = strlen(request_id) + 1;
@@ -372,7 +372,8 @@ static int write_poll(tnk__future_t *future, const char *request_id) {
 static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
   const tnk__future_t *future =
       tnk__container_of_const(call, tnk__future_t, call);
-  const uint64_t n = future->poll.iteration - 1; /* of the one being sent */
+  const uint64_t n = future->poll.iteration - 1; /* number of the current
+                                                    poll */
 
   tnk__headers_add_uint(headers, "X-Tinker-Request-Iteration", n);
   tnk__headers_add_text(headers, "X-Tinker-Request-Type", future->type);
@@ -381,7 +382,7 @@ static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
                              future->took_ms);
 }
 
-/* Report the failure from the deferred queue. */
+/* Report the failure in a later turn of the loop. */
 static void fail_later(tnk__future_t *future) {
   go_later(future);
   future->state = TNK__FUTURE_FAILING;
@@ -430,7 +431,7 @@ void tnk__future_init(tnk__future_t *future, struct tnk__session *session,
   tnk__payer_init(&future->payer, NULL, NULL);
 }
 
-/* The first stage: of the poller if there is one. */
+/* The first stage, with the poller if there is one. */
 static void begin(tnk__future_t *future) {
   uint64_t result_bytes = 0;
   tnk__await_t how = TNK__AWAIT_DIRECT;
@@ -483,7 +484,7 @@ int tnk__future_is_active(const tnk__future_t *future) {
   return future->state != TNK__FUTURE_IDLE;
 }
 
-/* ---- What it waits for ---- */
+/* ---- Reasons of a wait ---- */
 
 static const char *state_name(tnk_queue_state_t state) {
   switch (state) {
@@ -510,7 +511,7 @@ static void explain_queue(const tnk__future_t *future, uint64_t now,
     tnk__text_printf(out, " (%s)", future->queue_reason);
 }
 
-/* Whoever waits for long wants to know whether the server is there. */
+/* After a long wait users want to know whether the server is reachable. */
 static void explain_failures(const tnk__future_t *future, tnk__text_t *out) {
   if (future->n_failed == 0)
     return;

@@ -6,16 +6,16 @@
 #include "lib/base/limits.h"
 #include "lib/client/session/session.h"
 
-/* What was accepted is run; a poll's refusal says that something was wrong
- * with it, but seldom whether before or after. What is about the polling, the
- * credential or the connection says nothing of it. */
+/* Whether an accepted request was run. A refused poll shows a failure of the
+ * request, but seldom whether before or after it was run. Errors of the
+ * polling, the credential or the connection say nothing about the request. */
 static tnk_ran_t ran_of(const tnk__job_t *job, const tnk__reply_t *reply) {
   if (reply->error == NULL)
     return TNK_RAN_YES;
   if (reply->verdict.err == TNK_EFAILED)
     return TNK_RAN_UNKNOWN;
   switch (reply->status) {
-  case 409: /* of its number: it came out of turn */
+  case 409: /* about its number: it came out of turn */
     return reply->has_expected && !job->was_doubtful ? TNK_RAN_NO
                                                      : TNK_RAN_UNKNOWN;
   case 401:
@@ -36,7 +36,7 @@ static void on_result(tnk__future_t *future, const tnk__reply_t *reply) {
   job->done(job, reply);
 }
 
-/* The service has taken it, but there will be no result. */
+/* The service has accepted the request, but there will be no result. */
 static void fail(tnk__job_t *job, const tnk__reply_t *reply,
                  const tnk_error_t *pub) {
   tnk__reply_t end = *reply;
@@ -51,7 +51,8 @@ static void fail(tnk__job_t *job, const tnk__reply_t *reply,
   tnk__error_unref(end.error);
 }
 
-/* The answer to the submission is the result, or tells why there is none. */
+/* The response to the submission is the result, or the reason for its
+ * failure. */
 static void answered_at_once(tnk__job_t *job, const tnk__answer_t *answer,
                              const tnk__reply_t *reply) {
   tnk__reply_t end = *reply;
@@ -80,7 +81,7 @@ static void answered_at_once(tnk__job_t *job, const tnk__answer_t *answer,
   fail(job, reply, &pub);
 }
 
-/* What a 2xx says: where the result will be, or what it is. */
+/* Read a 2xx: the id of the future, or the result. */
 static int read_answer(tnk__accepted_t *accepted, tnk__answer_t *answer,
                        tnk__arena_t *arena, const tnk__reply_t *reply) {
   int err = tnk__accepted_read(accepted, arena, reply->body, reply->body_len);
@@ -108,7 +109,7 @@ static void on_submitted(tnk__call_t *call, const tnk__reply_t *reply) {
     tnk__arena_deinit(&arena);
     return;
   }
-  /* A 2xx is an acceptance, whatever it means. */
+  /* A 2xx is an acceptance, even if its body is unusable. */
   job->is_accepted = 1;
   job->was_doubtful = tnk__call_was_doubtful(call) != 0;
   job->ran = err == TNK_EPROTO ? TNK_RAN_UNKNOWN : TNK_RAN_YES;
@@ -117,7 +118,7 @@ static void on_submitted(tnk__call_t *call, const tnk__reply_t *reply) {
                                         .status = reply->status,
                                         .request_id = accepted.request_id});
   if (job->accepted != NULL && !job->accepted(job, &accepted))
-    ; /* the owner is not interested any more */
+    ; /* the owner does not want the result any more */
   else if (err != TNK_OK)
     fail(job, reply,
          &(tnk_error_t){.code = err,
@@ -170,7 +171,7 @@ int tnk__job_is_active(const tnk__job_t *job) {
          tnk__call_is_active(&job->future.call);
 }
 
-/* ---- What is lent while idle ---- */
+/* ---- Fields lent while idle ---- */
 
 tnk__timer_t *tnk__job_timer(tnk__job_t *job) {
   return &job->future.call.timer;

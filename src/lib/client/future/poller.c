@@ -9,17 +9,17 @@
 #include "lib/wire/message/calls_future.h"
 
 enum {
-  /* Completions that nobody has asked for: those of samples whose acceptance
-   * is still on its way, and of canceled ones. Of more, the oldest are
-   * forgotten; a sample that is hit by it asks for itself in the end. */
+  /* Completions without a waiter: of samples whose acceptance has not arrived
+   * yet, and of canceled ones. Above this number the oldest are dropped; the
+   * affected sample polls for itself in the end. */
   MAX_LOOSE = 8192,
   MAX_REPORTS = 16384,
   MAX_REPORTS_A_REQUEST = 1024,
   MAX_BODY = 16 * 1024 * 1024,
-  MAX_ID = 1024, /* longer ones are not waited for here */
+  MAX_ID = 1024, /* longer ids are not awaited here */
   FLUSH_TIMEOUT_MS = 5000,
-  NO_MEMORY_MS = 1000 /* until the next try, when a request or an answer
-                         found none */
+  NO_MEMORY_MS = 1000 /* delay of the next attempt after a request or
+                         response that found no memory */
 };
 #define MAX_ANSWER (4 * TNK__MIB)
 
@@ -80,7 +80,7 @@ static void set_report(tnk__poller_t *poller, tnk__ticket_t *ticket) {
   poller->n_reports++;
 }
 
-/* The request that was to report them has not been answered. */
+/* The request that acknowledges them was not answered. */
 static void report_again(tnk__poller_t *poller) {
   tnk__list_t *node;
 
@@ -90,7 +90,7 @@ static void report_again(tnk__poller_t *poller) {
 
 /* ---- The end ---- */
 
-/* Wake all who wait: from here on each is polled for by itself. */
+/* Wake all waiters: from now on each polls for itself. */
 static void go_off(tnk__poller_t *poller) {
   tnk__list_t *node;
 
@@ -112,9 +112,9 @@ static void go_off(tnk__poller_t *poller) {
     poller->on_off(poller);
 }
 
-/* ---- Answers ---- */
+/* ---- Responses ---- */
 
-/* 1 when it is news to somebody. */
+/* Returns 1 if a waiter was woken. */
 static int complete(tnk__poller_t *poller,
                     const tnk__completion_t *completion) {
   tnk__ticket_t *ticket =
@@ -124,7 +124,7 @@ static int complete(tnk__poller_t *poller,
   if (ticket == NULL) {
     ticket = tnk__tickets_add(&poller->tickets, completion->request_id);
     if (ticket == NULL)
-      return 0; /* as if it had been lost */
+      return 0; /* like a lost notification */
     ticket->result_bytes = completion->result_bytes;
     set_loose(poller, ticket, TNK__TICKET_EARLY);
     return 0;
@@ -135,7 +135,7 @@ static int complete(tnk__poller_t *poller,
     return 1;
   }
   if (ticket->state != TNK__TICKET_AWAITED)
-    return 0; /* the server tells it again */
+    return 0; /* the server repeats it */
   awaited = ticket->awaited;
   leave_list(poller, ticket);
   set_taken(poller, ticket);
@@ -172,7 +172,7 @@ static void log_off(const tnk__poller_t *poller, const char *why) {
            poller->target, why);
 }
 
-/* 1 when it will be asked again. */
+/* Returns 1 if another request will be sent. */
 static int on_failed(tnk__poller_t *poller, const tnk__reply_t *reply) {
   int was_flush = poller->state == TNK__POLLER_FLUSHING;
 
@@ -221,8 +221,8 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Take what is to be reported with the next request, sorted. Without memory
- * it is reported another time. */
+/* Take the ids to acknowledge with the next request, sorted. Without memory
+ * they are acknowledged later. */
 static const char **take_reports(tnk__poller_t *poller, size_t *n) {
   size_t max = poller->n_reports < MAX_REPORTS_A_REQUEST
                    ? poller->n_reports
@@ -285,7 +285,7 @@ static void on_due(tnk__timer_t *timer) {
                                                    : TNK__POLLER_FLUSHING);
 }
 
-/* Give up what is under way: it is for another need than there is now. */
+/* Stop the active request or pause: it serves a need that has changed. */
 static void stop(tnk__poller_t *poller) {
   tnk__timer_stop(&poller->timer);
   tnk__call_cancel(&poller->call);
@@ -303,8 +303,8 @@ static void hold(tnk__poller_t *poller, uint64_t wait_ms) {
   tnk__reach_wait(poller->endpoint, &poller->call.reacher, poller->asked_ms);
 }
 
-/* Do what is needed now: after every change of who waits, what is to be
- * reported, and what was answered. */
+/* Start the request that is needed now. Called after every change of waiters,
+ * acknowledgments and responses. */
 static void update(tnk__poller_t *poller) {
   tnk__poller_state_t state = poller->state;
   int is_polling = state == TNK__POLLER_POLLING || state == TNK__POLLER_PAUSING;
@@ -330,7 +330,7 @@ static void update(tnk__poller_t *poller) {
   }
 }
 
-/* ---- For those who wait ---- */
+/* ---- Waiters ---- */
 
 void tnk__poller_open(tnk__poller_t *poller, tnk__endpoint_t *endpoint,
                       const char *target, uint64_t clone) {
@@ -344,7 +344,7 @@ void tnk__poller_open(tnk__poller_t *poller, tnk__endpoint_t *endpoint,
   tnk__call_init(&poller->call, endpoint, TNK__ROUTE_RETRIEVE_FUTURES,
                  "retrieve_futures");
   poller->call.max_body = MAX_ANSWER;
-  /* The call makes no pauses of its own: it is a poll. */
+  /* The call itself makes no pauses, because it is a poll. */
   tnk__reacher_init(&poller->call.reacher, &poller->timer);
   tnk__buf_init(&poller->body, &context->alloc, MAX_BODY);
   tnk__tickets_init(&poller->tickets, &context->alloc,
@@ -377,7 +377,7 @@ tnk__await_t tnk__poller_wait(tnk__poller_t *poller, tnk__awaited_t *awaited,
     return TNK__AWAIT_DIRECT;
   ticket = tnk__tickets_find(&poller->tickets, request_id);
   if (ticket != NULL && ticket->state != TNK__TICKET_EARLY)
-    return TNK__AWAIT_DIRECT; /* the server has given an id twice */
+    return TNK__AWAIT_DIRECT; /* the server has used an id twice */
   if (ticket == NULL) {
     ticket = tnk__tickets_add(&poller->tickets, request_id);
     if (ticket == NULL)
@@ -417,7 +417,7 @@ void tnk__awaited_leave(tnk__awaited_t *awaited, tnk__leave_t how) {
   update(poller);
 }
 
-/* ---- What it waits for ---- */
+/* ---- Reasons of a wait ---- */
 
 void tnk__poller_explain(const tnk__poller_t *poller, tnk__text_t *out) {
   const uint64_t now = tnk__context_now_ms(poller->endpoint->context);

@@ -39,7 +39,7 @@ tnk__ticket_t *tnk__tickets_find(const tnk__tickets_t *tickets,
   return NULL;
 }
 
-/* Twice the buckets. Without memory the chains get longer instead. */
+/* Double the buckets. Without memory the chains get longer instead. */
 static void grow(tnk__tickets_t *tickets) {
   tnk__ticket_t **old = tickets->buckets;
   size_t n_old = tickets->n_buckets;

@@ -7,14 +7,14 @@
 #include "lib/base/list.h"
 #include "tnk/common.h"
 
-/* What is known of a request's completion. */
+/* The state of a request's completion. */
 typedef enum {
-  TNK__TICKET_AWAITED = 0, /* somebody waits for it */
-  TNK__TICKET_TAKEN,       /* it has come, and its result is being fetched */
-  TNK__TICKET_EARLY,       /* it has come, and nobody has asked yet */
-  TNK__TICKET_ABANDONED,   /* nobody waits any more, but it will come */
-  TNK__TICKET_REPORT,      /* received: the server is to be told */
-  TNK__TICKET_REPORTING    /* it is being told */
+  TNK__TICKET_AWAITED = 0, /* a sample waits for it */
+  TNK__TICKET_TAKEN,       /* received; its result is being fetched */
+  TNK__TICKET_EARLY,       /* received, but no sample has asked for it yet */
+  TNK__TICKET_ABANDONED,   /* no sample waits any more, but it will arrive */
+  TNK__TICKET_REPORT,      /* received: to be acknowledged */
+  TNK__TICKET_REPORTING    /* being acknowledged */
 } tnk__ticket_state_t;
 
 struct tnk__awaited;
@@ -32,7 +32,7 @@ typedef struct tnk__ticket {
 /* Tickets by request id. */
 typedef struct {
   const tnk_allocator_t *alloc;
-  uint64_t key[2]; /* of the hash: the ids come from the server */
+  uint64_t key[2]; /* key of the hash: the ids come from the server */
   tnk__ticket_t **buckets;
   size_t n_buckets; /* a power of two, or 0 */
   size_t n;
@@ -40,13 +40,13 @@ typedef struct {
 
 void tnk__tickets_init(tnk__tickets_t *tickets, const tnk_allocator_t *alloc,
                        uint64_t key0, uint64_t key1);
-/* Free the table; its tickets are gone already. */
+/* Free the table. Its tickets must be removed before. */
 void tnk__tickets_deinit(tnk__tickets_t *tickets);
 tnk__ticket_t *tnk__tickets_find(const tnk__tickets_t *tickets, const char *id);
-/* Add a ticket, which is in no list; NULL without memory. The id is not there
- * yet. */
+/* Add a ticket, which is in no list. The id must be new. NULL without
+ * memory. */
 tnk__ticket_t *tnk__tickets_add(tnk__tickets_t *tickets, const char *id);
-/* Take it out of its list and free it. */
+/* Remove a ticket from its list and free it. */
 void tnk__tickets_remove(tnk__tickets_t *tickets, tnk__ticket_t *ticket);
 
 #endif
