@@ -4,20 +4,20 @@
 #include <stdint.h>
 
 /*
- * After so many failures in a row nothing is tried for a while. Then one
- * attempt decides: when it goes well, all is as in the beginning, else the same
- * while begins anew.
+ * A circuit breaker. After max_failures consecutive failures, no attempt is
+ * made during pause_ms. Then one attempt decides: a success resets the breaker,
+ * a failure restarts the pause.
  */
 typedef struct {
-  uint64_t max_failures; /* 0: it never breaks */
+  uint64_t max_failures; /* 0: disabled */
   uint64_t pause_ms;
-  uint64_t n_failures; /* in a row */
-  uint64_t until_ms;   /* of the last pause */
+  uint64_t n_failures; /* consecutive */
+  uint64_t until_ms;   /* end of the last pause */
 } tnk__breaker_t;
 
 void tnk__breaker_init(tnk__breaker_t *breaker, uint64_t max_failures,
                        uint64_t pause_ms);
-/* How long nothing may be tried; 0: now. */
+/* Time until the next attempt is allowed; 0: now. */
 uint64_t tnk__breaker_wait_ms(const tnk__breaker_t *breaker, uint64_t now_ms);
 void tnk__breaker_failed(tnk__breaker_t *breaker, uint64_t now_ms);
 void tnk__breaker_worked(tnk__breaker_t *breaker);

@@ -1,7 +1,7 @@
 /*
- * Asks the service, now and then, whether it marks the run of a training client
- * as corrupted: one question at a time, for one client after the other. Each
- * round asks every client once.
+ * Queries at intervals whether the service marks the run of a training client
+ * as corrupted. There is one query at a time, and each round queries every
+ * client once.
  *
  *   WAITING --every so often--> ASKING the first client of a round
  *   ASKING --an answer--> ASKING the next one, or WAITING
@@ -30,7 +30,7 @@ void tnk__monitor_start(tnk__recovery_t *recovery) {
                                 options->recovery_poll_ms, on_due);
 }
 
-/* Servers need not keep runs, and are not asked again then. */
+/* Servers may not keep runs. Then they are not queried again. */
 static void note_answer(tnk_training_t *training, tnk_promise_t *promise) {
   const tnk_error_t *error = tnk_promise_error(promise);
 

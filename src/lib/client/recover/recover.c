@@ -2,13 +2,13 @@
  *   IDLE --something is lost--> OPENING, if it is the session, else RESTORING
  *   OPENING --a new session--> RESTORING the first client
  *   RESTORING --its client is there, or cannot be had--> the next one, or IDLE
- *   OPENING, RESTORING --a failure--> PAUSING --> the same again, or what has
- *     been lost meanwhile; after the last attempt the next client, or IDLE
+ *   OPENING, RESTORING --a failure--> PAUSING --> the same again, or the object
+ *     that was lost meanwhile; after the last attempt the next client, or IDLE
  *   RESTORING, PAUSING --the new session is lost too--> OPENING, after a pause
  *     if that was not the first time
- *   any --tnk__recovery_shut()--> IDLE for ever
+ *   any --tnk__recovery_shut()--> IDLE forever
  *
- * The program may close clients, or the service, whenever it is told.
+ * The program may close clients, or the service, in every callback.
  */
 #include "lib/client/recover/recover.h"
 
@@ -19,9 +19,9 @@
 #include "lib/client/service/service.h"
 #include "lib/client/train/restart.h"
 
-/* Of a session that is lost: whether that has been told. */
+/* Values of is_lost: whether the loss was reported. */
 enum { NEWS = 1, KNOWN };
-/* Losses in a row after which a new session is made at once. */
+/* Consecutive losses after which a new session is created at once. */
 enum { FREE_LOSSES = 2 };
 
 static const tnk_service_options_t *
@@ -44,7 +44,7 @@ static void on_pause_over(tnk__timer_t *timer) {
   tnk__defer(recovery->session->context, &recovery->next);
 }
 
-/* Twice as long each time. */
+/* The delay doubles each time. */
 static uint64_t delay_after(const tnk__recovery_t *recovery, uint32_t n) {
   const tnk_service_options_t *options = options_of(recovery);
   uint64_t ms = options->recovery_delay_ms;
@@ -61,7 +61,7 @@ static int has_lost_session(const tnk__recovery_t *recovery) {
   return recovery->is_lost == NEWS;
 }
 
-/* Whether the same could go well later. */
+/* Whether the error may be temporary. */
 static int may_pass(const tnk__error_t *error) {
   return tnk_err_is_retryable(error->pub.code) ||
          error->pub.code == TNK_ESESSION || error->pub.code == TNK_EPROTO ||
@@ -83,7 +83,7 @@ static void pause(tnk__recovery_t *recovery, uint64_t ms) {
                    on_pause_over);
 }
 
-/* Too much has failed in a row. */
+/* Too many consecutive failures. */
 static int waits_for_breaker(tnk__recovery_t *recovery) {
   const uint64_t ms = breaker_ms(recovery);
 
@@ -106,7 +106,8 @@ static void note_failure(tnk__recovery_t *recovery, const tnk__error_t *error) {
              (unsigned long long)breaker_ms(recovery));
 }
 
-/* Pause and try again, with 1; 0: that was all. */
+/* Returns 1 after a pause was started for another attempt, 0 if there is
+ * none. */
 static int tries_again(tnk__recovery_t *recovery, const tnk__error_t *error,
                        tnk_recovery_event_t event) {
   note_failure(recovery, error);
@@ -131,7 +132,7 @@ static tnk_recovery_event_t event_of_training(tnk_training_t *training) {
                                 .n_steps = training->saved_tally.n_steps};
 }
 
-/* Why its calls are refused from now on. */
+/* The error of its calls from now on. */
 static tnk__error_t *refusal(const tnk_training_t *training, const char *why) {
   return tnk__error_new(&training->session->context->alloc, TNK_ESESSION,
                         "%s: what the server had of it is lost%s",
@@ -189,7 +190,7 @@ static void training_is_back(tnk__recovery_t *recovery,
   training->why_lost = NULL;
   training->tries = 0;
   training->has_no_run = 0;
-  /* Somebody must know that the weights are those of an earlier step. */
+  /* The program must know that the weights are of an earlier step. */
   training->is_unheard = options_of(recovery)->on_recovery == NULL &&
                          tnk__list_empty(&training->waits);
   tnk__training_settle_ready(training, NULL);
@@ -199,14 +200,14 @@ static void training_is_back(tnk__recovery_t *recovery,
     go_on(recovery);
 }
 
-/* There is no memory for it. */
+/* There is not enough memory for it. */
 static void give_up_adopting(tnk__recovery_t *recovery,
                              tnk_training_t *training, tnk_training_t *other) {
   tnk__training_close(other, NULL, NULL);
   give_up_training(recovery, training, tnk_strerror(TNK_ENOMEM));
 }
 
-/* The client may have been closed, or the program have gone on without. */
+/* The client may have been closed, or resumed by the program. */
 static void on_restored(tnk__recovery_t *recovery, tnk_training_t *training,
                         tnk_promise_t *promise) {
   tnk_training_t *other = tnk__promise_value(promise, TNK__RESULT_TRAINING);
@@ -292,9 +293,9 @@ static void on_made(tnk__recovery_t *recovery, tnk_sampling_t *sampling,
   }
 }
 
-/* ---- One client after the other ---- */
+/* ---- Clients in sequence ---- */
 
-/* Its references go last: whoever is told may have closed it. */
+/* Release the references last: the program may have closed the client. */
 static void on_settled(tnk_promise_t *promise, int status, void *user) {
   tnk__recovery_t *recovery = user;
   const tnk_allocator_t alloc = recovery->session->context->alloc;
@@ -335,14 +336,14 @@ static void restore(tnk__recovery_t *recovery, tnk_training_t *training) {
   tnk__recovery_tell(recovery, event);
 }
 
-/* The program may go on with what there is, or close it. */
+/* The program may resume with the present weights, or close the client. */
 static void begin_training(tnk__recovery_t *recovery,
                            tnk_training_t *training) {
   tnk_recovery_event_t event = event_of_training(training);
 
   if (waits_for_breaker(recovery))
     return;
-  /* Another one may have paused before it. */
+  /* Another client may have paused before it. */
   recovery->n_attempts = training->tries;
   if (recovery->n_attempts == 0) {
     suspend(training);
@@ -421,7 +422,7 @@ static void lose_samplers(tnk__session_t *session) {
   }
 }
 
-/* The ones that refuse from now on are waited for by tnk_training_ready(). */
+/* tnk_training_ready() waits for clients that refuse calls from now on. */
 static void lose_trainings(tnk__session_t *session) {
   TNK__LIST_FOREACH (node, &session->trainings) {
     tnk_training_t *training = tnk__container_of(node, tnk_training_t, link);
@@ -431,7 +432,8 @@ static void lose_trainings(tnk__session_t *session) {
   }
 }
 
-/* Everything in it is lost with it; nothing of it is sent any more. */
+/* Everything in the session is lost with it. No more requests are sent for
+ * it. */
 static void lose_clients(tnk__session_t *session) {
   lose_trainings(session);
   TNK__LIST_FOREACH (node, &session->trainings) {
@@ -490,8 +492,8 @@ static void open_session(tnk__recovery_t *recovery) {
   tnk__session_need(recovery->session, &recovery->need, TNK__SESSION_READY);
 }
 
-/* A server that loses every session is not asked for a new one all the time.
- * The first two losses in a row cost no pause. */
+/* Limits the rate of new sessions at a server that loses every session. The
+ * first two consecutive losses cause no pause. */
 static uint64_t loss_delay_ms(tnk__recovery_t *recovery) {
   const uint64_t now = tnk__context_now_ms(recovery->session->context);
   const uint64_t longest = options_of(recovery)->recovery_max_delay_ms;
@@ -540,9 +542,9 @@ static void on_next(tnk__deferred_t *next) {
     next_client(recovery);
 }
 
-/* ---- What is lost ---- */
+/* ---- Losses ---- */
 
-/* Only schedules: whoever calls is in the middle of something. */
+/* Only schedules, because the caller is not finished yet. */
 static void on_lost(tnk__session_t *session, tnk_training_t *training) {
   tnk__recovery_t *recovery = session->mender;
 

@@ -1,6 +1,6 @@
 /*
- * A server that refused connections and answers again may have loaded an older
- * state of its models. Nothing in the protocol tells which, so the weights of
+ * A server that refused connections and responds again may have loaded an older
+ * state of its models. The protocol does not show which. So the weights of
  * every training client that has changed them count as lost.
  */
 #include "lib/client/recover/recover.h"
@@ -12,7 +12,7 @@ static const char why[] =
     "connections were refused: the server was restarted, and its weights may "
     "be older";
 
-/* A model that was only made is the same in every state of the server. */
+/* A model without changes is the same in every state of the server. */
 static int has_changed(const tnk_training_t *training) {
   return training->tally.n_steps > 0 || training->tally.n_passes > 0 ||
          training->saved_path != NULL;
@@ -29,8 +29,8 @@ static tnk_training_t *next_of(tnk__session_t *session, uint32_t restarts) {
   return NULL;
 }
 
-/* Everything is rejected, on the wire too: a repeat would change weights that
- * are not known. */
+/* Reject all operations, including requests in flight: a retry would change
+ * weights in an unknown state. */
 static void lose(tnk_training_t *training) {
   const tnk__stop_t sign = {.sign = TNK__SIGN_RESTARTED};
   tnk__error_t *error;

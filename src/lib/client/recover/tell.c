@@ -1,4 +1,4 @@
-/* What the program hears of a recovery. */
+/* Log messages of the recovery states. */
 #include "lib/client/recover/recover.h"
 
 #include "lib/base/log.h"

@@ -1,11 +1,12 @@
 /*
- * A training client: create_model or load_weights, its future, get_info. The
- * classic way from a saved state: weights_info, create_model, its future,
- * get_info, and then load_weights as the client's first operation. A server
- * that knows only that one refuses the other, and then it is taken.
+ * Creates a training client: create_model or load_weights, its future,
+ * get_info. The classic way from a saved state is: weights_info, create_model,
+ * its future, get_info, and then load_weights as the client's first operation.
+ * A server that supports only the classic way refuses the other one, and then
+ * it is used.
  *
- * Once the service has made a model nothing loses it: without an answer from
- * get_info the client exists all the same and knows less.
+ * A model that the service has created is never lost: if get_info gets no
+ * response, the client exists without the details.
  */
 #include "lib/client/service/service.h"
 
@@ -21,13 +22,13 @@
 
 typedef struct {
   tnk__errand_t errand;
-  const char *name; /* begins error sentences */
+  const char *name; /* error messages begin with it */
   const char *method;
   tnk_lora_options_t lora;
   tnk_restore_options_t restore;
   uint64_t model_seq;
   const char *model_id;
-  int is_classic; /* the state is loaded by an operation of the client */
+  int is_classic; /* an operation of the client loads the state */
 } create_t;
 
 static create_t *of_errand(tnk__errand_t *errand) {
@@ -74,7 +75,7 @@ static const char *keep(tnk_training_t *training, const char *text) {
 
 static void set_info(tnk_training_t *training,
                      const tnk_training_info_t *info) {
-  /* The id is ours already. */
+  /* The id is set already. */
   training->info.base_model = keep(training, info->base_model);
   training->info.arch = keep(training, info->arch);
   training->info.tokenizer_id = keep(training, info->tokenizer_id);
@@ -82,7 +83,7 @@ static void set_info(tnk_training_t *training,
   training->info.lora_rank = info->lora_rank;
 }
 
-/* Copies a text of the options in place; 0 without memory. */
+/* Copy a string of the options in place; 0 without memory. */
 static int own(tnk__arena_t *arena, const char **text) {
   if (*text == NULL)
     return 1;
@@ -103,7 +104,7 @@ static int own_pairs(tnk__arena_t *arena, const tnk_pair_t **pairs, size_t n) {
   return copy != NULL;
 }
 
-/* Without memory it works as well, but cannot be made again by itself. */
+/* Without memory the client works, but cannot be recovered. */
 static void keep_origin(tnk_training_t *training,
                         const tnk_lora_options_t *options) {
   tnk_lora_options_t *origin =
@@ -119,8 +120,8 @@ static void keep_origin(tnk_training_t *training,
     training->origin = origin;
 }
 
-/* A server that does not know the optimizers makes an Adam model and refuses
- * the first step: say so before that. */
+/* A server without support for optimizers creates an Adam model and refuses the
+ * first step. Warn before that. */
 static void check_optimizer(const create_t *create,
                             const tnk_training_info_t *info) {
   if (create->lora.optimizer == TNK_OPTIMIZER_DIMUON &&
@@ -220,7 +221,7 @@ static void begin_lora(tnk__errand_t *errand) {
 
 /* ---- From a saved state, in one call ---- */
 
-/* The answer need not name the model; then its id follows from the number. */
+/* The response may omit the model. Then its id follows from the number. */
 static const char *restored_id(create_t *create, const tnk__reply_t *reply) {
   tnk__errand_t *errand = &create->errand;
   tnk__saved_t saved;
@@ -241,8 +242,8 @@ static const char *restored_id(create_t *create, const tnk__reply_t *reply) {
 
 static void begin_classic(tnk__errand_t *errand);
 
-/* Whether the server restores in several calls only: it wants a model that
- * exists, and has done nothing. */
+/* Whether the server restores in several calls only: it requires an existing
+ * model, and has done nothing. */
 static int wants_model(const create_t *create, const tnk__job_t *job,
                        const tnk__reply_t *reply) {
   const char *message = reply->error->pub.message;

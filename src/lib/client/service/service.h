@@ -5,7 +5,7 @@
 #include "tnk/service.h"
 
 /*
- * What a service does beside the operations of its clients. Options have passed
+ * Operations of a service that do not belong to a client. Options have passed
  * their checks and are copied.
  */
 
@@ -16,19 +16,19 @@ tnk_promise_t *tnk__create_lora(tnk__session_t *session,
 tnk_promise_t *tnk__restore(tnk__session_t *session,
                             const tnk_restore_options_t *options);
 
-/* ---- Questions that need no session: query.c ---- */
+/* ---- Queries that need no session: query.c ---- */
 
 tnk_promise_t *tnk__query_capabilities(tnk__session_t *session);
 tnk_promise_t *tnk__query_health(tnk__session_t *session);
 /* The capabilities behind a promise's value. */
 const tnk_capabilities_t *tnk__query_value(const void *value);
 
-/* ---- Looking after what is pending: watch.c ---- */
+/* ---- Monitoring of pending operations: watch.c ---- */
 
-/* Watch from now on, as something is about to be pending: once a second,
- * whether it moves, and tell of clients and operations that have not for long.
- * The watch also shows how late the loop is, does not keep it alive, and ends
- * when nothing is pending or the session is shut. */
+/* Start the watch before an operation becomes pending. It checks once a second
+ * whether clients and operations progress, and reports those that have not for
+ * long. It also measures the delay of the loop, and does not keep it alive. It
+ * ends when nothing is pending or the session is shut. */
 void tnk__watch_arm(tnk__session_t *session);
 
 /* ---- The end: clients.c ---- */

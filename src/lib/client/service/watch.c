@@ -9,8 +9,8 @@
 
 enum { WATCH_MS = 1000, MAX_TEXT = 768 };
 
-/* How many of a client's operations are pending; the oldest of them explains
- * itself. */
+/* The number of a client's pending operations, and an explanation of the
+ * oldest. */
 static size_t explain_oldest(const tnk__list_t *members, tnk__text_t *out) {
   size_t n = 0;
 
@@ -22,7 +22,7 @@ static size_t explain_oldest(const tnk__list_t *members, tnk__text_t *out) {
   return n;
 }
 
-/* The caller's function may end anything, so the lists begin anew after. */
+/* The callback may free anything, so the caller restarts its iteration. */
 static void tell(tnk__session_t *session, const char *client,
                  const tnk__stall_t *stall, uint64_t now, size_t n,
                  const char *oldest) {
@@ -38,7 +38,7 @@ static void tell(tnk__session_t *session, const char *client,
   tnk__session_notice(session, client, TNK_QUEUE_STALLED, reason);
 }
 
-/* A large upload, or a large result on its way, is progress. */
+/* A large upload or a large result in transfer is progress. */
 static int advances(const tnk__list_t *members) {
   int n = 0;
 
@@ -85,7 +85,7 @@ static int watch_errands(tnk__session_t *session, uint64_t now) {
   return 0;
 }
 
-/* A pass over a slow link may take minutes to go out. All uploads share that
+/* A pass over a slow link may take minutes to send. All uploads share that
  * link, so one that moves is progress for all training clients. */
 static void note_uploads(tnk__session_t *session) {
   const uint64_t moved_ms = session->endpoint.http->upload_ms;
@@ -97,7 +97,7 @@ static void note_uploads(tnk__session_t *session) {
   }
 }
 
-/* 1 when somebody was told of something. */
+/* Returns 1 if a stall was reported. */
 static int look(tnk__session_t *session, uint64_t now) {
   TNK__LIST_FOREACH (node, &session->trainings) {
     tnk_training_t *training = tnk__container_of(node, tnk_training_t, link);
@@ -114,7 +114,7 @@ static int look(tnk__session_t *session, uint64_t now) {
   return watch_errands(session, now);
 }
 
-/* In an outage nothing can move, and that was told. */
+/* In an outage no client can progress, and the outage was reported. */
 static void forgive(tnk__session_t *session, uint64_t now) {
   TNK__LIST_FOREACH (node, &session->trainings)
     tnk__stall_moved(&tnk__container_of(node, tnk_training_t, link)->stall,

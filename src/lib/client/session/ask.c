@@ -1,5 +1,4 @@
-/* Whether sessions exist: the heartbeats that are sent because somebody asks.
- */
+/* Whether sessions exist: heartbeats sent on request. */
 #include "lib/base/alloc.h"
 #include "lib/client/session/foreign.h"
 

@@ -7,10 +7,10 @@
 #include "lib/client/session/member.h"
 #include "lib/wire/message/calls_future.h"
 
-/* A server that answers slowly must not make the queue grow without end. */
+/* A slow server must not make the queue grow without limit. */
 enum { MAX_WAITING = 16384, MAX_CANCEL_BODY = 64 * 1024 };
 
-/* One cancel. Waiting, then sent; freed when it has been answered. */
+/* One cancel. Waiting, then sent; freed after the response. */
 typedef struct {
   tnk__list_t link;
   tnk__canceler_t *canceler;
@@ -37,7 +37,7 @@ static void drop_waiting(tnk__canceler_t *canceler) {
   canceler->n_waiting = 0;
 }
 
-/* A sample that the server does not know has ended by itself. */
+/* A sample that the server does not know has already ended. */
 static void on_done(tnk__call_t *call, const tnk__reply_t *reply) {
   cancel_t *cancel = tnk__container_of(call, cancel_t, call);
   tnk__canceler_t *canceler = cancel->canceler;
@@ -52,7 +52,7 @@ static void on_done(tnk__call_t *call, const tnk__reply_t *reply) {
   pump(canceler);
 }
 
-/* Send as many as the server wants side by side. */
+/* Send as many in parallel as the server allows. */
 static void pump(tnk__canceler_t *canceler) {
   tnk__list_t *node;
 

@@ -5,12 +5,14 @@
 #include "lib/wire/message/calls_session.h"
 
 /*
- * Tells the server of samples that nobody waits for any more, if it wants to
- * know: one cancel_future each, as many side by side as it asks for, the rest
- * in a queue. There is nobody to report a failure to, so it is only logged.
+ * Notifies the server of abandoned samples, if it supports that. One
+ * cancel_future is sent per sample, as many in parallel as the server allows;
+ * the rest are queued. No caller waits for the result, so a failure is only
+ * logged.
  *
- * A sample that is given up while its submission is unanswered has no id yet.
- * It stays in `submissions`, without a promise, until the answer names one.
+ * A sample that is canceled while its submission is unanswered has no id yet.
+ * It stays in `submissions`, without a promise, until the response contains
+ * one.
  */
 typedef struct {
   tnk__endpoint_t *endpoint;
@@ -22,15 +24,15 @@ typedef struct {
   tnk__list_t submissions; /* of tnk__member_t */
 } tnk__canceler_t;
 
-/* Begin with nothing to tell. The flags are the service's, which change. */
+/* Begin with an empty queue. The flags belong to the service and may change. */
 void tnk__canceler_open(tnk__canceler_t *canceler, tnk__endpoint_t *endpoint,
                         const tnk__dynamic_flags_t *flags);
-/* Forget all of it. Allocates nothing. */
+/* Drop everything. Allocates nothing. */
 void tnk__canceler_close(tnk__canceler_t *canceler);
-/* Whether the server wants to be told now. */
+/* Whether the server accepts cancels now. */
 int tnk__canceler_is_wanted(const tnk__canceler_t *canceler);
-/* Tell the server of a sample. The id is copied; without memory nothing is
- * told. */
+/* Cancel a sample at the server. The id is copied. Without memory nothing is
+ * sent. */
 void tnk__canceler_tell(tnk__canceler_t *canceler, const char *request_id);
 
 #endif

@@ -70,7 +70,7 @@ void tnk__gate_close(tnk__gate_t *gate) {
 }
 
 int tnk__gate_pass(tnk__gate_t *gate, tnk__waiter_t *waiter) {
-  /* Those who wait go first, even when the timer is only about to fire. */
+  /* Waiting samples go first, even when the timer is only about to fire. */
   if (tnk__list_empty(&gate->waiting) &&
       tnk__limiter_wait_ms(gate->limiter, tnk__context_now_ms(gate->context)) ==
           0)

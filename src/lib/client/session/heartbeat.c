@@ -22,8 +22,8 @@ static uint64_t route_bit(const tnk__heartbeat_t *heartbeat) {
   return tnk__route_bit(heartbeat->call.route);
 }
 
-/* Whether the words of a refusal are about a session. A server without
- * heartbeats may repeat the path, which has that word in it too. */
+/* Whether the message of a refusal is about a session. A server without
+ * heartbeats may repeat the path, which contains that word too. */
 static int is_about_session(const tnk__heartbeat_t *heartbeat,
                             const char *message) {
   static const char word[] = "session";
@@ -42,8 +42,8 @@ static int is_about_session(const tnk__heartbeat_t *heartbeat,
 
 /* A server that was restarted does not know the session any more. A 404 may
  * also mean that the server has no heartbeats at all. It has them if it ever
- * answered one well, in this session or in one before. Otherwise the words of
- * the refusal decide. */
+ * accepted one, in this session or in an earlier one. Otherwise the message of
+ * the refusal decides. */
 static int is_end(const tnk__heartbeat_t *heartbeat,
                   const tnk__reply_t *reply) {
   if (reply->status != 404 || reply->is_page)
@@ -54,7 +54,7 @@ static int is_end(const tnk__heartbeat_t *heartbeat,
 
 static void ask(tnk__heartbeat_t *heartbeat);
 
-/* A server that is starting answers 5xx for a while. */
+/* A server that is starting responds with 5xx for a while. */
 static int is_answer(const tnk__heartbeat_t *heartbeat,
                      const tnk__reply_t *reply) {
   if (reply->error == NULL)
@@ -64,8 +64,8 @@ static int is_answer(const tnk__heartbeat_t *heartbeat,
   return reply->status != 0 || !tnk_err_is_retryable(reply->error->pub.code);
 }
 
-/* Report an answer to whoever has asked. Without an answer they wait for the
- * next heartbeat. */
+/* Report a response to the calls that wait for it. Without a response they wait
+ * for the next heartbeat. */
 static void tell(tnk__heartbeat_t *heartbeat, const tnk__reply_t *reply) {
   if ((!heartbeat->is_asking &&
        !heartbeat->call.endpoint->restart.is_suspected) ||
@@ -78,7 +78,7 @@ static void tell(tnk__heartbeat_t *heartbeat, const tnk__reply_t *reply) {
 }
 
 /* Log once that heartbeats fail, until one succeeds. An outage of the whole
- * service has been reported already. */
+ * service has already been reported. */
 static void warn_once(tnk__heartbeat_t *heartbeat, uint64_t now,
                       const char *why) {
   if (heartbeat->has_warned || tnk__reach_is_out(heartbeat->call.endpoint))
@@ -125,7 +125,7 @@ static void ask(tnk__heartbeat_t *heartbeat) {
 
   heartbeat->is_asked = 0;
   heartbeat->is_asking = 1;
-  call->background = 0; /* somebody waits for it */
+  call->background = 0; /* a call waits for it */
   tnk__timer_stop(&call->timer);
   tnk__call_start(call, on_answer);
 }

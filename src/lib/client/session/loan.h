@@ -5,9 +5,8 @@
 
 /*
  * Data that a caller has lent and gets back unread, because the call was
- * refused. The lender is told in a later turn of the loop, also when there is
- * no memory: some memory is kept for that, for as many refusals as a turn may
- * bring.
+ * refused. The lender is notified in a later turn of the loop, even without
+ * memory: a reserve is kept for as many refusals as one turn may bring.
  */
 enum { TNK__LOANS_SPARE = 32 };
 
@@ -16,7 +15,7 @@ typedef struct {
   struct tnk__loans *loans;
   void (*release)(void *user); /* NULL: not in use */
   void *user;
-  int is_spare; /* it is one of those that are kept */
+  int is_spare; /* part of the reserve */
 } tnk__loan_t;
 
 typedef struct tnk__loans {
@@ -25,8 +24,8 @@ typedef struct tnk__loans {
 } tnk__loans_t;
 
 void tnk__loans_open(tnk__loans_t *loans, tnk__context_t *context);
-/* Tell the lender in the next turn of the loop; inside of the call only when
- * there is no memory and all that was kept is in use. */
+/* Notify the lender in the next turn of the loop. Exception: without memory,
+ * and with the whole reserve in use, it is called at once. */
 void tnk__loans_end(tnk__loans_t *loans, void (*release)(void *user),
                     void *user);
 

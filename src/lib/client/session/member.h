@@ -8,18 +8,19 @@
 
 struct tnk__member;
 
-/* What the operations of one kind can do. */
+/* The functions of one kind of operation. */
 typedef struct {
-  /* The client is closing: fail and forget everything, on the wire too. The
-   * operation may be gone afterwards; `error` stays the caller's. */
+  /* The client is closing: fail, and cancel everything, including requests in
+   * flight. The operation may be freed afterwards. `error` is borrowed. */
   void (*abort)(struct tnk__member *self, tnk__error_t *error);
-  /* Writes what it waits for, unless `out` is NULL. 0: it is not pending. */
+  /* Describe why it waits, unless `out` is NULL. Returns 0 if it is not
+   * pending. */
   int (*explain)(const struct tnk__member *self, tnk__text_t *out);
-  /* Whether requests have moved bytes since this was last asked. */
+  /* Whether requests have transferred data since the last call. */
   int (*advances)(struct tnk__member *self);
 } tnk__member_type_t;
 
-/* A node in the list of a client's operations; embedded in the operation. There
+/* A node in the list of a client's operations, embedded in the operation. There
  * may be very many, so it is kept small. */
 typedef struct tnk__member {
   tnk__list_t link;

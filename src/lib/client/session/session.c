@@ -1,16 +1,16 @@
 /*
  *   NEW --both configurations have come--> CONFIGURED --create_session--> READY
- *   NEW, CONFIGURED --a call fails--> the same; all who wait are told, and the
- *     next one to come begins again with that level's first call
- *   READY --a heartbeat says that the session is gone--> READY;
+ *   NEW, CONFIGURED --a call fails--> the same; all waiting operations fail,
+ *     and the next one begins again with that level's first call
+ *   READY --a heartbeat reports the end of the session--> READY;
  *     `ended_session` is set, and no further heartbeat is sent
  *   READY --tnk__session_renew()--> CONFIGURED, and a new session is made
- *   any --tnk__session_shut()--> closing: who waits is told, and whoever comes.
+ *   any --tnk__session_shut()--> closing: waiting and new operations fail.
  *     Then tnk__session_finish(), if there is a session that has not ended, and
  *     tnk__session_close()
  *
- * The program's code is called by tnk__session_tell() alone, as the last touch
- * of whoever called that: it may close the service.
+ * Only tnk__session_tell() calls the program. It must be the last action of its
+ * caller, because the program may close the service.
  */
 #include "lib/client/session/session.h"
 
@@ -26,8 +26,8 @@ enum {
   MAX_STARTUP_BODY = 1024 * 1024,
   MAX_TRAIN_BYTES = 16 * 1000 * 1000,
   SAMPLE_THROTTLED_SLOTS = 10,
-  /* With batched polls: results fetched side by side, and the part of all
-   * polls that may be spent on checking the silent. */
+  /* With batched polls: results fetched in parallel, and the share of all polls
+   * that may check silent samples. */
   MAX_FETCHES = 64,
   CHECKS_PART = 8
 };
@@ -112,8 +112,8 @@ static void on_reach(tnk__endpoint_t *endpoint, int is_out,
 
 static void start_refresh(tnk__session_t *session);
 
-/* The server has ended the session. What is under way gets the server's own
- * answers; those that refuse then name the session. */
+/* The server has ended the session. Requests in flight get the server's own
+ * responses; the errors of refused ones then name the session. */
 static void on_ended(tnk__heartbeat_t *heartbeat, tnk__error_t *error) {
   tnk__session_t *session =
       tnk__container_of(heartbeat, tnk__session_t, heartbeat);
@@ -127,7 +127,7 @@ static void on_ended(tnk__heartbeat_t *heartbeat, tnk__error_t *error) {
                     error->pub.text);
 }
 
-/* Clients are told of a restart before anything else is sent for them. */
+/* Clients are notified of a restart before any request is sent for them. */
 static void on_kept(tnk__heartbeat_t *heartbeat) {
   tnk__session_t *session =
       tnk__container_of(heartbeat, tnk__session_t, heartbeat);
@@ -142,7 +142,7 @@ static void on_refreshed(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__session_t *session = tnk__container_of(call, tnk__session_t, refresh);
   tnk__dynamic_flags_t flags;
 
-  /* Whatever goes wrong, the last good values stay. */
+  /* On any failure the last good values stay. */
   if (reply->error == NULL &&
       tnk__dynamic_flags_read(&flags, reply->body, reply->body_len) == TNK_OK)
     session->dynamic = flags;
@@ -175,7 +175,7 @@ static void raise_level(tnk__session_t *session, tnk__session_level_t level) {
   step(session);
 }
 
-/* A start-up call ended badly: everybody who waits learns it. */
+/* A start-up call has failed: all waiting operations fail. */
 static void startup_failed(tnk__session_t *session, tnk__error_t *error) {
   session->busy = 0;
   fail_needs(session, error);
@@ -194,7 +194,7 @@ static void startup_malformed(tnk__session_t *session, int err) {
   tnk__error_unref(error);
 }
 
-/* What cannot be written is no fault of the server's. */
+/* A request that cannot be encoded is not the server's fault. */
 static void startup_unsendable(tnk__session_t *session, int err) {
   const tnk_error_t pub = {.code = err};
   tnk__error_t *error =
@@ -204,7 +204,7 @@ static void startup_unsendable(tnk__session_t *session, int err) {
   tnk__error_unref(error);
 }
 
-/* What the service says, unless the program wants less. */
+/* The server's value, or the program's if that is less. */
 static uint64_t billing_pause_ms(const tnk__session_t *session) {
   const uint64_t longest = session->config->options.max_billing_pause_ms;
   const uint64_t said = session->flags.billing_pause_s * 1000;
@@ -216,8 +216,8 @@ static void apply_flags(tnk__session_t *session) {
   const tnk__flags_t *flags = &session->flags;
   uint64_t train_bytes = flags->train_dispatch_bytes;
 
-  /* Encoded slices are memory: no more of them at once than keep the
-   * connections busy, even where the server would take more. */
+  /* Encoded chunks take memory. The limit is enough to keep the connections
+   * busy, even if the server would accept more. */
   if (train_bytes > MAX_TRAIN_BYTES)
     train_bytes = MAX_TRAIN_BYTES;
   tnk__budget_set_size(&session->train_bytes, train_bytes);
@@ -230,7 +230,7 @@ static void apply_flags(tnk__session_t *session) {
   tnk__billing_init(&session->endpoint.billing, billing_pause_ms(session));
 }
 
-/* Begin a start-up call whose body has been written. */
+/* Begin a start-up call. Its body must be written. */
 static void startup_send(tnk__session_t *session, tnk__route_id_t route,
                          const char *name,
                          void (*done)(tnk__call_t *, const tnk__reply_t *)) {
@@ -244,7 +244,7 @@ static void startup_send(tnk__session_t *session, tnk__route_id_t route,
     tnk__call_start(&session->startup, done);
 }
 
-/* Servers without a call for configuration are used with the defaults. */
+/* Servers without the configuration call are used with the defaults. */
 static int is_missing(const tnk__reply_t *reply) {
   return reply->status == 404 || reply->status == 405;
 }
@@ -296,7 +296,7 @@ static void on_config(tnk__call_t *call, const tnk__reply_t *reply) {
   send_dynamic(session);
 }
 
-/* Without tokens: an earlier answer that wanted them may be out of date. */
+/* Without tokens: an earlier response that required them may be out of date. */
 static void send_config(tnk__session_t *session) {
   tnk__flags_default(&session->flags);
   tnk__renewal_configure(&session->renewal, &session->flags);
@@ -314,7 +314,7 @@ static void log_message(tnk__session_t *session, tnk_log_level_t level,
            text);
 }
 
-/* What the heartbeat and the refresh send never changes. */
+/* Encode the bodies of the heartbeat and the refresh, which never change. */
 static int prepare_background(tnk__session_t *session) {
   tnk__call_t *refresh = &session->refresh;
   int err = tnk__heartbeat_prepare(&session->heartbeat, &session->endpoint,
@@ -333,7 +333,7 @@ static int prepare_background(tnk__session_t *session) {
   return TNK_OK;
 }
 
-/* The old session's id, if there is one, stays until here. */
+/* The old session's id, if there is one, is kept until here. */
 static int take_id(tnk__session_t *session, const char *text) {
   const tnk_allocator_t *alloc = &session->context->alloc;
   char *old = session->id;
@@ -406,7 +406,7 @@ static void send_create(tnk__session_t *session) {
                on_created);
 }
 
-/* Take the next step up if somebody waits for it and none is under way. */
+/* Start the next step if an operation waits for it and no call is active. */
 static void step(tnk__session_t *session) {
   if (session->busy || session->endpoint.closing ||
       tnk__list_empty(&session->needs))
@@ -478,9 +478,9 @@ void tnk__session_shut(tnk__session_t *session) {
   fail_needs(session, tnk__error_static(TNK_ECLOSED));
 }
 
-/* What closing a service waits for at most, as its header says. The call's own
- * timeout ends a silence, which may begin later: while the request is sent, or
- * while it waits for a connection. */
+/* The maximum duration of closing a service, as documented in its header. The
+ * call's own timeout limits silence, which may begin later: while the request
+ * is sent, or while it waits for a connection. */
 enum { FINISH_MS = 2000 };
 
 static void on_finish_due(tnk__timer_t *timer) {
