@@ -238,8 +238,9 @@ static char conflict(const tnk__attempt_t *attempt, tnk__effect_t *effect) {
  * A 409 of a save that names no number means that the name exists. Either an
  * earlier attempt created it, and the server has the number. Or the name is
  * older, and the server may not have the number. The response does not show
- * which. So the number is given back: a server without it would wait forever,
- * and a server with it refuses it next time, and then it is skipped.
+ * which. So the number is given back. A server without the number would wait
+ * for it forever. A server with it refuses it next time, and then it is
+ * skipped.
  */
 static int is_name_taken(const tnk__attempt_t *attempt) {
   return attempt->call == TNK__CALL_SAVE &&

@@ -13,10 +13,10 @@
  *   a hole ends below next - 1, and holes do not touch each other;
  *   n_open is the sum of the n_open of the operations in the queue.
  *
- * A renumbering by the server waits until no number is open, because the effect
- * of a number refers to the numbering in which it was taken. A downward change
- * drops all holes and begins a new epoch. An upward change drops the holes
- * below the new floor.
+ * A renumbering by the server waits until no number is open. The effect of a
+ * number refers to the numbering in which it was taken. A downward change drops
+ * all holes and begins a new epoch. An upward change drops the holes below the
+ * new floor.
  */
 
 static tnk__turn_t *turn_of(tnk__list_t *link) {

@@ -42,7 +42,7 @@ typedef struct {
   uint64_t last;
 } tnk__turns_hole_t;
 
-/* Numbers that may be given back in doubt at one time. */
+/* Maximum of numbers that are in doubt at one time. */
 #define TNK__TURNS_MAX_DOUBTS 16
 
 /* A number that was given back although the server may have it. `mark`

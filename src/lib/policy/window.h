@@ -10,9 +10,9 @@
  *
  * The limit is reviewed after each round of as many responses. It doubles if
  * all slots were in use and few responses took much longer than the shortest
- * recent one, which shows that they do not wait for each other.
- * TNK__WINDOW_PER_S caps the growth for a path. The limit falls when responses
- * wait for each other, and when a submission fails.
+ * recent one. Then they do not wait for each other. TNK__WINDOW_PER_S caps the
+ * growth for a path. The limit falls when responses wait for each other, and
+ * when a submission fails.
  */
 #define TNK__WINDOW_MIN 64
 #define TNK__WINDOW_MAX 1024

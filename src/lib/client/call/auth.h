@@ -35,9 +35,9 @@ typedef struct tnk__auth {
   uint64_t expires_ms;
   tnk__list_t waiters; /* tnk__deferred_t, all of one kind */
   void (*resume)(tnk__deferred_t *waiter, tnk__error_t *error);
-  /* Set by the renewal. `fetch` fetches a token, or calls tnk__auth_wake() if
-   * that fails. `explain` writes the end of a sentence: the reason for the
-   * wait. */
+  /* Set by the renewal. `fetch` starts a fetch, which ends with
+   * tnk__auth_wake(). `explain` writes the end of a sentence: the reason for
+   * the wait. */
   void (*fetch)(struct tnk__auth *self, int background);
   void (*explain)(const struct tnk__auth *self, tnk__text_t *out);
 } tnk__auth_t;

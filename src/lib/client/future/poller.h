@@ -65,7 +65,7 @@ typedef enum {
   TNK__AWAIT_COMPLETE    /* it has ended already; `woken` will not be called */
 } tnk__await_t;
 
-/* The way in which a waiter stops waiting, or ends after it was woken. */
+/* Why a waiter stops waiting, or ends after it was woken. */
 typedef enum {
   TNK__LEAVE_RECEIVED = 0, /* received a result, or the failure of the sample */
   TNK__LEAVE_CANCELED,     /* the result is not wanted any more */

@@ -5,7 +5,7 @@
 #include "lib/client/future/errand.h"
 #include "lib/wire/message/calls_session.h"
 
-/* A result with the arena it lives in. */
+/* A result with the arena that holds it. */
 typedef struct {
   tnk__arena_t arena;
   tnk_capabilities_t *capabilities;

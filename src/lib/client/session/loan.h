@@ -6,7 +6,7 @@
 /*
  * Data that a caller has lent and gets back unread, because the call was
  * refused. The lender is notified in a later turn of the loop, even without
- * memory: a reserve is kept for as many refusals as one turn may bring.
+ * memory. A reserve is kept for as many refusals as one turn may bring.
  */
 enum { TNK__LOANS_SPARE = 32 };
 

@@ -12,7 +12,7 @@
  *
  * EMPTY: no body. WHOLE: bytes in memory. FED: a large body that is encoded
  * from the caller's arrays while it is sent, on each attempt. PACKING: the
- * thread pool is compressing a fed body and owns it meanwhile. Then it is
+ * thread pool is compressing a fed body and owns it. Then it is
  * WHOLE, or FED again if compression failed.
  */
 typedef enum {
@@ -40,10 +40,10 @@ typedef struct tnk__cargo {
 void tnk__cargo_init(tnk__cargo_t *cargo, const tnk_allocator_t *alloc);
 /* Empty it. Must not be called during compression. */
 void tnk__cargo_clear(tnk__cargo_t *cargo);
-/* The buffer for a whole body. The cargo must be empty. */
+/* The buffer for a whole body. The body must be empty. */
 tnk__buf_t *tnk__cargo_write(tnk__cargo_t *cargo);
-/* Encode a request while it is sent. The cargo must be empty, and the request
- * must stay unchanged until the cargo is cleared. Returns TNK_OK, TNK_EINVAL or
+/* Encode a request while it is sent. The body must be empty. The request must
+ * stay unchanged until the body is cleared. Returns TNK_OK, TNK_EINVAL or
  * TNK_ETOOBIG. */
 int tnk__cargo_feed(tnk__cargo_t *cargo, const tnk__fwdbwd_t *request);
 /* Compress a fed body. The shelf may hold an unused context, which is taken. A

@@ -1,5 +1,5 @@
 /*
- * An operation as a whole. op_part.c handles its requests.
+ * An operation as a whole. op_part.c handles its requests (parts).
  *
  *   queued --its turn--> prepared, its parts begin --all are accepted--> it
  *     leaves the turn --all results are read--> finish(), which settles it

@@ -128,7 +128,7 @@ typedef struct tnk__op {
   int keeps_turn;     /* also after everything has been submitted */
   int is_out_of_turn; /* a request was accepted, and then refused for its
                          number */
-  tnk__tally_t tally; /* the weights before it, once it is accepted */
+  tnk__tally_t tally; /* of the operations before it, once it is accepted */
   int is_tallied;
   int is_held;          /* must not begin before tnk__op_let_go(), even with
                            the turn */
@@ -178,10 +178,10 @@ void tnk__op_fail_code(tnk__op_t *op, int code);
 /* ---- tally.c ---- */
 
 /*
- * The content of the weights at each point of the sequence: the number of
- * optimizer steps and gradient passes that the service accepted before it,
- * except those that it later reports as failed. The tally follows the sequence
- * of operations. The program's loop may be ahead of it.
+ * The content of the weights at each point of the sequence: the optimizer steps
+ * and gradient passes that the service accepted before it. Operations that it
+ * later reports as failed do not count. The tally follows the sequence of
+ * operations. The program's loop may be ahead of it.
  */
 
 /* The service has accepted the whole operation. The operations accepted before
@@ -213,10 +213,10 @@ void tnk__op_accepted(tnk__op_t *op);
  * such error, but only after its other requests were accepted too. Half a batch
  * of gradients would be worse than none or all.
  *
- * If a request came out of turn, the operation fails after all have ended: the
- * others probably came out of turn too, and only their end shows whether they
- * were run. With `error` NULL, check whether it is time to fail. Returns 1 if
- * the operation has failed; it may have been freed.
+ * If a request came out of turn, the operation fails after all have ended. The
+ * others probably came out of turn too. Only their end shows whether they were
+ * run. With `error` NULL, check whether it is time to fail. Returns 1 if the
+ * operation has failed; it may have been freed.
  */
 int tnk__op_lose(tnk__op_t *op, tnk__error_t *error);
 /* The result of a request has been read. */

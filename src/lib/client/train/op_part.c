@@ -47,7 +47,7 @@ void tnk__part_clear(tnk__part_t *part) {
   tnk__defer_cancel(&part->due);
   tnk__defer_cancel(&part->paid);
   if (part->state == TNK__PART_PACKING)
-    return; /* the thread pool owns the cargo */
+    return; /* the thread pool owns the body */
   tnk__cargo_clear(&part->cargo);
   tnk__seq_deinit(&part->number);
   tnk__part_form_clear(part);
@@ -269,7 +269,7 @@ static void on_packed(tnk__cargo_t *cargo) {
   tnk__op_t *op = part->op;
 
   op->n_holds--;
-  part->state = TNK__PART_PAYING; /* the pool has returned the cargo */
+  part->state = TNK__PART_PAYING; /* the pool has returned the body */
   if (op->promise != NULL) {
     submit(part);
     return;

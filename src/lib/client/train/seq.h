@@ -40,7 +40,7 @@ void tnk__seq_deinit(tnk__seq_t *number);
 /* Take a number, unless it has one. Returns TNK_OK, or the code with which
  * numbering has stopped. */
 int tnk__seq_take(tnk__seq_t *number);
-/* Record that the cargo is sent under it. */
+/* Record that the body in `cargo` is sent under it. */
 void tnk__seq_use(tnk__seq_t *number, tnk__cargo_t *cargo);
 /* The server could not read the request under this number, so it does not know
  * the number. The same request is sent again in another form, which does not

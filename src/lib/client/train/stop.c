@@ -1,8 +1,8 @@
 /*
- * A server may have lost its memory if it does not know the result of an
- * accepted request, or expects a number that it has run. Then the state of its
- * weights is unknown. So no request is sent until the program resumes the
- * client, or a state has been restored.
+ * There are two signs that a server may have lost its memory: it does not know
+ * the result of an accepted request, or it expects a number that it has run.
+ * Then the state of its weights is unknown. So no request is sent until the
+ * program resumes the client, or a state has been restored.
  *
  *   running --a sign of it--> stopped: the program is notified, and unless it
  *     resumes in the callback, waiting and later operations are rejected

@@ -40,7 +40,7 @@ struct tnk_training {
   tnk__arena_t arena; /* holds the strings of info, and of `warned` */
   tnk_training_info_t info;
   size_t deep;         /* queue length of the next warning */
-  uint64_t fresh;      /* numbers from here on have never been sent */
+  uint64_t fresh;      /* this and higher numbers were never sent */
   tnk__tally_t tally;  /* tally of the operation that is accepted next */
   size_t n_due;        /* operations that wait for their tally to be final */
   tnk__deferred_t due; /* ends these operations; initialized by the first
