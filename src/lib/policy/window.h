@@ -20,7 +20,7 @@
 
 typedef struct {
   size_t limit;
-  /* The shortest response time, in this period and in the last one. */
+  /* The shortest response time, in this period and in the previous one. */
   uint64_t least_ms[2];
   uint64_t turned_ms; /* when the current period began */
   uint64_t failed_ms; /* when a failure lowered the limit */

@@ -19,7 +19,7 @@ enum {
 };
 
 struct tnk__doubt {
-  tnk__list_t link; /* in endpoint->doubts.asking; alone while PACING */
+  tnk__list_t link; /* in endpoint->doubts.asking; in no list while PACING */
   tnk__call_t *call;
   tnk__reply_t reply; /* with one reference to its error */
 };

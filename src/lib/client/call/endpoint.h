@@ -10,9 +10,9 @@
 
 struct tnk__auth;
 
-/* Why a request was repeated. */
+/* Causes of retries. */
 typedef enum {
-  TNK__RETRY_CONNECT = 0, /* it had not been sent */
+  TNK__RETRY_CONNECT = 0, /* the request was not sent */
   TNK__RETRY_LOST,
   TNK__RETRY_TIMEOUT,
   TNK__RETRY_RATE,
@@ -86,7 +86,7 @@ typedef struct tnk__endpoint {
   uint32_t refused_members;
   /* The session that the server has ended; NULL while it exists. */
   const char *ended_session;
-  /* Repeated requests; the context's n_retries is their sum. */
+  /* Retries by cause; the context's n_retries is their sum. */
   uint64_t n_retries_by[TNK__N_RETRY_CAUSES];
   /* The server has responded, or the caller was warned that it is
    * unreachable. */

@@ -62,7 +62,7 @@ static void wake_unanswered(tnk__endpoint_t *endpoint) {
     wake(endpoint, reacher_at(node));
 }
 
-/* The refusals are over. */
+/* End the pauses after a 5xx: the service works again. */
 static void wake_refused(tnk__endpoint_t *endpoint) {
   const tnk__reach_t *reach = &endpoint->reach;
   const int was_long =

@@ -10,8 +10,8 @@
 #include "lib/wire/message/answer.h"
 #include "lib/wire/message/calls_future.h"
 
-/* A poll's body is an id from the server and a flag. The size of the id
- * matters. */
+/* A poll's body is an id from the server and a flag. The id determines its
+ * size. */
 enum { MAX_POLL = 64 * 1024, POLL_FRAME = 48, MAX_QUEUE_REASON = 256 };
 
 static void send_poll(tnk__future_t *future);

@@ -21,7 +21,7 @@ struct tnk__awaited;
 
 typedef struct tnk__ticket {
   tnk__list_t link;         /* in the owner's list for its state */
-  struct tnk__ticket *next; /* in its bucket */
+  struct tnk__ticket *next; /* in its hash bucket */
   uint64_t hash;
   tnk__ticket_state_t state;
   struct tnk__awaited *awaited; /* while AWAITED or TAKEN */

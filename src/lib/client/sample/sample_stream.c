@@ -36,7 +36,7 @@ typedef struct {
   tnk__timer_t timer;  /* runs after its end */
   tnk__buf_t tokens;   /* int32_t */
   tnk__buf_t logprobs; /* float; NaN if none was sent */
-  uint64_t n_received; /* bytes */
+  uint64_t n_received; /* in bytes */
   uint64_t heard_ms;   /* when the last part arrived */
   tnk_stream_token_cb on_token;
   void *user;
