@@ -1,7 +1,7 @@
 #include "gateway/state.h"
 #include "lib/base/alloc.h"
 
-/* The last that is heard of a gateway: nothing of it is open but its record. */
+/* Last callback of a gateway. Everything except its record has been closed. */
 
 static void on_record_closed(void *user) {
   tnk_gateway_t *gateway = user;

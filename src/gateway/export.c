@@ -1,4 +1,4 @@
-/* What was recorded, as examples to train on. */
+/* Export of the record as training examples. */
 #include <string.h>
 
 #include "gateway/record/datum.h"
@@ -25,13 +25,13 @@ int tnk_gateway_datums(tnk_gateway_t *gateway, const char *session,
 
 /* ---- To a client ---- */
 
-/* An answer that is being made, some branches in each turn of the loop, so that
- * requests are served meanwhile. */
+/* An export in progress. Each turn of the loop writes some of its branches, so
+ * that other requests are served meanwhile. */
 struct tnk__gw_export {
-  tnk__list_t link; /* in the gateway */
+  tnk__list_t link; /* in tnk_gateway_t.exports */
   tnk__gw_call_t call;
   tnk__buf_t branches; /* tnk__gw_branch_t */
-  size_t n_done;       /* bytes of these */
+  size_t n_done;       /* bytes of `branches` that are written */
   tnk__buf_t body;
 };
 
@@ -70,7 +70,7 @@ static void end_export(export_t *export, int err) {
     tnk__gw_call_refuse(&call, 500, NULL, "%s", tnk_strerror(err));
 }
 
-/* Make as much of the answer as is right in one turn of the loop. */
+/* Write as much of the response as one turn of the loop may take. */
 static void go_on(export_t *export) {
   const tnk_gateway_t *gateway = export->call.gateway;
   size_t enough = export->body.len + gateway->export_bytes;
@@ -87,7 +87,7 @@ static void go_on(export_t *export) {
     end_export(export, err);
 }
 
-/* They take turns. */
+/* Exports take turns. */
 static void on_idle(uv_idle_t *idle) {
   tnk_gateway_t *gateway = tnk__container_of(idle, tnk_gateway_t, exporter);
   export_t *export = tnk__container_of(gateway->exports.next, export_t, link);
@@ -97,7 +97,7 @@ static void on_idle(uv_idle_t *idle) {
   go_on(export);
 }
 
-/* 0 or 1; -1: it is neither. */
+/* Returns 0 or 1, or -1 for any other value. */
 static int read_flag(const tnk__srv_req_t *req, const char *name) {
   char text[8];
 
@@ -108,7 +108,7 @@ static int read_flag(const tnk__srv_req_t *req, const char *name) {
   return strcmp(text, "0") == 0 || strcmp(text, "false") == 0 ? 0 : -1;
 }
 
-/* Of the session that is named; of all, where none is. */
+/* Export the session that the request names, or all sessions. */
 void tnk__gw_export(const tnk__gw_call_t *call) {
   tnk_gateway_t *gateway = call->gateway;
   const tnk__gw_session_t *session =

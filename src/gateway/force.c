@@ -9,18 +9,19 @@
 #include "tnk/error.h"
 
 /*
- * A call is forced by what it begins with, in the template's own words: the
- * conversation is rendered with several calls as its answer, and the ids that
- * these have in common are put behind the prompt. So no token is cut in two,
- * and what follows is the model's: nothing keeps it to the schema of the tool.
+ * A tool call is forced by the tokens with which the template starts it. The
+ * conversation is rendered with several different calls as its response. The
+ * ids that all of these have in common are appended to the prompt, so no token
+ * is cut in two. The model generates the rest, and nothing makes it follow the
+ * schema of the tool.
  */
 
 enum { MAX_TEXT = 64 << 20 };
 
-/* What an answer would be. */
+/* A possible response. Rendering it shows the syntax of the template. */
 typedef struct {
-  const char *name;   /* of the tool; NULL: no call, but words */
-  const char *suffix; /* of the name */
+  const char *name;   /* name of the tool; NULL: a response without a call */
+  const char *suffix; /* appended to the name */
   int has_arguments;
 } probe_t;
 
@@ -43,8 +44,8 @@ static const char *name_of(const json_t *tool) {
   return name != NULL ? name : "";
 }
 
-/* The first and the last of the names that may be called: what these two begin
- * with, all do. */
+/* Find the first and the last name, in sorted order, of the tools that may be
+ * called. A prefix that these two share is shared by all of them. */
 static int find_names(const tnk__gw_job_t *job, const char **first,
                       const char **last, tnk__gw_fault_t *fault) {
   const json_t *tools = json_object_get(job->doc, "tools");
@@ -70,7 +71,7 @@ static int find_names(const tnk__gw_job_t *job, const char **first,
                              "tool_choice: there are no tools");
 }
 
-/* ---- What the template writes ---- */
+/* ---- Template output ---- */
 
 static json_t *answer_of(const probe_t *probe, const tnk_allocator_t *alloc) {
   json_t *arguments =
@@ -114,7 +115,7 @@ static int render(const tnk__gw_job_t *job, const tnk_chat_t *chat,
   return err == TNK_OK ? 0 : no_memory(fault);
 }
 
-/* The text of an answer, behind that of the prompt. */
+/* Render a response, without the prompt in front of it. */
 static int render_answer(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
                          const probe_t *probe, tnk__buf_t *out,
                          tnk__gw_fault_t *fault) {
@@ -152,7 +153,7 @@ static int take_bytes(const char *bytes, size_t n, void *user) {
   return tnk__buf_append(user, bytes, n);
 }
 
-/* The ids of a text, which must stand for just that. */
+/* Encode a string. Fails if the ids do not decode to the same string. */
 static int encode_text(const tnk__gw_job_t *job, const tnk__buf_t *text,
                        tnk__buf_t *ids, tnk__gw_fault_t *fault) {
   const tnk_chat_tokenizer_t *tokenizer = &job->gateway->tokenizer;
@@ -178,7 +179,7 @@ static int encode_text(const tnk__gw_job_t *job, const tnk__buf_t *text,
   return err;
 }
 
-/* The ids of an answer. */
+/* Encode a response. */
 static int encode(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
                   const probe_t *probe, tnk__buf_t *ids,
                   tnk__gw_fault_t *fault) {
@@ -193,7 +194,8 @@ static int encode(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
   return err;
 }
 
-/* How many ids the answers of two probes have in common; -1 on failure. */
+/* Count the ids that the responses of two probes have in common. Returns 0, or
+ * -1 on failure. */
 static int common(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
                   const tnk__buf_t *ids, const probe_t *other, size_t *n,
                   tnk__gw_fault_t *fault) {
@@ -222,7 +224,8 @@ static void on_delta(const tnk_chat_delta_t *delta, void *user) {
     *name = NULL;
 }
 
-/* An answer that is a call has to be read as one. */
+/* Check that the parser reads the response as a call. Otherwise the client
+ * would not receive a call either. */
 static int check_read(const tnk__gw_job_t *job, const tnk__buf_t *ids,
                       const char *name, tnk__gw_fault_t *fault) {
   tnk_chat_parser_t *parser;
@@ -243,10 +246,11 @@ static int check_read(const tnk__gw_job_t *job, const tnk__buf_t *ids,
                                       "the template writes calls");
 }
 
-/* The ids of a call of the first tool, and how many of them begin any that the
- * client wants: what it begins with where its tool is known, whatever the
- * arguments are; else what calls of all of them begin with. They must tell a
- * call from words, and a name from a longer one. */
+/* Get the ids of a call of the first tool, and how many of them start every
+ * call that the client accepts. If the client names a tool, these are the ids
+ * that its calls share, whatever the arguments are. Otherwise they are the ids
+ * that calls of all tools share. They must distinguish a call from other
+ * content, and a name from a longer name. */
 static int find_begin(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
                       tnk__buf_t *ids, size_t *n, tnk__gw_fault_t *fault) {
   probe_t call = {.suffix = "", .has_arguments = 1};

@@ -3,9 +3,10 @@
 
 #include "gateway/state.h"
 
-/* Put what begins a call behind the prompt, where the client wants one: ids of
- * the prompt, which nobody has sampled. 0, or -1 where the template has no such
- * beginning, or no answer is read as a call. */
+/* If the client forces a call, append the ids that start it to the prompt. They
+ * count as ids of the prompt, as they were not sampled. Returns 0, or -1 if the
+ * template has no common start of calls, or if the parser does not read its
+ * calls. */
 int tnk__gw_force(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
 
 #endif

@@ -1,13 +1,14 @@
 /*
- * A request of an API, from its body to its answer:
+ * A request of an API, from its body to its response:
  *
  *   read, its prompt made --> sampled --> recorded, on the disk --> answered
  *
- * A request that comes while the first model is being loaded is held after it
- * was read, for HOLD_MS at most.
+ * A request that arrives while the first model is being loaded is held after it
+ * was read, for at most HOLD_MS.
  *
- * Each step may refuse it. A client that hangs up while it is sampled cancels
- * the sample; one that does later is answered in vain.
+ * Each step may reject the request. If the client hangs up while its request is
+ * sampled, the sample is canceled. If it hangs up later, the response is
+ * dropped.
  */
 #include <stdio.h>
 #include <string.h>
@@ -68,8 +69,9 @@ static void succeed(tnk__gw_job_t *job) {
   free_job(job);
 }
 
-/* What becomes of a request is in the record: that it was asked, and then its
- * turns, or why there are none. Without either the process has ended. */
+/* The record has the outcome of each request. A line says that it was asked.
+ * Its turns follow, or the reason for their absence. If neither follows, the
+ * process ended before. */
 static int note(const tnk__gw_job_t *job, const char *type, const char *name,
                 const char *value) {
   return tnk__gw_record_note(job->gateway->record, type, name, value,
@@ -104,7 +106,8 @@ static void on_sample(tnk_promise_t *promise, int status, void *user) {
   if (status != TNK_OK || job->req == NULL)
     (void)note(job, job->req == NULL ? "gone" : "failed", "why",
                tnk_err_name(status));
-  /* Nobody has seen what came too late to be canceled: it is not recorded. */
+  /* A sample that arrived too late to be canceled is not recorded, as no client
+   * has seen it. */
   if (status != TNK_OK || job->req == NULL ||
       tnk__gw_reply(job, tnk_promise_samples(promise), &fault) != 0) {
     fail(job, &fault);
@@ -128,7 +131,7 @@ static void on_gone(tnk__srv_req_t *req, void *user) {
     free_job(job);
     return;
   }
-  /* Its callback ends the job. */
+  /* The callback of the promise frees the job. */
   tnk_promise_cancel(job->promise);
 }
 
@@ -158,7 +161,7 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   options.n_samples = (uint32_t)ask->n;
   options.topk_sample_logprobs = (uint32_t)ask->n_top;
   job->number = tnk__gw_record_number(job->gateway->record);
-  /* What could not be recorded is not sampled. */
+  /* Do not sample if the result could not be recorded. */
   err = note(job, "asked", "session", job->session);
   if (err != TNK_OK)
     return not_recorded(fault, err);
@@ -197,7 +200,7 @@ static int no_model(tnk__gw_fault_t *fault) {
   return tnk__gw_fault(fault, 503, NULL, "there is no model yet");
 }
 
-/* With the sampler in use, which may be NULL. */
+/* Start a job with the current sampler, which may be NULL. */
 static int begin(tnk__gw_job_t *job, tnk__gw_sampler_t *sampler,
                  tnk__gw_fault_t *fault) {
   job->sampler = sampler;
@@ -271,7 +274,7 @@ void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms) {
     if (!job->is_begun)
       tnk__gw_begin_stream(job->req);
     job->is_begun = 1;
-    /* Beginning it may have shown that the client is gone. */
+    /* The write above may have found that the client is gone. */
     if (job->req != NULL)
       tnk__srv_req_keep(job->req, tnk__gw_keep_alive(job->ask.api));
   }

@@ -6,7 +6,8 @@
 #include "lib/wire/format/json_read.h"
 
 static uint64_t add_text(uint64_t key, const char *text, size_t n) {
-  /* With its length, so that pieces cannot be told apart wrongly. */
+  /* Hash the length too, so that strings in a row cannot be split differently
+   * and have the same hash. */
   key = tnk__gw_hash(key, &n, sizeof(n));
   return tnk__gw_hash(key, text, n);
 }
@@ -27,7 +28,7 @@ static int is_blank(char c) {
   return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-/* Blanks around it may be lost on the way through a client. */
+/* Clients may lose white space around a message. */
 static uint64_t add_trimmed(uint64_t key, const char *text, size_t n) {
   while (n > 0 && is_blank(text[n - 1]))
     n--;
@@ -48,7 +49,7 @@ static const json_t *text_of_part(const json_t *part) {
              : NULL;
 }
 
-/* Parts of text count as their texts, whether there are one or several. */
+/* A list of one text part has the same key as a plain string. */
 static uint64_t add_parts(uint64_t key, const json_t *parts) {
   size_t n = json_array_size(parts);
   const json_t *text = n == 1 ? text_of_part(json_array_get(parts, 0)) : NULL;

@@ -5,14 +5,15 @@
 #include <stdint.h>
 
 /*
- * Conversations as numbers: what a client sends again is found by the hash of
- * what was said, message by message. Thinking does not count, as clients leave
- * it out, nor do the names of calls that are made up here.
+ * Conversations as numbers. A client sends the earlier messages again; a hash
+ * of these messages finds their turn. Thinking is not hashed, because clients
+ * leave it out. Ids of calls are not hashed, because the gateway makes some of
+ * them up.
  */
 
 /* The key of a conversation without messages. `tools` may be NULL. */
 uint64_t tnk__gw_key_begin(const json_t *tools);
-/* The key with one message more. */
+/* The key of the same conversation with one more message. */
 uint64_t tnk__gw_key_add(uint64_t key, const json_t *message);
 
 #endif

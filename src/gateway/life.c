@@ -1,6 +1,6 @@
 /*
- * A gateway opens at once. It closes in this order: connections, and with them
- * the requests; samplers; then what is recorded, which may have to be written.
+ * A gateway opens at once. It closes connections and their requests first, then
+ * samplers, then the record, which may have to be written.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,8 +20,8 @@ enum {
   EXPORT_BYTES = 256 << 10,
   SWEEP_MS = 60000,
   KEEP_ALIVE_MS = 15000,
-  KEEP_TICKS = 4,  /* looks for streams that wait, in that time */
-  IDLE_MS = 600000 /* agents think for long between their turns */
+  KEEP_TICKS = 4,  /* checks for waiting streams in that interval */
+  IDLE_MS = 600000 /* agents may think for minutes between their turns */
 };
 
 static int is_loopback(const char *host) {
@@ -181,8 +181,9 @@ static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
       .path = o->record,
       .syncs = o->record_sync == TNK_YES,
       .max_memory = (size_t)o->max_memory,
-      /* So that an answer of an earlier process is never taken for one of
-       * ours, when its end was lost with that process. */
+      /* If an earlier process lost the end of its record, numbers of its turns
+       * are unknown. Starting from the time keeps them from being used
+       * again. */
       .first = (uint64_t)gateway->began_s << 20,
       .vocabulary =
           o->record != NULL ? tnk__gw_vocabulary(&gateway->tokenizer) : 0,
@@ -217,7 +218,7 @@ static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
   uint64_t tick;
   int err = tnk__srv_open(&gateway->http, gateway->loop, &config);
 
-  /* The server must be closed from here on, whatever has become of it. */
+  /* From here on the server must be closed, even if opening it failed. */
   uv_timer_init(gateway->loop, &gateway->sweeper);
   uv_timer_start(&gateway->sweeper, on_sweep, SWEEP_MS, SWEEP_MS);
   uv_unref((uv_handle_t *)&gateway->sweeper);
@@ -240,8 +241,7 @@ static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
              err == TNK_ENOMEM ? "out of memory" : uv_strerror(err));
 }
 
-/* An older plug-in, or one of somebody else, may not list its control tokens.
- */
+/* Older and third-party plug-ins may not list their control tokens. */
 static int lists_controls(const tnk_chat_tokenizer_t *tokenizer) {
   return tokenizer->plugin->size >
              offsetof(tnk_tokenizer_plugin_t, plain_flags) &&

@@ -10,15 +10,15 @@
 #include "tnk/error.h"
 
 /*
- * A conversation comes whole with each request. The longest beginning of it
- * that ends with an answer of this session is looked up: then its ids stay as
- * they were drawn, and only what is behind them is tokenized. Where there is
- * none, or the template writes history differently, the whole is tokenized, as
- * a new branch.
+ * Each request carries the whole conversation. The longest prefix of it that
+ * ends with a response of this session is looked up. The ids of that prefix are
+ * kept as they were sampled, and only the messages after it are tokenized.
+ * Without such a prefix, or if the template renders history differently, the
+ * whole conversation is tokenized as a new branch.
  */
 
-/* Turns that are tried: each costs as much as the whole conversation, and a
- * template that does not allow one mostly allows none. */
+/* Maximum number of turns to try. Each costs as much as the whole conversation,
+ * and a template that rejects one usually rejects all. */
 enum { MAX_TRIES = 2 };
 
 static const tnk_chat_shape_t shapes[] = {
@@ -45,7 +45,7 @@ static int read_doc(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   tnk_chat_free_text(job->chat, text);
   if (err == TNK_OK)
     return 0;
-  /* Arguments of calls lie deeper here than where they came from. */
+  /* Arguments of calls are nested deeper here than in the request. */
   return err == TNK_ENOMEM
              ? no_memory(fault)
              : tnk__gw_fault(fault, 400, "messages",
@@ -56,7 +56,7 @@ static json_t *messages_of(const tnk__gw_job_t *job) {
   return json_object_get(job->doc, "messages");
 }
 
-/* A template may have a place for an image, but nobody sends it. */
+/* A template may support images, but the gateway cannot send them. */
 static int check_parts(const tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   const json_t *messages = messages_of(job);
 
@@ -77,7 +77,7 @@ static int check_parts(const tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   return 0;
 }
 
-/* The conversation anew, from what has become of its document. */
+/* Read the conversation again from its changed document. */
 static int remake_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   tnk_chat_free(job->chat);
   return tnk__gw_talk_make(job, job->doc, &job->chat, fault);
@@ -89,13 +89,13 @@ static int is_role(const json_t *message, const char *role) {
   return text != NULL && strcmp(text, role) == 0;
 }
 
-/* Append the messages of a turn and of all before it. 0 or -1. */
+/* Append the messages of a turn and of all turns before it. Returns 0 or -1. */
 static int add_history(tnk__gw_job_t *job, const tnk__gw_turn_t *turn,
                        json_t *to, size_t depth) {
   json_t *line;
   int err = 0;
 
-  /* Each turn has a message, of which there are not so many. */
+  /* Limit the recursion: real conversations have fewer turns. */
   if (depth > 4096)
     return -1;
   if (turn->parent != NULL &&
@@ -109,8 +109,8 @@ static int add_history(tnk__gw_job_t *job, const tnk__gw_turn_t *turn,
   return err;
 }
 
-/* What came before, by the name of the answer; instructions of now take the
- * place of those of then. */
+/* Prepend the history of the response that the request names. Its instructions
+ * are replaced by new ones, if the request has any. */
 static int put_history(tnk__gw_job_t *job, const tnk__gw_turn_t *turn,
                        tnk__gw_fault_t *fault) {
   json_t *all = json_array();
@@ -193,7 +193,8 @@ static int take_tokens(tnk__gw_job_t *job, const tnk_chat_tokens_t *tokens,
              : no_memory(fault);
 }
 
-/* Go on from a turn. 1: that is possible; 0: it is not, -1: failed. */
+/* Continue from a turn. Returns 1 on success, 0 if the template does not allow
+ * it, -1 on failure. */
 static int go_on_from(tnk__gw_job_t *job, tnk__gw_turn_t *turn,
                       tnk_chat_tokens_t *tokens, size_t first,
                       tnk__gw_fault_t *fault) {
@@ -220,7 +221,8 @@ static int go_on_from(tnk__gw_job_t *job, tnk__gw_turn_t *turn,
   return take_tokens(job, tokens, fault) == 0 ? 1 : -1;
 }
 
-/* The turn of the longest beginning that is known. */
+/* Continue from the known turn with the longest prefix. Returns as
+ * go_on_from(). */
 static int find_turn(tnk__gw_job_t *job, tnk_chat_tokens_t *tokens,
                      tnk__gw_fault_t *fault) {
   const json_t *messages = messages_of(job);
@@ -341,7 +343,7 @@ int tnk__gw_prompt(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
 
   if (err == 0 && job->ids.len == 0)
     err = tnk__gw_fault(fault, 400, NULL, "the prompt has no tokens");
-  /* No conversation goes on from a plain text. */
+  /* No conversation continues from a plain prompt. */
   if (err == 0 && job->ask.api == TNK__GW_COMPLETION)
     job->key = tnk__gw_hash(2, job->ids.data, job->ids.len);
   return err;

@@ -4,8 +4,8 @@
 #include "gateway/state.h"
 
 /*
- * From a request to the ids of its prompt: which turn it goes on from, and what
- * is new. 0, or -1 with the reason in `fault`.
+ * Make the ids of a request's prompt, and find the turn that it continues.
+ * Returns 0, or -1 with the reason in `fault`.
  */
 int tnk__gw_prompt(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
 

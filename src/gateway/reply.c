@@ -14,10 +14,11 @@
 #include "tnk/error.h"
 
 enum {
-  /* Ids that a parser gets at a time: each of them is a delta of a stream. */
+  /* Ids that the parser gets at a time in a stream. Each such group makes a
+   * delta. */
   IDS_A_DELTA = 4,
-  /* Levels of arguments: in their line there are six around them, and it must
-   * be possible to read that again. */
+  /* Maximum depth of the arguments of a call. The recorded line has six levels
+   * around them, and must not exceed the limit when it is read again. */
   MAX_DEPTH = TNK__MAX_JSON_DEPTH - 6
 };
 
@@ -25,11 +26,11 @@ static int no_memory(tnk__gw_fault_t *fault) {
   return tnk__gw_fault(fault, 500, NULL, "out of memory");
 }
 
-/* ---- What was said ---- */
+/* ---- Parsing the samples ---- */
 
 typedef struct {
   tnk__gw_said_t *said;
-  uint64_t number; /* of the turn, for names of calls */
+  uint64_t number; /* of the turn; ids of calls are made of it */
   int n_calls;
 } listener_t;
 
@@ -43,7 +44,7 @@ static void on_delta(const tnk_chat_delta_t *delta, void *user) {
     tnk__gw_said_add(said, TNK__GW_THINKING, delta->text, delta->n);
     break;
   case TNK_CHAT_DELTA_CALL_BEGIN:
-    /* Names that the model gives may come twice in a conversation. */
+    /* Ids that the model generates may repeat in a conversation. */
     (void)snprintf(id, sizeof(id), "call_%" PRIu64 "_%d", listener->number,
                    listener->n_calls++);
     tnk__gw_said_call(
@@ -56,14 +57,14 @@ static void on_delta(const tnk_chat_delta_t *delta, void *user) {
   case TNK_CHAT_DELTA_CALL_END:
     break;
   case TNK_CHAT_DELTA_CONTENT:
-  case TNK_CHAT_DELTA_UNPARSED: /* the client may make something of it */
+  case TNK_CHAT_DELTA_UNPARSED: /* the client may be able to use it */
     tnk__gw_said_add(said, TNK__GW_CONTENT, delta->text, delta->n);
     break;
   }
 }
 
-/* The ids of a call that was forced are the prompt's, and what the client
- * hears begins with them. */
+/* Parse the ids of a forced call first. They belong to the prompt, but the
+ * client receives them as the start of the call. */
 static int parse(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
                  listener_t *listener, tnk__gw_fault_t *fault) {
   const int32_t *ids = (const int32_t *)(const void *)job->ids.data;
@@ -94,8 +95,8 @@ static int parse(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
                              tnk_strerror(err));
 }
 
-/* What was sampled behind the end is no part of the answer, nor of what goes on
- * from it. */
+/* Remove the tokens after the first stop. They belong neither to the response
+ * nor to the turns that continue it. */
 static int end_at_stop(const tnk__gw_job_t *job, tnk__gw_choice_t *choice,
                        tnk__gw_fault_t *fault) {
   size_t n = choice->n_ids;
@@ -138,7 +139,7 @@ static int say(const tnk__gw_job_t *job, tnk__gw_choice_t *choice,
   return 0;
 }
 
-/* ---- What is recorded ---- */
+/* ---- Recording ---- */
 
 static int set_text(json_t *object, const char *key, const tnk__buf_t *text) {
   json_t *value =
@@ -147,7 +148,7 @@ static int set_text(json_t *object, const char *key, const tnk__buf_t *text) {
   return json_object_set_new(object, key, value);
 }
 
-/* Whether a value has no more than so many levels. */
+/* Returns whether a value has at most this many levels. */
 static int is_flat(json_t *value, int n_levels) {
   const char *name;
   json_t *child;
@@ -196,7 +197,7 @@ static int set_calls(json_t *message, const tnk__gw_said_t *said,
   return err == 0 ? json_object_set_new(message, "tool_calls", calls) : -1;
 }
 
-/* The answer as a message; NULL without memory. */
+/* The response as a message. NULL: out of memory. */
 static json_t *message_of(const tnk_gateway_t *gateway,
                           const tnk__gw_said_t *said) {
   json_t *message = json_pack("{s:s}", "role", "assistant");
@@ -220,7 +221,7 @@ static json_t *message_of(const tnk_gateway_t *gateway,
   return NULL;
 }
 
-/* What is new in the conversation from a message on, with the answer. */
+/* The new messages of the conversation, from `first` on, and the response. */
 static json_t *news_of(const tnk__gw_job_t *job, size_t first,
                        const json_t *message) {
   const json_t *messages = json_object_get(job->doc, "messages");
@@ -264,7 +265,7 @@ static int record(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
   size_t n_before = job->n_before;
   int err = TNK_ENOMEM;
 
-  /* It may have been forgotten meanwhile. */
+  /* The record may have dropped the parent since the prompt was made. */
   turn.parent = job->parent != 0
                     ? tnk__gw_record_turn(gateway->record, job->parent)
                     : NULL;

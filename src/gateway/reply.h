@@ -3,7 +3,7 @@
 
 #include "gateway/state.h"
 
-/* From what was sampled to what the client gets, and to what is recorded. */
+/* From the samples to the response and the record. */
 
 /* Record all sequences and write the answer. 0, or -1 with the reason in
  * `fault`. */

@@ -1,4 +1,4 @@
-/* What answers are worth, as agents and trainers say it. */
+/* Rewards, as agents and trainers set them. */
 #include <float.h>
 #include <math.h>
 
@@ -7,7 +7,7 @@
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
-/* The turn that is named, or the latest one of the session. */
+/* Find the turn that is named, or the latest turn of the session. */
 static tnk__gw_turn_t *find_turn(const tnk_gateway_t *gateway,
                                  const char *session_name, const char *name,
                                  uint64_t choice) {
@@ -27,7 +27,7 @@ static tnk__gw_turn_t *find_turn(const tnk_gateway_t *gateway,
     return NULL;
   first = tnk__gw_record_turn(record, number);
   turn = tnk__gw_record_turn(record, number + choice);
-  /* Behind its choices are those of other answers. */
+  /* A number beyond its choices would be a turn of another request. */
   return first != NULL && turn != NULL && turn->request == first->request
              ? turn
              : NULL;
@@ -49,7 +49,7 @@ int tnk_gateway_reward(tnk_gateway_t *gateway, const char *session,
 
 /* ---- From a client ---- */
 
-/* On the disk before it is answered. */
+/* A reward is written to the disk before its request is answered. */
 typedef struct {
   tnk__gw_waiter_t waiter;
   tnk_gateway_t *gateway;
@@ -97,7 +97,7 @@ static void confirm_reward(const tnk__gw_call_t *call) {
     tnk__srv_req_park(call->req, on_reward_gone, reward);
 }
 
-/* 0, or -1 where the body is none. */
+/* Returns 0, or -1 if the body is not a reward. */
 static int read_reward(const json_t *body, double *value, const char **name,
                        int64_t *choice) {
   return tnk__json_get_double(body, "reward", value) == TNK__JSON_FOUND &&

@@ -1,5 +1,6 @@
 /*
- * Which request is which. In front of a path may stand /s/NAME, the session.
+ * Routing of requests. A path may start with /s/NAME, which selects the
+ * session.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,8 @@
 
 /* ---- Who asks ---- */
 
-/* Compare without telling by the time it takes how much is right. */
+/* Compare in constant time, so that the duration does not show how much of the
+ * key is right. */
 static int is_key(const char *key, const char *given, size_t n) {
   size_t n_key = strlen(key);
   unsigned differs = n != n_key;
@@ -51,8 +53,9 @@ static const char *credential(const tnk__srv_req_t *req) {
   return key != NULL ? key : "";
 }
 
-/* A page in a browser must not reach what only this machine should, neither as
- * what it is nor by a name of its own for this machine. */
+/* A gateway without a key serves this machine only. A page in a browser must
+ * not reach it, neither as a cross-site request nor by a host name that
+ * resolves to this machine. */
 static int is_of_a_page(const tnk_gateway_t *gateway,
                         const tnk__srv_req_t *req) {
   static const char *const ours[] = {"127.0.0.1", "localhost", "[::1]"};
@@ -61,8 +64,9 @@ static int is_of_a_page(const tnk_gateway_t *gateway,
 
   if (tnk__srv_req_header(req, "origin") != NULL)
     return 1;
-  /* A browser sends no Origin with a GET without CORS, but says whose page
-   * asks: "none" is the person at the browser. */
+  /* A browser sends no Origin with a GET without CORS, but Sec-Fetch-Site says
+   * where the request comes from. "none" means the user, for example by the
+   * address bar. */
   if (site != NULL && strcmp(site, "none") != 0 &&
       strcmp(site, "same-origin") != 0)
     return 1;
@@ -76,8 +80,8 @@ static int is_of_a_page(const tnk_gateway_t *gateway,
   return strcmp(host, strstr(gateway->address, "//") + 2) != 0;
 }
 
-/* The key of a client, and a session behind it, are `n_key` bytes of `given`,
- * a colon, and the rest. */
+/* Length of the key in a credential. A colon and a session name may follow
+ * it. */
 static size_t length_of_key(const tnk_gateway_t *gateway, const char *given) {
   size_t n = strlen(given);
   size_t n_key =
@@ -86,7 +90,7 @@ static size_t length_of_key(const tnk_gateway_t *gateway, const char *given) {
   return n > n_key && given[n_key] == ':' ? n_key : n;
 }
 
-/* Who may ask, told before the body is read. */
+/* Check the credential before the body is read. */
 int tnk__gw_admit(tnk__srv_req_t *req, void *user) {
   const tnk_gateway_t *gateway = user;
   const char *given = credential(req);
@@ -96,7 +100,8 @@ int tnk__gw_admit(tnk__srv_req_t *req, void *user) {
   return is_key(gateway->key, given, length_of_key(gateway, given)) ? 0 : 401;
 }
 
-/* The path says most, then the header, then the key. */
+/* The path takes precedence, then the header, then the session after the
+ * key. */
 static int find_session(tnk__gw_call_t *call) {
   const char *header = tnk__srv_req_header(call->req, "x-tnk-session");
   const char *given = credential(call->req);
@@ -187,7 +192,7 @@ static void show_model(const tnk__gw_call_t *call) {
   send_buf(call, "application/json", &body, tnk__json_finish(&w));
 }
 
-/* Without what it records in nothing is sampled any more. */
+/* If the record cannot be written, nothing is sampled any more. */
 static void serve_health(const tnk__gw_call_t *call) {
   if (tnk__gw_journal_error(tnk__gw_record_journal(call->gateway->record)) ==
       TNK_OK)
@@ -226,8 +231,7 @@ static const struct {
     {"GET", "/tnk/datums", TNK__GW_CHAT, tnk__gw_export},
 };
 
-/* HEAD asks for what GET would give, without its body: the server sees to that.
- */
+/* The server omits the body of a response to HEAD. */
 static int is_method(const tnk__gw_call_t *call, const char *method) {
   return strcmp(call->req->method, method) == 0 ||
          (strcmp(method, "GET") == 0 && strcmp(call->req->method, "HEAD") == 0);
@@ -269,8 +273,8 @@ static void route(const tnk__gw_call_t *call) {
     refuse_method(call, "GET");
 }
 
-/* Whose errors a path has, also those that come before it is served, and those
- * of what is below it and not here. */
+/* The API whose error format a path uses. It also applies to unknown paths
+ * below it, and to errors before a request is served. */
 static tnk__gw_api_t api_of(const char *path) {
   for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
     size_t n = strlen(routes[i].path);

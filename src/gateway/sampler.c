@@ -1,6 +1,6 @@
 /*
- * What is sampled from. A sampler that another one has followed is closed when
- * its last request has ended.
+ * Samplers. A sampler that has been replaced is closed when its last request
+ * has ended.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,17 +10,17 @@
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
-/* One that is being made. */
+/* A sampler that is being created. */
 typedef struct {
   tnk__list_t link; /* in the gateway */
   tnk_gateway_t *gateway;
   tnk_promise_t *promise;
-  tnk__srv_req_t *req;        /* who has asked for it, or NULL */
-  tnk__gw_sampler_t *sampler; /* to be; made before, so that nothing can fail
-                                 once there are weights. NULL: is in use */
+  tnk__srv_req_t *req;        /* the request that asked for it, or NULL */
+  tnk__gw_sampler_t *sampler; /* allocated first, so that nothing can fail once
+                                 the promise is fulfilled; NULL when in use */
 } use_t;
 
-/* ---- Those that are open ---- */
+/* ---- Open samplers ---- */
 
 static void on_sampling_closed(void *user) {
   tnk__gw_release(user);
@@ -48,12 +48,12 @@ static void put_in_use(use_t *use) {
   use->sampler = NULL;
   sampler->sampling = tnk_promise_sampling(use->promise);
   tnk__list_append(&gateway->samplers, &sampler->link);
-  /* One that was asked for later may have come first. */
+  /* A sampler that was requested later may have arrived first. */
   if (old != NULL && old->version > sampler->version) {
     close_sampler(sampler);
     return;
   }
-  /* For people: each turn has the number. */
+  /* For readers of the file: each turn has this number too. */
   (void)tnk__gw_record_note(gateway->record, "weights", "name", sampler->name,
                             sampler->version);
   gateway->sampler = sampler;
@@ -64,7 +64,7 @@ static void put_in_use(use_t *use) {
     close_sampler(old);
 }
 
-/* ---- Those that are being made ---- */
+/* ---- Samplers that are being created ---- */
 
 static void free_use(use_t *use) {
   tnk__list_remove(&use->link);
@@ -87,7 +87,8 @@ static void answer(use_t *use, int err, uint32_t version) {
     return;
   }
   tnk__gw_service_fault(&fault, use->promise);
-  /* There are no such weights: the client's mistake here, not the service's. */
+  /* The client has named weights that do not exist, so it is the client's
+   * error. */
   if (err == TNK_ENOTFOUND)
     fault.status = 404;
   tnk__gw_refuse(use->gateway, req, TNK__GW_CHAT, &fault);
@@ -106,7 +107,7 @@ static void on_made(tnk_promise_t *promise, int status, void *user) {
   gateway->made(gateway);
 }
 
-/* Who has waited for the promise may be here before its callback. */
+/* A callback that waited for the promise may run before on_made(). */
 tnk__gw_sampler_t *tnk__gw_sampler_take(tnk_gateway_t *gateway) {
   TNK__LIST_FOREACH_SAFE (node, next, &gateway->uses) {
     use_t *use = tnk__container_of(node, use_t, link);
@@ -150,7 +151,7 @@ static use_t *new_use(tnk_gateway_t *gateway,
   return use;
 }
 
-/* Returns one reference to the promise, or NULL: there is no memory. */
+/* Returns one reference to the promise. NULL: out of memory. */
 static tnk_promise_t *begin_use(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                                 const tnk_sampling_options_t *options) {
   use_t *use = new_use(gateway, options);

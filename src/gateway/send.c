@@ -11,7 +11,7 @@ enum { MAX_EXTRA = 160, MAX_ERROR = 64 * 1024 };
 static const char stream_type[] = "text/event-stream; charset=utf-8";
 static const char no_cache[] = "Cache-Control: no-cache\r\n";
 
-/* `more` is a header, or "". */
+/* `more` is a header line, or "". */
 static void write_extra(const tnk__srv_req_t *req, const char *more,
                         char *out) {
   (void)snprintf(out, MAX_EXTRA,
@@ -89,7 +89,8 @@ void tnk__gw_break_stream(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   tnk__buf_t body;
 
   tnk__buf_init(&body, &gateway->alloc, MAX_ERROR);
-  /* One that ends without its event has failed as well. */
+  /* If the event cannot be written, drop the request: a stream that ends
+   * without it is a failure to the client as well. */
   if (tnk__gw_fault_event(fault, api, &body) != TNK_OK)
     tnk__srv_req_drop(req);
   else
@@ -97,7 +98,7 @@ void tnk__gw_break_stream(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   tnk__buf_deinit(&body);
 }
 
-/* ---- What the service says ---- */
+/* ---- Errors of the service ---- */
 
 static int status_of(const tnk_error_t *error) {
   static const struct {
@@ -118,7 +119,8 @@ static int status_of(const tnk_error_t *error) {
   return 502;
 }
 
-/* A failure of the key or the account is not the client's, who has another. */
+/* An error of the service's key or account is not the client's, which uses a
+ * different key. */
 void tnk__gw_service_fault(tnk__gw_fault_t *fault,
                            const tnk_promise_t *promise) {
   const tnk_error_t *error = tnk_promise_error(promise);

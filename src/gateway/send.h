@@ -3,28 +3,28 @@
 
 #include "gateway/state.h"
 
-/* Answer a request; what `body` holds is taken. */
+/* Answer a request. Takes the content of `body`. */
 void tnk__gw_send(tnk__srv_req_t *req, int status, int is_stream,
                   tnk__buf_t *body);
-/* Refuse it, in the shape of an API. */
+/* Reject a request, in the error format of an API. */
 void tnk__gw_refuse(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                     tnk__gw_api_t api, const tnk__gw_fault_t *fault);
-/* The same for what a route has; `code` may be NULL. */
+/* The same for a routed request. `code` may be NULL. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
 #endif
 void tnk__gw_call_refuse(const tnk__gw_call_t *call, int status,
                          const char *code, const char *format, ...);
-/* The name of its session. */
+/* The name of the request's session. */
 const char *tnk__gw_call_session(const tnk__gw_call_t *call);
-/* Begin the stream of a request that waits. */
+/* Start the stream of a request that waits. */
 void tnk__gw_begin_stream(tnk__srv_req_t *req);
-/* End it with all of its events; what `body` holds is taken. */
+/* End a stream with all of its events. Takes the content of `body`. */
 void tnk__gw_end_stream(tnk__srv_req_t *req, tnk__buf_t *body);
-/* End it with an error. */
+/* End a stream with an error. */
 void tnk__gw_break_stream(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                           tnk__gw_api_t api, const tnk__gw_fault_t *fault);
-/* Why the service has failed, as a fault of ours. */
+/* Convert the service's error to an error of the gateway. */
 void tnk__gw_service_fault(tnk__gw_fault_t *fault,
                            const tnk_promise_t *promise);
 

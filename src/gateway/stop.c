@@ -7,7 +7,7 @@
 
 /* ---- Which there are ---- */
 
-/* What the text of a stop is as ids. */
+/* The ids of a stop string. */
 typedef struct {
   int32_t first;
   size_t n;
@@ -22,7 +22,7 @@ static int take_id(const int32_t *ids, size_t n, void *user) {
   return TNK_OK;
 }
 
-/* Returns whether the text is one token. */
+/* Add a stop string. Returns whether it is one token. */
 static int add(const tnk__gw_job_t *job, tnk__gw_stops_t *stops,
                const char *text) {
   const tnk_chat_tokenizer_t *tokenizer = &job->gateway->tokenizer;
@@ -67,8 +67,7 @@ static int decode(const tnk__gw_job_t *job, const int32_t *ids, size_t n,
                                    text, NULL, 0);
 }
 
-/* Behind the first place of a text in another one; SIZE_MAX: it is not there.
- */
+/* Find the end of the first occurrence of a string. SIZE_MAX: not found. */
 static size_t end_of(const tnk__buf_t *text, const char *what) {
   size_t n = strlen(what);
   const uint8_t *at = text->data;

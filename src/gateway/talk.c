@@ -84,7 +84,8 @@ int tnk__gw_talk_parser(const tnk__gw_job_t *job, tnk_chat_parser_t **out,
 
   if (err != TNK_OK)
     return tnk__gw_fault(fault, 500, NULL, "%s", error.text);
-  /* The stop of the plain family is that of the plain template alone. */
+  /* The default stop of the plain family belongs to the plain template. A plain
+   * prompt has no template, so it has no such stop. */
   err =
       tnk_chat_parser_prompt(*out, (const int32_t *)(const void *)job->ids.data,
                              n, family == TNK_CHAT_PLAIN ? none : NULL);

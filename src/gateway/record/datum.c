@@ -8,25 +8,26 @@
 #include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
 
-/* What an example has of a turn. */
+/* The part of an example that comes from one turn. */
 typedef struct {
   const tnk__gw_turn_t *turn;
-  size_t sequence; /* place of the service's id in the texts; SIZE_MAX: none */
+  size_t sequence; /* offset of the sequence id in `texts`; SIZE_MAX: none */
 } part_t;
 
-/* One example: arrays of all its positions. */
+/* One example, with arrays over all of its positions. */
 typedef struct {
   const tnk_allocator_t *alloc;
   size_t n;
   tnk__buf_t ids;    /* i32 [n] */
-  float *logprobs;   /* f32 [n], 0 where nothing was sampled */
+  float *logprobs;   /* f32 [n], 0 for tokens that were not sampled */
   float *advantages; /* f32 [n] */
   tnk__buf_t parts;  /* part_t, the last turn first */
-  tnk__buf_t texts;  /* NUL-terminated, one behind the other */
-  int has_sequences; /* all parts have */
+  tnk__buf_t texts;  /* NUL-terminated strings, one after another */
+  int has_sequences; /* every part has one */
 } datum_t;
 
-/* Numbers of a list that may hold null. */
+/* Read a list of numbers. Fails if an element is not a number, for example
+ * null. */
 static int read_floats(const json_t *list, float *out, size_t n) {
   for (size_t i = 0; i < n; i++) {
     const json_t *value = json_array_get(list, i);
@@ -50,8 +51,8 @@ static int put_part(const tnk__gw_turn_t *turn, const char *sequence,
   return datum->texts.err != TNK_OK ? datum->texts.err : datum->parts.err;
 }
 
-/* The sampled tokens of a turn. Each turn is seen again by examples that share
- * it: `reward` is NaN for those but the first. */
+/* Add the sampled tokens of a turn. Several examples can share a turn; `reward`
+ * is NaN in all of them but the first. */
 static int put_turn(const tnk__gw_record_t *record, const tnk__gw_turn_t *turn,
                     double reward, datum_t *datum) {
   size_t at = turn->n_before + turn->n_prompt;
@@ -101,9 +102,9 @@ static void put_floats(tnk__json_writer_t *w, const char *name,
   tnk__json_end(w);
 }
 
-/* ---- Where its tokens are from ---- */
+/* ---- Origin of the tokens ---- */
 
-/* The turn at a place, from the first one on. */
+/* The i-th turn, in the order of the conversation. */
 static const part_t *part_at(const datum_t *datum, size_t i) {
   const part_t *parts = (const part_t *)(const void *)datum->parts.data;
 
@@ -114,8 +115,8 @@ static size_t n_parts(const datum_t *datum) {
   return datum->parts.len / sizeof(part_t);
 }
 
-/* What of the tokens from `at` to `after`, a turn's, lies between `begin` and
- * `end`. Of a prompt the offset counts from the beginning of all. */
+/* Write the overlap of a turn's tokens [at, after) with [begin, end). The
+ * offset of a prompt counts from the start of the example. */
 static void put_span(tnk__json_writer_t *w, const char *kind,
                      const char *sequence, size_t at, size_t after,
                      size_t begin, size_t end) {
@@ -133,7 +134,7 @@ static void put_span(tnk__json_writer_t *w, const char *kind,
   tnk__json_end(w);
 }
 
-/* Runs that tile the tokens from `begin` to `end`. */
+/* Write spans that tile the tokens from `begin` to `end`. */
 static void put_spans(tnk__json_writer_t *w, const char *name,
                       const datum_t *datum, size_t begin, size_t end) {
   tnk__json_key(w, name);
@@ -150,7 +151,7 @@ static void put_spans(tnk__json_writer_t *w, const char *name,
   tnk__json_end(w);
 }
 
-/* The sampled tokens of each turn, as places in the targets. */
+/* Write the sampled tokens of each turn, as positions in the targets. */
 static void put_turns(tnk__json_writer_t *w, const datum_t *datum) {
   tnk__json_put_text(w, "session", part_at(datum, 0)->turn->session->name);
   tnk__json_key(w, "turns");
@@ -171,7 +172,7 @@ static void put_turns(tnk__json_writer_t *w, const datum_t *datum) {
   tnk__json_end(w);
 }
 
-/* Position i predicts token i + 1, so that arrays of targets begin at 1. */
+/* Position i predicts token i + 1, so the arrays of targets start at 1. */
 static int write_line(const datum_t *datum, tnk__buf_t *out) {
   const int32_t *ids = (const int32_t *)(const void *)datum->ids.data;
   size_t n = datum->n - 1;
@@ -210,7 +211,7 @@ static int write_line(const datum_t *datum, tnk__buf_t *out) {
   return tnk__json_finish(&w) == TNK_OK ? tnk__buf_byte(out, '\n') : out->err;
 }
 
-/* ---- Which there are ---- */
+/* ---- Branches ---- */
 
 static int is_rewarded(const tnk__gw_turn_t *turn) {
   while (turn != NULL && isnan(turn->reward))
@@ -242,7 +243,7 @@ static int add_branches(const tnk__gw_session_t *session,
   TNK__LIST_FOREACH (node, &session->turns) {
     tnk__gw_turn_t *turn = tnk__container_of(node, tnk__gw_turn_t, link);
 
-    /* Of a single id there is nothing to predict. */
+    /* A single id leaves nothing to predict. */
     if (err == TNK_OK && turn->n_children == 0 &&
         tnk__gw_turn_n_ids(turn) > 1 &&
         (!options->only_rewarded || is_rewarded(turn)))
@@ -265,7 +266,7 @@ int tnk__gw_branches(tnk__gw_record_t *record, const tnk__gw_session_t *session,
   return err;
 }
 
-/* ---- One of them, or all ---- */
+/* ---- Writing one example, or all ---- */
 
 int tnk__gw_datum(tnk__gw_record_t *record, const tnk__gw_branch_t *branch,
                   tnk__gw_datum_cb put, void *user) {

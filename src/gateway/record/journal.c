@@ -1,4 +1,4 @@
-/* For a lock that belongs to a descriptor. */
+/* For locks that belong to an open file description. */
 #define _GNU_SOURCE
 #define _DARWIN_C_SOURCE
 #include "gateway/record/journal.h"
@@ -14,8 +14,8 @@
 #include "lib/base/alloc.h"
 #include "tnk/error.h"
 
-/* There are two buffers: `ready` takes lines, `busy` is on its way. When it
- * closes the last write goes on to the disk, with all those before it. */
+/* There are two buffers: `ready` takes lines, and `busy` is being written.
+ * Closing syncs the last write and all earlier ones to the disk. */
 enum {
   MAX_READY = 256 << 20,
   MAX_LINE = 128 << 20,
@@ -27,17 +27,17 @@ struct tnk__gw_journal {
   const tnk_allocator_t *alloc;
   uv_loop_t *loop;
   int fd;           /* -1: nothing is kept */
-  int syncs;        /* written means on the disk */
-  int is_unsynced;  /* some of what is written may not be there */
-  int with_sync;    /* the write under way goes there */
-  uint64_t n_safe;  /* bytes that are written, */
-  uint64_t n_added; /* of those that were added */
+  int syncs;        /* sync each write to the disk */
+  int is_unsynced;  /* some written bytes may not be on the disk yet */
+  int with_sync;    /* the write in progress also syncs */
+  uint64_t n_safe;  /* bytes written */
+  uint64_t n_added; /* bytes added, written or not */
   tnk__buf_t ready;
   tnk__buf_t busy;
   uv_work_t work;
   int is_writing;
-  int err;       /* TNK_OK, or nothing is written any more */
-  int write_err; /* of the thread; read when it is done */
+  int err;       /* TNK_OK; once set, nothing is written any more */
+  int write_err; /* errno of the thread; read when it is done */
   tnk__list_t waiters;
   int is_closing;
   void (*closed)(void *user);
@@ -56,7 +56,7 @@ static int to_disk(int fd) {
 #endif
 }
 
-/* On a thread. */
+/* Runs on a thread of the pool. */
 static void on_work(uv_work_t *work) {
   tnk__gw_journal_t *journal = tnk__container_of(work, tnk__gw_journal_t, work);
   size_t at = 0;
@@ -78,8 +78,8 @@ static void on_work(uv_work_t *work) {
     journal->write_err = errno;
 }
 
-/* Those who wait hear of it in their order, from a list of their own: they may
- * wait anew. */
+/* Call the waiters in their order. They are moved to a list of their own first,
+ * because a callback may wait again. */
 static void wake(tnk__gw_journal_t *journal, int all_err) {
   tnk__list_t waiters;
   tnk__list_t *node;
@@ -155,20 +155,20 @@ int tnk__gw_journal_add(tnk__gw_journal_t *journal, const void *line, size_t n,
     return journal->err != TNK_OK ? journal->err : TNK_ECLOSED;
   if (journal->fd < 0)
     return TNK_OK;
-  /* It must be possible to read it again. */
+  /* A longer line could not be read again. */
   if (n > MAX_LINE - READ_SIZE)
     return TNK_ETOOBIG;
   tnk__buf_append(&journal->ready, line, n);
   if (tnk__buf_byte(&journal->ready, '\n') != TNK_OK) {
     int err = journal->ready.err;
 
-    /* Half of a line must not stay. */
+    /* Remove the part of the line that was added. */
     journal->ready.len = had;
     journal->ready.err = TNK_OK;
     return err;
   }
   journal->n_added += n + 1;
-  /* Nobody may wait for them for long. */
+  /* It may take long until a caller waits for them, so start writing. */
   if (journal->ready.len >= KEEP_CAPACITY)
     write_ready(journal);
   return TNK_OK;
@@ -194,7 +194,8 @@ void tnk__gw_journal_leave(tnk__gw_waiter_t *waiter) {
   tnk__list_remove(&waiter->link);
 }
 
-/* What is not written yet; NULL: it is. */
+/* The bytes from `offset` on that are still in memory. NULL: they are in the
+ * file. */
 static const uint8_t *in_memory(const tnk__gw_journal_t *journal,
                                 uint64_t offset) {
   size_t at = (size_t)(offset - journal->n_safe);
@@ -214,7 +215,7 @@ int tnk__gw_journal_read(const tnk__gw_journal_t *journal, uint64_t offset,
 
   if (to == NULL)
     return out->err;
-  /* What could not be written is nowhere any more. */
+  /* Lines that could not be written are lost. */
   if (offset + n >
       (journal->err == TNK_OK ? journal->n_added : journal->n_safe))
     return TNK_EFILE;
@@ -235,14 +236,14 @@ int tnk__gw_journal_read(const tnk__gw_journal_t *journal, uint64_t offset,
   return TNK_OK;
 }
 
-/* ---- Reading what is there ---- */
+/* ---- Reading an existing file ---- */
 
 typedef struct {
   tnk__gw_journal_t *journal;
   tnk__gw_line_cb on_line;
   void *user;
-  tnk__buf_t rest; /* of a line that goes on */
-  uint64_t offset; /* of it */
+  tnk__buf_t rest; /* the start of a line that continues */
+  uint64_t offset; /* of `rest` in the file */
 } reader_t;
 
 static int take_lines(reader_t *reader) {
@@ -287,8 +288,8 @@ static int read_lines(reader_t *reader) {
   return err;
 }
 
-/* A piece of a line is cut off only where it is one of ours: behind others, or
- * beginning as they all do. */
+/* An incomplete line is cut off only if this program wrote it. Either there are
+ * other lines before it, or it has the usual beginning. */
 static int is_ours(const reader_t *reader) {
   static const char begin[] = "{\"type\":\"";
   size_t n = sizeof(begin) - 1;
@@ -311,7 +312,8 @@ static int replay(tnk__gw_journal_t *journal, const char *path,
     err = TNK_EFILE;
   }
   journal->n_safe = journal->n_added = reader.offset;
-  /* What was being written when the process ended was answered to nobody. */
+  /* An incomplete line belongs to a turn whose response was never sent, because
+   * the process ended during the write. */
   if (err == TNK_OK && reader.rest.len > 0 && journal->loop != NULL &&
       ftruncate(journal->fd, (off_t)reader.offset) != 0)
     err = TNK_EFILE;
@@ -319,7 +321,8 @@ static int replay(tnk__gw_journal_t *journal, const char *path,
   return err;
 }
 
-/* A file is on the disk when its name is, too. TNK_OK or TNK_ENOMEM. */
+/* Sync the folder, because a new file survives a power failure only if its name
+ * is on the disk too. Returns TNK_OK or TNK_ENOMEM. */
 static int sync_folder_of(const tnk__gw_journal_t *journal, const char *path) {
   const char *slash = strrchr(path, '/');
   char *folder = slash != NULL ? tnk__strndup(journal->alloc, path,
@@ -333,12 +336,12 @@ static int sync_folder_of(const tnk__gw_journal_t *journal, const char *path) {
   tnk__free(journal->alloc, folder);
   if (fd < 0)
     return TNK_OK;
-  (void)fsync(fd); /* not every file system can */
+  (void)fsync(fd); /* not every file system supports it */
   (void)close(fd);
   return TNK_OK;
 }
 
-/* What else there is cannot be gone on with, or never ends. */
+/* Other kinds of files cannot be continued, or never end. */
 static int is_regular(int fd) {
   struct stat file;
 
@@ -349,7 +352,7 @@ static int open_file(tnk__gw_journal_t *journal, const char *path, char *why,
                      size_t n_why) {
   int flags = journal->loop != NULL ? O_RDWR | O_CREAT : O_RDONLY;
 
-  /* Nobody waits for the other end of a pipe. */
+  /* O_NONBLOCK: do not wait for the other end of a pipe. */
   journal->fd = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0600);
   if (journal->fd < 0) {
     (void)snprintf(why, n_why, "%s: %s", path, strerror(errno));

@@ -11,8 +11,9 @@
 #include "tnk/error.h"
 
 /*
- * Numbers of turns are below 2^63, and written as numbers. Keys are hashes, and
- * written as decimal text, since JSON's readers lose the low bits of such.
+ * Numbers of turns are below 2^63, and are written as JSON numbers. Keys are
+ * 64-bit hashes, and are written as decimal strings, because many JSON readers
+ * lose the low bits of large numbers.
  */
 
 /* ---- Writing ---- */

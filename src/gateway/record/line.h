@@ -4,9 +4,10 @@
 #include "gateway/record/turn.h"
 #include "lib/base/buf.h"
 
-/* Lines of the journal, written and read: JSON objects with a member `type`. */
+/* Lines of the journal: JSON objects with a member `type`. */
 
-/* What is kept in memory of the line of a turn; texts lie in the JSON. */
+/* The fields of a turn's line that are kept in memory. Strings point into the
+ * JSON. */
 typedef struct {
   uint64_t number;
   uint64_t request;
@@ -25,11 +26,11 @@ int tnk__gw_line_reward(uint64_t number, double reward, tnk__buf_t *out);
 int tnk__gw_line_note(const char *type, const char *name, const char *value,
                       uint64_t number, tnk__buf_t *out);
 
-/* All return 0, or -1 where a line is not as it was written. */
+/* The readers return 0, or -1 if the line is malformed. */
 int tnk__gw_line_read(const json_t *line, tnk__gw_line_t *out);
 int tnk__gw_line_reward_read(const json_t *line, uint64_t *number,
                              double *reward);
-/* The ids of a member, which are `n`. */
+/* Read the `n` ids of a member. */
 int tnk__gw_line_ids(const json_t *line, const char *key, int32_t *out,
                      size_t n);
 

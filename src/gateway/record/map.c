@@ -36,8 +36,8 @@ static tnk__gw_node_t **bucket_of(const tnk__gw_map_t *map, uint64_t key) {
   return &map->buckets[place_of(map->n_buckets, key)];
 }
 
-/* Twice as many buckets: what was in one goes to that and to its twin. Each
- * keeps the order, whatever many nodes of one key there are. */
+/* Double the buckets: each bucket is split into two. Nodes keep their order, so
+ * this is linear even if many nodes have one key. */
 static void move(const tnk__gw_map_t *map, tnk__gw_node_t **to) {
   const size_t n = map->n_buckets;
 
@@ -62,7 +62,8 @@ static int grow(tnk__gw_map_t *map) {
       tnk__calloc(map->alloc, n, sizeof(tnk__gw_node_t *));
 
   if (buckets == NULL)
-    return map->n_buckets > 0 ? TNK_OK : TNK_ENOMEM; /* slower will do */
+    return map->n_buckets > 0 ? TNK_OK
+                              : TNK_ENOMEM; /* a fuller table still works */
   move(map, buckets);
   tnk__free(map->alloc, map->buckets);
   map->buckets = buckets;

@@ -6,8 +6,8 @@
 
 #include "tnk/common.h"
 
-/* A hash table from numbers to nodes embedded in their owners. A key may be in
- * it several times: the latest one comes first. */
+/* A hash table from numbers to nodes that are embedded in their owners. Several
+ * nodes may have the same key; the latest one is found first. */
 typedef struct tnk__gw_node {
   struct tnk__gw_node *next; /* in the same bucket */
   uint64_t key;
@@ -15,16 +15,17 @@ typedef struct tnk__gw_node {
 
 typedef struct {
   const tnk_allocator_t *alloc;
-  tnk__gw_node_t **buckets; /* a power of two of them */
+  tnk__gw_node_t **buckets; /* their number is a power of two */
   size_t n_buckets;
   size_t n;
 } tnk__gw_map_t;
 
 void tnk__gw_map_init(tnk__gw_map_t *map, const tnk_allocator_t *alloc);
 void tnk__gw_map_deinit(tnk__gw_map_t *map);
-/* TNK_OK or TNK_ENOMEM. */
+/* Returns TNK_OK or TNK_ENOMEM. */
 int tnk__gw_map_add(tnk__gw_map_t *map, tnk__gw_node_t *node, uint64_t key);
-/* The latest node of a key, or NULL; and the one before it. */
+/* Find the latest node of a key, or NULL. tnk__gw_map_next() returns the node
+ * of the same key before it. */
 tnk__gw_node_t *tnk__gw_map_find(const tnk__gw_map_t *map, uint64_t key);
 tnk__gw_node_t *tnk__gw_map_next(const tnk__gw_node_t *node);
 void tnk__gw_map_remove(tnk__gw_map_t *map, tnk__gw_node_t *node);

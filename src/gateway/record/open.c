@@ -13,7 +13,7 @@
 
 enum { MAX_MEMORY = 256 << 20, MAX_TURNS = 1 << 20 };
 
-/* ---- Reading what is there ---- */
+/* ---- Reading an existing file ---- */
 
 static int bad_line(tnk__gw_record_t *record, const char *what) {
   if (record->n_why > 0)
@@ -38,7 +38,8 @@ static int take_turn(tnk__gw_record_t *record, const json_t *line, size_t n,
     return record->has_forgotten
                ? TNK_OK
                : bad_line(record, "goes on from a turn that is not there");
-  /* Sessions are forgotten one by one. */
+  /* Sessions are dropped separately, so a parent of another session is an
+   * error. */
   if (parent != NULL && strcmp(parent->session->name, read.session) != 0)
     return bad_line(record, "goes on from a turn of another session");
   turn = tnk__calloc(record->alloc, 1, sizeof(*turn));
@@ -58,7 +59,7 @@ static int take_turn(tnk__gw_record_t *record, const json_t *line, size_t n,
   return err;
 }
 
-/* What the ids were drawn from, and mean. */
+/* Keep the name of the weights for error messages. */
 static int take_weights(tnk__gw_record_t *record, const json_t *line) {
   const char *name = tnk__json_str(line, "name");
 
@@ -115,9 +116,9 @@ static int on_line(void *user, const char *data, size_t n, uint64_t offset) {
   return err;
 }
 
-/* ---- Life ---- */
+/* ---- Opening and closing ---- */
 
-/* Whether the file has our ids; from here on it tells that. */
+/* Check the vocabulary of the file. A file without one gets it here. */
 static int check_vocabulary(tnk__gw_record_t *record,
                             const tnk__gw_record_options_t *options) {
   char hash[24];

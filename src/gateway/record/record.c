@@ -26,7 +26,7 @@ static void drop_ids(tnk__gw_record_t *record, tnk__gw_turn_t *turn) {
   turn->ids = NULL;
 }
 
-/* Forget ids that can be read again. */
+/* Drop ids that can be read from the file again. */
 static void heed_memory(tnk__gw_record_t *record) {
   if (!record->has_file)
     return;
@@ -59,7 +59,7 @@ static void free_turn(tnk__gw_record_t *record, tnk__gw_turn_t *turn) {
 
 void tnk__gw_record_forget(tnk__gw_record_t *record,
                            tnk__gw_session_t *session) {
-  /* The latest come first in the tables. */
+  /* Removing the latest turn first is fast, as it comes first in the tables. */
   while (!tnk__list_empty(&session->turns))
     free_turn(record, TURN(session->turns.prev));
   tnk__list_remove(&session->link);
@@ -72,8 +72,9 @@ static int is_too_much(const tnk__gw_record_t *record) {
          (!record->has_file && record->n_memory > record->max_memory);
 }
 
-/* Forget the conversations of a session that have none of its latest turns, of
- * which there are `n_new`: all turns that go on from the same one. */
+/* Drop the conversations of a session that have none of its `n_new` latest
+ * turns. A conversation is a turn without a parent, with all turns that
+ * continue it. */
 static void forget_idle(tnk__gw_record_t *record, tnk__gw_session_t *session,
                         size_t n_new) {
   TNK__LIST_FOREACH (node, &session->turns) {
@@ -88,7 +89,7 @@ static void forget_idle(tnk__gw_record_t *record, tnk__gw_session_t *session,
     if (TURN(node)->parent != NULL)
       TURN(node)->is_used = TURN(node)->parent->is_used;
   }
-  /* Backwards: parents stand before their children. */
+  /* Go backward, because parents come before their children. */
   for (tnk__list_t *node = session->turns.prev, *prev = node->prev;
        node != &session->turns; node = prev, prev = node->prev)
     if (!TURN(node)->is_used) {
@@ -130,7 +131,8 @@ tnk__gw_session_t *tnk__gw_record_session(const tnk__gw_record_t *record,
   return NULL;
 }
 
-/* Sessions may all begin with the same words: each has places of its own. */
+/* Sessions may start with the same messages, so the name of the session is part
+ * of the key. */
 static uint64_t key_in(const char *session, uint64_t key) {
   return tnk__gw_hash(key, session, strlen(session));
 }
@@ -204,7 +206,7 @@ int tnk__gw_record_line(const tnk__gw_record_t *record,
   return err == TNK_EPROTO ? TNK_EFILE : err;
 }
 
-/* Have the ids in memory. */
+/* Load the ids of a turn into memory. */
 static int load(tnk__gw_record_t *record, tnk__gw_turn_t *turn) {
   json_t *line;
   int32_t *ids;
@@ -244,7 +246,7 @@ int tnk__gw_record_ids(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
   if (tnk__buf_reserve(out, n) == NULL)
     return out->err;
   out->len += n;
-  /* From the last one to the first: each knows what is before it. */
+  /* Go from the last turn to the first: each turn has its offset. */
   for (; turn != NULL && err == TNK_OK; turn = turn->parent) {
     err = load(record, turn);
     if (err == TNK_OK && n_bytes(turn) > 0)
@@ -326,7 +328,7 @@ static int32_t *copy_ids(const tnk__gw_record_t *record,
   return ids;
 }
 
-/* Without a file the line stays in memory. */
+/* Write the line of a turn. Without a file it stays in memory. */
 static int append(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
                   tnk__gw_turn_t *turn) {
   tnk__buf_t line;
@@ -347,8 +349,8 @@ static int append(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
   return err;
 }
 
-/* Before anything is written, so that no line is there of which nobody knows.
- */
+/* Create a turn in memory before its line is written. A line in the file then
+ * always has a turn in memory. */
 static int make_turn(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
                      tnk__gw_turn_t **out) {
   tnk__gw_turn_t *turn = tnk__calloc(record->alloc, 1, sizeof(*turn));

@@ -4,7 +4,7 @@
 #include "gateway/record/journal.h"
 #include "gateway/record/turn.h"
 
-/* Inside of a record, for the files of this room alone. */
+/* Internals of a record. Only the files of this folder include this. */
 
 struct tnk__gw_record {
   const tnk_allocator_t *alloc;
@@ -14,31 +14,33 @@ struct tnk__gw_record {
   tnk__gw_map_t keys;
   tnk__gw_map_t names;
   tnk__list_t sessions;
-  tnk__list_t recent; /* turns with ids, the latest used last */
-  size_t n_memory;    /* bytes of these ids */
+  tnk__list_t
+      recent;      /* turns with ids in memory, the most recently used last */
+  size_t n_memory; /* bytes of these ids */
   size_t max_memory;
   size_t n_turns;
   size_t max_turns;
-  int has_forgotten; /* some of those that there were */
+  int has_forgotten; /* some turns were dropped */
   uint64_t next;
-  uint32_t version;    /* the latest of a turn */
-  uint64_t vocabulary; /* of the ids; 0: not told */
-  char weights[256];   /* the latest ones, of a file; "": not told */
-  size_t n_lines;      /* that were read */
-  const char *path;    /* and below: while it is opened */
+  uint32_t version;    /* latest version of the weights of a turn */
+  uint64_t vocabulary; /* of the ids; 0: unknown */
+  char weights[256];   /* name of the latest weights in the file; "": unknown */
+  size_t n_lines;      /* lines read so far */
+  const char *path;    /* this and the fields below are set while opening */
   char *why;
   size_t n_why;
 };
 
-/* Link a turn into everything. TNK_OK, or TNK_ENOMEM: it is free. */
+/* Add a turn to the session and to all tables. Returns TNK_OK, or TNK_ENOMEM
+ * after freeing the turn. */
 int tnk__gw_record_link(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
                         const char *session, uint64_t number, uint64_t key);
-/* Forget what is too much. Sessions that were not used for longest are
- * forgotten as a whole; then of the one in use the conversations that were not.
- * A file has them still. The one with the latest turn stays, however large it
- * is. */
+/* Drop turns beyond the limits. First the least recently used sessions are
+ * dropped as a whole, then the least recently used conversations of `in_use`.
+ * The conversation with the latest turn stays, however large it is. A file
+ * keeps all lines. */
 void tnk__gw_record_heed(tnk__gw_record_t *record, tnk__gw_session_t *in_use);
-/* Forget a session. */
+/* Drop a session from memory. */
 void tnk__gw_record_forget(tnk__gw_record_t *record,
                            tnk__gw_session_t *session);
 

@@ -3,8 +3,8 @@
 #include "gateway/record/map.h"
 #include "tnk/error.h"
 
-/* A tokenizer does not tell how many ids it has: there are none behind so many
- * that stand for nothing. */
+/* A tokenizer plug-in does not report how many ids it has. The last id is
+ * followed by MAX_GAP ids without any bytes. */
 enum { MAX_GAP = 65536, MAX_ID = 1 << 24 };
 
 typedef struct {
@@ -31,7 +31,7 @@ uint64_t tnk__gw_vocabulary(const tnk_chat_tokenizer_t *tokenizer) {
   for (int32_t last = 0; reader.id < MAX_ID && reader.id - last <= MAX_GAP;
        reader.id++) {
     reader.has_bytes = 0;
-    /* One that cannot be decoded stands for nothing. */
+    /* An id that cannot be decoded has no bytes. */
     (void)tokenizer->plugin->decode(tokenizer->tokenizer, &reader.id, 1, 0,
                                     take_bytes, &reader, NULL, 0);
     if (reader.has_bytes)

@@ -5,8 +5,8 @@
 
 #include "tnk/chat.h"
 
-/* A number for what all ids of a tokenizer stand for, never 0. Two tokenizers
- * with the same one understand each other's ids. Decodes every id. */
+/* A hash of the bytes of all ids of a tokenizer, never 0. Two tokenizers with
+ * the same hash agree on the meaning of ids. Decodes every id. */
 uint64_t tnk__gw_vocabulary(const tnk_chat_tokenizer_t *tokenizer);
 
 #endif

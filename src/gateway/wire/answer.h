@@ -5,44 +5,44 @@
 #include "gateway/wire/said.h"
 #include "tnk/result.h"
 
-/* An answer, as it is sent: to be written whole, or as the events of a stream.
- */
+/* A response, to be written whole or as the events of a stream. */
 typedef enum {
-  TNK__GW_END_STOP = 0, /* the model was done */
-  TNK__GW_END_LENGTH,   /* there were max_tokens */
-  TNK__GW_END_CALLS     /* it wants tools to be called */
+  TNK__GW_END_STOP = 0, /* the model ended it */
+  TNK__GW_END_LENGTH,   /* it has max_tokens tokens */
+  TNK__GW_END_CALLS     /* it calls tools */
 } tnk__gw_end_t;
 
 typedef struct {
   tnk__gw_said_t said;
   tnk__gw_end_t end;
-  const char *stop; /* the text of the request that it ended at, or NULL */
+  const char *stop; /* the stop string of the request that ended it, or NULL */
   const int32_t *ids;
   const float *logprobs; /* NULL: the service gave none */
   size_t n_ids;
-  const tnk_topk_t *top; /* NULL: not asked for */
+  const tnk_topk_t *top; /* NULL: not requested */
 } tnk__gw_choice_t;
 
 typedef struct {
   const tnk__gw_ask_t *ask;
-  uint64_t number; /* of the first choice; the others count on */
+  uint64_t number; /* of the first choice; the others follow */
   const char *model;
-  int64_t made_s; /* since 1970 */
+  int64_t made_s; /* seconds since 1970 */
   const tnk__gw_choice_t *choices;
   size_t n_choices;
   size_t n_prompt;
   size_t n_cached;
-  /* The text of one id, which may be a piece of a character. */
+  /* Decode one id. The bytes may be a part of a character. */
   int (*text_of)(void *user, int32_t id, tnk__buf_t *out);
   void *user;
 } tnk__gw_answer_t;
 
 enum { TNK__GW_MAX_NAME = 40 };
 
-/* The name that a client knows an answer by: "chatcmpl-" and the like with the
- * number behind it. `out` has TNK__GW_MAX_NAME bytes. */
+/* Make the id by which a client knows a response, such as "chatcmpl-" and the
+ * number. `out` has TNK__GW_MAX_NAME bytes. */
 void tnk__gw_name(tnk__gw_api_t api, uint64_t number, char *out);
-/* The number in a name of any kind; 0, or -1: it is none. */
+/* Read the number from such an id of any API. Returns 0, or -1 if it is
+ * malformed. */
 int tnk__gw_name_read(const char *name, uint64_t *number);
 
 #endif

@@ -8,14 +8,14 @@
 #include "tnk/error.h"
 
 /*
- * The endpoints share most of what can be asked for, under other names. A table
- * says what each of them refuses.
+ * The endpoints share most parameters, under different names. A table lists the
+ * parameters that each of them rejects.
  */
 
 #define BIT(api) (1u << (api))
 
-/* What would change the answer and cannot be done, unless it is null, false,
- * zero, or empty. */
+/* Parameters that would change the response and are not supported. They are
+ * accepted if they are null, false, zero, or empty. */
 static const struct {
   unsigned apis;
   const char *name;
@@ -130,13 +130,13 @@ static int read_numbers(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
           TNK__JSON_FOUND &&
       best_of > ask->n)
     return refuse(fault, "best_of");
-  /* Here 0 means that all tokens count, there that none does. */
+  /* Here 0 means all tokens; the service uses -1 for that. */
   if (ask->top_k == 0)
     ask->top_k = -1;
   return 0;
 }
 
-/* ---- Where it ends ---- */
+/* ---- Stops ---- */
 
 static int add_stop(tnk__gw_ask_t *ask, const json_t *text, const char *name,
                     tnk__gw_fault_t *fault) {
@@ -162,7 +162,7 @@ static int read_stops(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
   return 0;
 }
 
-/* ---- What is told beside the text ---- */
+/* ---- Log-probabilities and usage ---- */
 
 static int read_chat_logprobs(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
   if (get_bool(ask, "logprobs", &ask->with_logprobs, fault) != 0 ||
@@ -206,11 +206,11 @@ static int read_logprobs(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
   return 0;
 }
 
-/* ---- Forms and tools ---- */
+/* ---- Formats and tools ---- */
 
-/* Text alone is written here, whatever form is asked for by a schema. */
+/* Accept only the text format: nothing here makes the model follow a schema. */
 static int check_form(const tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
-  /* Where it is asked for: a member, or one of an object. */
+  /* Where a format can be requested: a member, or a member of an object. */
   static const struct {
     const char *outer;
     const char *inner;
@@ -242,7 +242,7 @@ static int check_form(const tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
   return 0;
 }
 
-/* The name of the tool that is to be called; NULL: the choice is another. */
+/* The name of the tool that must be called. NULL: any other choice. */
 static const char *forced_name(const tnk__gw_ask_t *ask, const json_t *choice) {
   const char *kind = ask->api == TNK__GW_MESSAGE ? "tool" : "function";
   const char *type = tnk__json_str(choice, "type");
@@ -296,19 +296,20 @@ static int read_words(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
   return get_bool(ask, "stream", &ask->is_stream, fault);
 }
 
-/* Whether a body that is not taken has an escaped NUL, which JSON allows. */
+/* Returns whether a malformed body has an escaped NUL, which JSON allows but
+ * this parser rejects. */
 static int names_nul(const uint8_t *body, size_t n) {
   for (size_t i = 0; i + 5 < n; i++) {
     if (body[i] != '\\')
       continue;
     if (memcmp(body + i + 1, "u0000", 5) == 0)
       return 1;
-    i++; /* an escaped backslash begins nothing */
+    i++; /* skip an escaped backslash */
   }
   return 0;
 }
 
-/* Say what is wrong with a body that is not taken. */
+/* Report why a body was not accepted. */
 static int refuse_body(const void *body, size_t n, tnk__gw_fault_t *fault) {
   json_error_t error = {.line = 0};
   json_t *read;

@@ -8,17 +8,17 @@
 #include "gateway/wire/fault.h"
 
 /*
- * What a client asks for, read from the body of its request. Members that the
- * gateway cannot do are refused by name; those that change nothing here, and
- * those that nobody knows, are passed over.
+ * The parameters of a request, read from its body. Unsupported parameters are
+ * rejected with an error that names them. Unknown parameters, and those without
+ * an effect here, are ignored.
  */
 enum {
   TNK__GW_MAX_STOPS = 16,
   TNK__GW_MAX_CHOICES = 128,
-  TNK__GW_MAX_TOP = 20 /* likeliest tokens a place */
+  TNK__GW_MAX_TOP = 20 /* likeliest tokens at a position */
 };
 
-/* Whether the answer is to be a call. */
+/* Whether the response must be a call. */
 typedef enum {
   TNK__GW_FORCE_NOTHING = 0,
   TNK__GW_FORCE_ANY, /* of any tool */
@@ -27,11 +27,12 @@ typedef enum {
 
 typedef struct {
   tnk__gw_api_t api;
-  json_t *body;         /* texts below lie in it */
-  const char *model;    /* NULL: the client names none */
-  const char *previous; /* the answer that this one follows, or NULL */
+  json_t *body;         /* owns the strings below */
+  const char *model;    /* NULL: not named */
+  const char *previous; /* id of the response that this one follows, or NULL */
   int64_t n;
-  int64_t max_tokens; /* and numbers below: TNK_ABSENT where not given */
+  int64_t
+      max_tokens; /* this and the numbers below are TNK_ABSENT if not given */
   int64_t top_k;
   int64_t seed;
   double temperature;
@@ -39,16 +40,16 @@ typedef struct {
   const char *stops[TNK__GW_MAX_STOPS];
   size_t n_stops;
   int is_stream;
-  int with_usage; /* at the end of a stream, where that must be asked for */
+  int with_usage; /* report usage at the end of a stream */
   int with_logprobs;
   int64_t n_top;
-  int no_tools; /* tools are told, and not to be called */
+  int no_tools; /* the prompt lists tools, but none may be called */
   tnk__gw_force_t force;
-  const char *forced_name; /* the tool that is to be called, or NULL */
+  const char *forced_name; /* the tool that must be called, or NULL */
 } tnk__gw_ask_t;
 
-/* Read a body. 0, or -1 with the reason in `fault`; to be dropped either way.
- */
+/* Read a body. Returns 0, or -1 with the reason in `fault`. Call
+ * tnk__gw_ask_drop() in either case. */
 int tnk__gw_ask_read(tnk__gw_ask_t *ask, tnk__gw_api_t api, const void *body,
                      size_t n, tnk__gw_fault_t *fault);
 void tnk__gw_ask_drop(tnk__gw_ask_t *ask);

@@ -1,6 +1,6 @@
 #include "gateway/wire/parts.h"
 
-/* Answers of /v1/chat/completions. */
+/* Responses of /v1/chat/completions. */
 
 static const char *const ends[] = {[TNK__GW_END_STOP] = "stop",
                                    [TNK__GW_END_LENGTH] = "length",
@@ -101,7 +101,7 @@ static void begin_chunk(tnk__gw_w_t *w, tnk__buf_t *out,
   tnk__json_begin_object(w);
 }
 
-/* Behind what the delta holds. `choice` is NULL but in the last chunk. */
+/* End a chunk after its delta. `choice` is NULL in all chunks but the last. */
 static void end_chunk(tnk__gw_w_t *w, tnk__buf_t *out,
                       const tnk__gw_answer_t *answer,
                       const tnk__gw_choice_t *choice) {

@@ -1,9 +1,9 @@
 #include "gateway/wire/parts.h"
 #include "tnk/error.h"
 
-/* Answers of /v1/completions. */
+/* Responses of /v1/completions. */
 
-/* ---- Log-probabilities, in lists side by side ---- */
+/* ---- Log-probabilities, in parallel lists ---- */
 
 static void put_token(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
                       int32_t id, int is_key) {
@@ -13,7 +13,7 @@ static void put_token(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
   (void)answer->text_of(answer->user, id, &text);
   for (size_t i = 0; is_key && i < text.len; i++)
     if (text.data[i] >= 0x80 || text.data[i] < ' ')
-      text.data[i] = '?'; /* keys are UTF-8, and not looked at */
+      text.data[i] = '?'; /* keys must be UTF-8, and clients do not use them */
   if (text.err != TNK_OK)
     w->buf->err = text.err;
   else if (is_key)
@@ -30,14 +30,14 @@ static void put_top(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
     size_t at = i * top->k + k;
 
     if (top->ids[at] == 0 && top->logprobs[at] == -99999.0f)
-      break; /* a cell that is not used */
+      break; /* the rest of the row is unused */
     put_token(w, answer, top->ids[at], 1);
     tnk__json_float(w, top->logprobs[at]);
   }
   tnk__json_end(w);
 }
 
-/* The byte of the text where each token begins. */
+/* Write the byte offset of each token in the text. */
 static void put_offsets(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
                         const tnk__gw_choice_t *choice) {
   tnk__buf_t text;

@@ -18,13 +18,13 @@ int tnk__gw_fault(tnk__gw_fault_t *fault, int status, const char *param,
   va_start(args, format);
   (void)vsnprintf(fault->text, sizeof(fault->text), format, args);
   va_end(args);
-  /* It may name what a client has sent, which need not be UTF-8, or was cut
-   * within a character. */
+  /* The message may quote client input, which need not be UTF-8, or may have
+   * been truncated inside a character. */
   tnk__utf8_repair(fault->text);
   return -1;
 }
 
-/* ---- The words that each API has for a status ---- */
+/* ---- The error types of each API ---- */
 
 static const char *word_of_openai(int status) {
   if (status == 401)
@@ -86,7 +86,7 @@ int tnk__gw_fault_write(const tnk__gw_fault_t *fault, tnk__gw_api_t api,
 
 /* ---- In a stream ---- */
 
-/* An event of responses has its members without an object around them. */
+/* The error event of responses has its members at the top level. */
 static void put_event(const tnk__gw_fault_t *fault, tnk__json_writer_t *w) {
   tnk__json_put_text(w, "type", "error");
   tnk__json_put_text(w, "code",

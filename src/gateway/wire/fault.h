@@ -3,7 +3,7 @@
 
 #include "lib/base/buf.h"
 
-/* What clients speak: each is one endpoint, with errors of its own shape. */
+/* The APIs. Each is one endpoint with its own error format. */
 typedef enum {
   TNK__GW_CHAT = 0,   /* POST /v1/chat/completions */
   TNK__GW_COMPLETION, /* POST /v1/completions */
@@ -11,28 +11,29 @@ typedef enum {
   TNK__GW_MESSAGE     /* POST /v1/messages */
 } tnk__gw_api_t;
 
-/* Why a request is refused, or has failed. */
+/* Why a request was rejected or has failed. */
 typedef struct {
-  int status;        /* of HTTP */
-  const char *code;  /* a word, or NULL */
-  const char *allow; /* of 405: what can be done instead, or NULL */
-  char param[64];    /* the member of the request; "": none */
+  int status;        /* HTTP status */
+  const char *code;  /* error code, or NULL */
+  const char *allow; /* of 405: value of the Allow header, or NULL */
+  char param[64];    /* the invalid member of the request; "": none */
   char text[400];
 } tnk__gw_fault_t;
 
-/* Set all of it. Returns -1. `param` may be NULL. */
+/* Set all fields. Returns -1. `param` may be NULL. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
 #endif
 int tnk__gw_fault(tnk__gw_fault_t *fault, int status, const char *param,
                   const char *format, ...);
-/* Write it as the clients of `api` expect it. TNK_OK or the buffer's error. */
+/* Write the error in the format of `api`. Returns TNK_OK or the buffer's
+ * error. */
 int tnk__gw_fault_write(const tnk__gw_fault_t *fault, tnk__gw_api_t api,
                         tnk__buf_t *out);
-/* The same as an event of a stream that has begun. */
+/* Write it as an event of a stream that has started. */
 int tnk__gw_fault_event(const tnk__gw_fault_t *fault, tnk__gw_api_t api,
                         tnk__buf_t *out);
-/* What a stream of `api` says while there is nothing to say. */
+/* The data that keeps an idle stream of `api` open. */
 const char *tnk__gw_keep_alive(tnk__gw_api_t api);
 
 #endif

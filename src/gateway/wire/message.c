@@ -1,10 +1,11 @@
 #include "gateway/wire/parts.h"
 #include "tnk/error.h"
 
-/* Answers of /v1/messages: one choice, as blocks. */
+/* Responses of /v1/messages: one choice, as content blocks. */
 
-/* Of thoughts. Nobody checks it, but clients take a thought without one for
- * that of another model, and tell it as something that the user has said. */
+/* Signature of thinking blocks. It is never verified. Clients take thinking
+ * without a signature for the output of another model, and send it as a message
+ * of the user. */
 #define SIGNATURE "tnk"
 
 typedef struct {
@@ -12,9 +13,10 @@ typedef struct {
   const tnk__gw_choice_t *choice;
   tnk__buf_t *out;
   tnk__gw_w_t w;
-  int64_t block; /* the open one, from 0; the next one while none is */
+  int64_t
+      block; /* index of the open block, or of the next one if none is open */
   int is_open;
-  tnk__gw_piece_kind_t kind; /* of the open one */
+  tnk__gw_piece_kind_t kind; /* of the open block */
 } stream_t;
 
 static const char *end_of(const tnk__gw_choice_t *choice) {
@@ -53,7 +55,8 @@ static int is_same_block(const tnk__gw_piece_t *a, const tnk__gw_piece_t *b) {
   return a->kind == b->kind && a->kind != TNK__GW_CALL;
 }
 
-/* Pieces of one kind in a row make one block. Returns behind them. */
+/* Write pieces of the same kind in a row as one block. Returns the index after
+ * them. */
 static size_t put_text_block(tnk__gw_w_t *w, const tnk__gw_said_t *said,
                              size_t i) {
   const tnk__gw_piece_t *first = tnk__gw_said_piece(said, i);

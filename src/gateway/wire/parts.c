@@ -44,7 +44,7 @@ void tnk__gw_event(tnk__gw_w_t *w, tnk__buf_t *out, const char *event) {
 
 void tnk__gw_event_end(tnk__gw_w_t *w, tnk__buf_t *out) {
   tnk__json_end(w);
-  /* A failure sticks to the buffer. */
+  /* The buffer keeps an error, so check it at the end. */
   (void)tnk__json_finish(w);
   tnk__buf_text(out, "\n\n");
 }
@@ -171,7 +171,7 @@ void tnk__gw_token(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
       size_t at = i * top->k + k;
 
       if (top->ids[at] == 0 && top->logprobs[at] == -99999.0f)
-        break; /* a cell that is not used */
+        break; /* the rest of the row is unused */
       tnk__json_begin_object(w);
       put_token(w, answer, top->ids[at], top->logprobs[at]);
       tnk__json_end(w);

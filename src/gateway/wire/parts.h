@@ -4,33 +4,37 @@
 #include "gateway/wire/answer.h"
 #include "lib/wire/format/json_write.h"
 
-/* What the writers of the four endpoints share. */
+/* Helpers of the writers of the four endpoints. */
 
 typedef tnk__json_writer_t tnk__gw_w_t;
 
-/* Begin and end an event of a stream; `event` is NULL where it has no name. */
+/* Begin and end an event of a stream. `event` is NULL for an event without a
+ * name. */
 void tnk__gw_event(tnk__gw_w_t *w, tnk__buf_t *out, const char *event);
 void tnk__gw_event_end(tnk__gw_w_t *w, tnk__buf_t *out);
-/* A member with all texts of a kind; null without any, if `or_null`. */
+/* Write a member with all text of a kind. If there is none and `or_null` is
+ * set, write null. */
 void tnk__gw_put_joined(tnk__gw_w_t *w, const char *key,
                         const tnk__gw_said_t *said, tnk__gw_piece_kind_t kind,
                         int or_null);
-/* A member with the arguments of the call that is piece `i`: as a text, or as
- * the object that they are. */
+/* Write a member with the arguments of the call at piece `i`, as a string or as
+ * an object. */
 void tnk__gw_put_arguments(tnk__gw_w_t *w, const char *key,
                            const tnk__gw_said_t *said, size_t i, int is_text);
-/* A text or a member that need not be UTF-8: what is not becomes U+FFFD. */
+/* Write a string or member that need not be UTF-8. Invalid bytes become
+ * U+FFFD. */
 void tnk__gw_text(tnk__gw_w_t *w, const char *text, size_t n);
-/* A member with the id of a call. */
+/* Write a member with the id of a call. */
 void tnk__gw_put_call_id(tnk__gw_w_t *w, const char *key,
                          const tnk__gw_said_t *said,
                          const tnk__gw_piece_t *piece);
-/* An object for a token: token, logprob, bytes, and with `top` the likeliest
- * ones. */
+/* Write an object for a token: token, logprob, bytes, and with `top` the
+ * likeliest tokens. */
 void tnk__gw_token(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
                    const tnk__gw_choice_t *choice, size_t i, int with_top);
 size_t tnk__gw_n_sampled(const tnk__gw_answer_t *answer);
-/* The members that answers of OpenAI's older endpoints begin and end with. */
+/* Write the common members at the start and the end of responses of OpenAI's
+ * older endpoints. */
 void tnk__gw_put_head(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
                       tnk__gw_api_t api, const char *object);
 void tnk__gw_put_usage(tnk__gw_w_t *w, const tnk__gw_answer_t *answer);

@@ -7,9 +7,10 @@
 #include "tnk/error.h"
 
 /*
- * Answers of /v1/responses: one choice, as items of output. Runs of pieces make
- * items: thinking a reasoning item, content a message, a call a function call.
- * As a stream, each item is begun, told piece by piece, and told whole.
+ * Responses of /v1/responses: one choice, as output items. Runs of pieces make
+ * items: thinking makes a reasoning item, content a message, and a call a
+ * function call. A stream starts each item, sends it piece by piece, and then
+ * sends it whole.
  */
 
 typedef struct {
@@ -17,14 +18,14 @@ typedef struct {
   const tnk__gw_choice_t *choice;
   tnk__buf_t *out;
   tnk__gw_w_t w;
-  int64_t sequence; /* numbers of events */
+  int64_t sequence; /* number of the next event */
 } stream_t;
 
 static const char *const types[] = {[TNK__GW_THINKING] = "reasoning",
                                     [TNK__GW_CONTENT] = "message",
                                     [TNK__GW_CALL] = "function_call"};
 
-/* Behind the last piece of the item that begins with piece `i`. */
+/* The index after the last piece of the item that starts at piece `i`. */
 static size_t item_end(const tnk__gw_said_t *said, size_t i) {
   tnk__gw_piece_kind_t kind = tnk__gw_said_piece(said, i)->kind;
 
@@ -56,8 +57,9 @@ static void put_text(tnk__gw_w_t *w, const tnk__gw_said_t *said, size_t from,
   tnk__buf_deinit(&text);
 }
 
-/* A part of an item's content, with the text from piece `from` on. Tokens are
- * those of the whole answer: what belongs to which item is not known. */
+/* Write a part of an item's content, with the text from piece `from` on. The
+ * log-probabilities are those of the whole response, because the tokens of an
+ * item are not known. */
 static void put_part(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
                      size_t from, size_t to) {
   const tnk__gw_choice_t *choice = &answer->choices[0];
@@ -97,7 +99,8 @@ static void put_item_name(tnk__gw_w_t *w, const char *key,
   tnk__json_put_text(w, key, name);
 }
 
-/* The item from piece `from` on. `to` is `from` where it only begins. */
+/* Write the item that starts at piece `from`. If `to` equals `from`, the item
+ * is still empty. */
 static void put_item(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
                      size_t from, size_t to) {
   const tnk__gw_choice_t *choice = &answer->choices[0];
@@ -138,7 +141,7 @@ static void put_item(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
   tnk__json_end(w);
 }
 
-/* ---- The answer around them ---- */
+/* ---- The response object ---- */
 
 static void put_usage(tnk__gw_w_t *w, const tnk__gw_answer_t *answer) {
   size_t n = tnk__gw_n_sampled(answer);
@@ -159,7 +162,7 @@ static void put_usage(tnk__gw_w_t *w, const tnk__gw_answer_t *answer) {
   tnk__json_end(w);
 }
 
-/* A member of the request as it came; `otherwise` is JSON. */
+/* Write a member of the request unchanged; `otherwise` is JSON. */
 static void put_echo(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
                      const char *name, const char *otherwise) {
   const json_t *value = json_object_get(answer->ask->body, name);
@@ -241,7 +244,7 @@ static void tell_response(stream_t *s, const char *event, int is_begin) {
   end(s);
 }
 
-/* Begin an event of the item from piece `from` on, which is the `n`-th. */
+/* Begin an event of the `n`-th item, which starts at piece `from`. */
 static void begin_of(stream_t *s, const char *event, size_t from, int64_t n) {
   begin(s, event);
   put_item_name(&s->w, "item_id", s->answer, from);
@@ -266,7 +269,7 @@ static void tell_part(stream_t *s, const char *event, size_t from, size_t to,
   end(s);
 }
 
-/* They come with the item. */
+/* The log-probabilities come with the whole item. */
 static void put_no_logprobs(tnk__gw_w_t *w) {
   tnk__json_key(w, "logprobs");
   tnk__json_raw(w, "[]", 2);

@@ -17,7 +17,7 @@ void tnk__gw_said_deinit(tnk__gw_said_t *said) {
   tnk__buf_deinit(&said->pieces);
 }
 
-/* What JSON's readers do not take, NUL among it, becomes U+FFFD. */
+/* Bytes that JSON readers reject, including NUL, become U+FFFD. */
 static void append(tnk__gw_said_t *said, const char *text, size_t n) {
   size_t at = 0;
 
@@ -103,7 +103,8 @@ int tnk__gw_said_join(const tnk__gw_said_t *said, tnk__gw_piece_kind_t kind,
 
 /* ---- Stops ---- */
 
-/* The place of a text in another one that may hold NUL, or `n`. */
+/* Find a string in text that may contain NUL. Returns `n` if it is not
+ * there. */
 static size_t find(const char *text, size_t n, const char *what) {
   size_t n_what = strlen(what);
 
@@ -113,7 +114,7 @@ static size_t find(const char *text, size_t n, const char *what) {
   return n;
 }
 
-/* Keep so many bytes of the content. */
+/* Keep only the first `n_kept` bytes of the content. */
 static void keep(tnk__gw_said_t *said, size_t n_kept) {
   for (size_t i = 0; i < tnk__gw_said_count(said); i++) {
     tnk__gw_piece_t *piece = (tnk__gw_piece_t *)(void *)said->pieces.data + i;

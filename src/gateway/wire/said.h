@@ -4,22 +4,21 @@
 #include "lib/base/buf.h"
 
 /*
- * What a model has said, piece by piece in its order: thinking, content, calls
- * of tools. Streams send the pieces one by one, whole answers put them together
- * again.
+ * The output of a model as a list of pieces: thinking, content, tool calls. A
+ * stream sends the pieces one by one, and a whole response joins them again.
  */
 typedef enum {
   TNK__GW_THINKING = 0,
   TNK__GW_CONTENT,
-  TNK__GW_CALL,     /* begins: the text is the name, the id is behind it */
-  TNK__GW_ARGUMENTS /* of the call before: a piece of JSON */
+  TNK__GW_CALL, /* start of a call: the text is the name, followed by the id */
+  TNK__GW_ARGUMENTS /* of the call before: a fragment of JSON */
 } tnk__gw_piece_kind_t;
 
 typedef struct {
   tnk__gw_piece_kind_t kind;
-  size_t at; /* in the text */
+  size_t at; /* offset in the text */
   size_t n;
-  size_t n_id; /* of a call: bytes of its id */
+  size_t n_id; /* of a call: length of its id */
 } tnk__gw_piece_t;
 
 typedef struct {
@@ -29,25 +28,25 @@ typedef struct {
 
 void tnk__gw_said_init(tnk__gw_said_t *said, const tnk_allocator_t *alloc);
 void tnk__gw_said_deinit(tnk__gw_said_t *said);
-/* Add a piece. Failures stick; see tnk__gw_said_error(). */
+/* Add a piece. An error is kept; see tnk__gw_said_error(). */
 void tnk__gw_said_add(tnk__gw_said_t *said, tnk__gw_piece_kind_t kind,
                       const char *text, size_t n);
 void tnk__gw_said_call(tnk__gw_said_t *said, const char *id, const char *name);
-/* TNK_OK, or what adding has failed with. */
+/* Returns TNK_OK, or the first error of adding. */
 int tnk__gw_said_error(const tnk__gw_said_t *said);
 
 size_t tnk__gw_said_count(const tnk__gw_said_t *said);
 const tnk__gw_piece_t *tnk__gw_said_piece(const tnk__gw_said_t *said, size_t i);
 const char *tnk__gw_said_text(const tnk__gw_said_t *said,
                               const tnk__gw_piece_t *piece);
-/* How many pieces there are of a kind. */
+/* Number of pieces of a kind. */
 size_t tnk__gw_said_has(const tnk__gw_said_t *said, tnk__gw_piece_kind_t kind);
-/* Append all texts of a kind from piece `first` on, up to the next call where
- * they are arguments. */
+/* Append all text of a kind from piece `first` on. Arguments end at the next
+ * call. */
 int tnk__gw_said_join(const tnk__gw_said_t *said, tnk__gw_piece_kind_t kind,
                       size_t first, tnk__buf_t *out);
-/* Take away the end of the content from the first place on where one of these
- * texts stands. Returns its number, or -1. */
+/* Cut the content off at the first occurrence of one of these strings. Returns
+ * the index of that string, or -1. */
 int tnk__gw_said_cut(tnk__gw_said_t *said, const char *const *stops, size_t n);
 
 #endif

@@ -3,8 +3,8 @@
 
 #include "gateway/wire/answer.h"
 
-/* Write an answer as its API has it, whole or as the events of a stream.
- * TNK_OK, or what the buffer or the text of an id has failed with. */
+/* Write a response in the format of its API, whole or as the events of a
+ * stream. Returns TNK_OK, or the error of the buffer or of decoding an id. */
 int tnk__gw_answer_write(const tnk__gw_answer_t *answer, tnk__buf_t *out);
 
 #endif
