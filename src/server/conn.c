@@ -7,26 +7,26 @@
 #include "tnk/error.h"
 
 /*
- * What has come over a connection, on its way to the version of HTTP that it
- * speaks: undone from TLS, and with the version found out. Over TLS the peer
- * says which one it wants; without that, the first bytes tell.
+ * Input of a connection. TLS records are decrypted, and the version of HTTP is
+ * determined. Over TLS the peer selects the version (ALPN). Without TLS the
+ * first bytes show it.
  *
- * A handshake of TLS takes milliseconds to compute. Each one waits for a turn
- * of the loop of its own, so that a crowd of them delays others by one at a
- * time.
+ * A TLS handshake takes milliseconds of CPU time. Each step of one waits for
+ * its own turn of the loop. Even many handshakes at once then delay other
+ * connections by only one step at a time.
  */
 
 enum {
-  /* Read and dropped behind what ends the connection, before it closes. */
+  /* Bytes to read and discard on a draining connection before it is closed. */
   MAX_DRAINED = 16 << 20,
   RESUMED_A_TURN = 16
 };
 
-/* What every connection of HTTP/2 begins with. */
+/* The connection preface of HTTP/2 (RFC 9113, section 3.4). */
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 enum { N_PREFACE = sizeof(preface) - 1 };
 
-/* ---- Which version it is ---- */
+/* ---- Version ---- */
 
 static void begin_h2(tnk__srv_conn_t *conn, const char *rest, size_t n) {
   conn->sniffs = 0;
@@ -36,7 +36,8 @@ static void begin_h2(tnk__srv_conn_t *conn, const char *rest, size_t n) {
     conn->version->input(conn, rest, n);
 }
 
-/* What was held back of it is known: it is the begin of the preface. */
+/* Start HTTP/1.1. The bytes held back so far are equal to the start of the
+ * preface. */
 static void begin_h1(tnk__srv_conn_t *conn, size_t n_held, const char *rest,
                      size_t n) {
   conn->sniffs = 0;
@@ -57,7 +58,7 @@ static void sniff(tnk__srv_conn_t *conn, const char *data, size_t n) {
   if (conn->n_preface == N_PREFACE)
     begin_h2(conn, data + same, n - same);
   else if (same == n)
-    return; /* more will tell */
+    return; /* wait for more bytes */
   else if (conn->wants_h2)
     tnk__srv_conn_close(conn);
   else
@@ -82,7 +83,7 @@ static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
-/* Read, or do not: as the version wants it, and TLS. */
+/* Start or stop reading, depending on the version of HTTP and on TLS. */
 static void heed_pause(tnk__srv_conn_t *conn) {
   int wants = !conn->paused && (conn->tls == NULL || conn->tls->rest.len == 0);
 
@@ -100,7 +101,7 @@ static int is_served(const tnk__srv_conn_t *conn) {
          conn->state == TNK__SRV_CONN_HANDLING;
 }
 
-/* Read what the window holds. */
+/* Decrypt and process the records in the input window. */
 static void read_records(tnk__srv_conn_t *conn) {
   const char *data;
   int n = 1;
@@ -117,7 +118,7 @@ static void read_records(tnk__srv_conn_t *conn) {
     tnk__srv_conn_close(conn);
 }
 
-/* Let it wait for its turn. */
+/* Queue a handshake step until its turn. */
 static void keep_handshake(tnk__srv_conn_t *conn, const char *data, size_t n) {
   tnk__srv_t *http = conn->http;
 
@@ -166,7 +167,7 @@ static void shake(tnk__srv_conn_t *conn) {
   tls->in = tls->rest.data;
   tls->n_in = tls->rest.len;
   r = tnk__srv_tls_shake(tls);
-  /* Also what it says of a failure. */
+  /* On failure this sends the alert of TLS. */
   if (tnk__srv_write_tls(conn) != 0 || r < 0) {
     tnk__srv_conn_close(conn);
     return;
@@ -199,7 +200,7 @@ void tnk__srv_conn_on_resume(uv_idle_t *idle) {
     uv_idle_stop(idle);
 }
 
-/* ---- The begin ---- */
+/* ---- Start ---- */
 
 int tnk__srv_conn_init(tnk__srv_conn_t *conn, tnk__srv_t *http,
                        uv_loop_t *loop) {

@@ -1,12 +1,12 @@
 #ifndef TNK_SERVER_FULL_H
 #define TNK_SERVER_FULL_H
 
-/* What becomes of connections beyond the most there may be. */
+/* How connections beyond the maximum are treated. */
 typedef enum {
-  TNK__SRV_FULL_WAIT = 0, /* they wait until another one ends */
-  TNK__SRV_FULL_CLOSE,    /* they are closed as soon as they are made */
-  TNK__SRV_FULL_RESET,    /* the same by a reset */
-  TNK__SRV_FULL_503       /* their first request gets 503, then they close */
+  TNK__SRV_FULL_WAIT = 0, /* they wait until another connection ends */
+  TNK__SRV_FULL_CLOSE,    /* they are accepted and closed at once */
+  TNK__SRV_FULL_RESET,    /* they are accepted and reset at once */
+  TNK__SRV_FULL_503       /* the first request gets 503, then they are closed */
 } tnk__srv_full_t;
 
 #endif

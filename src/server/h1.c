@@ -6,21 +6,21 @@
 #include "tnk/error.h"
 
 /*
- * A connection that speaks HTTP/1.1 reads one request, hands it out, and reads
- * on once it has been answered:
+ * A connection that speaks HTTP/1.1 reads one request, passes it to the
+ * handler, and reads the next one after the response:
  *
  *   READING --message complete--> HANDLING --answered--> READING
  *   READING --refused, answered--> DRAINING --end of stream--> CLOSING
  *   any --error, end of stream, answer without keep-alive--> CLOSING
  *
- * While a request is in hand the socket is still read, so that a peer that
- * leaves is noticed; what it sends meanwhile waits in `pending`, and reading
- * stops when that is full.
+ * While a request is handled, the socket is still read, to notice a peer that
+ * disconnects. Bytes that arrive meanwhile are kept in `pending`. Reading stops
+ * when that is full.
  */
 
 enum {
   MAX_PENDING = 64 * 1024,
-  /* What one read may add to it: TLS holds back up to a record. */
+  /* The most that one read may add: TLS may have held back one more record. */
   MAX_READ = TNK__SRV_SCRATCH + 16 * 1024
 };
 
@@ -28,7 +28,7 @@ enum {
 
 /* ---- Reading ---- */
 
-/* The answer of a callback of the parser: go on, unless it is a refusal. */
+/* Return value of a parser callback: a refusal stops the parser. */
 static int heed(tnk__srv_conn_t *conn, int refusal) {
   conn->h1.refuse = refusal;
   return refusal == 0 ? 0 : HPE_USER;
@@ -73,8 +73,8 @@ static int on_value_complete(llhttp_t *parser) {
   return heed(conn, tnk__srv_req_end_value(&conn->h1.req));
 }
 
-/* The status for a body whose framing is not understood, or 0. "chunked" alone
- * is understood, and HTTP/1.0 has no transfer codings. */
+/* Returns the status for an unsupported body framing, or 0. Only "chunked" is
+ * supported. HTTP/1.0 has no transfer codings. */
 static int check_coding(const tnk__srv_req_t *req, const llhttp_t *parser) {
   const char *coding = tnk__srv_req_header(req, "transfer-encoding");
 
@@ -92,7 +92,8 @@ static int on_headers_complete(llhttp_t *parser) {
   tnk__srv_conn_t *conn = CONN(parser);
   int refusal;
 
-  /* Offers to change the protocol are ignored, as the standard allows. */
+  /* Ignore requests to upgrade the protocol, as RFC 9110 allows (section
+   * 7.8). */
   parser->upgrade = 0;
   refusal = conn->is_refused ? TNK__SRV_REFUSE_FULL
                              : check_coding(&conn->h1.req, parser);
@@ -103,7 +104,7 @@ static int on_headers_complete(llhttp_t *parser) {
   return heed(conn, refusal);
 }
 
-/* A chunk that cannot fit is refused when it is announced. */
+/* Reject a chunk that exceeds the limit when its size is known. */
 static int on_chunk_header(llhttp_t *parser) {
   tnk__srv_conn_t *conn = CONN(parser);
   size_t room = conn->http->config.max_body - conn->h1.req.body.len;
@@ -154,7 +155,7 @@ void tnk__srv_h1_init(tnk__srv_conn_t *conn) {
 static void refuse_now(tnk__srv_conn_t *conn, int refusal) {
   conn->h1.keep_alive = 0;
   conn->h1.drains = 1;
-  conn->paused = 0; /* the rest is read, to be dropped */
+  conn->paused = 0; /* read and discard the rest */
   conn->state = TNK__SRV_CONN_HANDLING;
   tnk__srv_req_refuse(&conn->h1.req, refusal);
 }
@@ -177,11 +178,11 @@ static void parse_failed(tnk__srv_conn_t *conn) {
     tnk__srv_conn_close(conn);
 }
 
-/* Keep what belongs to later requests. */
+/* Keep bytes of later requests. */
 static void set_aside(tnk__srv_conn_t *conn, const char *data, size_t n) {
   tnk__buf_t *pending = &conn->h1.pending;
 
-  /* After a refusal the rest of what the peer sends is only drained. */
+  /* After a refusal the rest of the input is only discarded. */
   if (n == 0 || !conn->h1.keep_alive)
     return;
   if (tnk__buf_append(pending, data, n) != TNK_OK)
@@ -212,15 +213,15 @@ static void feed(tnk__srv_conn_t *conn, const char *data, size_t n) {
     dispatch(conn);
 }
 
-/* Go on with what has arrived behind the last request. One loop rather than
- * answers that start the next request, so that a peer with many requests in
- * one packet cannot pile up stack frames. */
+/* Process the input after the last request. This is a loop, because responses
+ * that start the next request would nest one stack frame for each request in a
+ * packet. */
 static void pump(tnk__srv_conn_t *conn) {
   tnk__buf_t *pending = &conn->h1.pending;
 
   while (conn->state == TNK__SRV_CONN_READING && pending->len > 0) {
-    /* Taken out first: what is not used of it goes back to the connection's own
-     * buffer, by way of set_aside(). */
+    /* Take the buffer first. set_aside() puts unused bytes back into a new
+     * one. */
     tnk__buf_t taken = *pending;
 
     tnk__buf_init(pending, taken.alloc, taken.max);
@@ -246,7 +247,7 @@ static void input(tnk__srv_conn_t *conn, const char *data, size_t n) {
 
 /* ---- The connection ---- */
 
-/* One whose first request is still to come is not idle: the peer could not tell
+/* A connection before its first request is not idle: the peer would not know
  * why it was closed. */
 static int is_idle(const tnk__srv_conn_t *conn) {
   return conn->state == TNK__SRV_CONN_READING && conn->served &&

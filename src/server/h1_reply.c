@@ -8,11 +8,11 @@
 #include "server/state.h"
 #include "tnk/error.h"
 
-/* Answers over HTTP/1.1. */
+/* Responses over HTTP/1.1. */
 
 enum { MAX_REPLY_HEAD = 2048, MAX_SLICE = 256 * 1024 };
 
-/* One answer on its way out; freed when written. */
+/* A response that is being written; freed when written. */
 typedef struct {
   tnk__srv_write_t write;
   uint8_t *body;
@@ -35,7 +35,7 @@ static void reply_free(reply_t *reply) {
   tnk__free(alloc, reply);
 }
 
-/* A connection that ends cuts off what is on its way: it waits for that. */
+/* Closing a connection would cut off a pending write, so it closes here. */
 static void on_written(tnk__srv_write_t *write, int status) {
   reply_t *reply = tnk__container_of(write, reply_t, write);
   tnk__srv_conn_t *conn = write->conn;
@@ -80,14 +80,14 @@ void tnk__srv_h1_send_continue(tnk__srv_conn_t *conn) {
   reply_t *reply = reply_new(conn);
 
   if (reply == NULL)
-    return; /* peers send the body after a while anyway */
+    return; /* most peers send the body after a timeout anyway */
   memcpy(reply->head, line, sizeof(line) - 1);
   send_reply(conn, reply, sizeof(line) - 1, 0, 0);
 }
 
-/* Read on, now that the answer is on its way, but never from in here: whoever
- * answers a parked request may be in the middle of anything, and must not find
- * the next request's handler under its feet. */
+/* Continue with the next request, but never from inside this call. A handler
+ * that answers a parked request may be called from anywhere, and must not run
+ * the next request's handler on its stack. */
 static void answered(tnk__srv_conn_t *conn) {
   tnk__srv_h1_t *h1 = &conn->h1;
 
@@ -101,10 +101,11 @@ static void answered(tnk__srv_conn_t *conn) {
     tnk__srv_conn_go_on_later(conn);
 }
 
-/* ---- Bit by bit ---- */
+/* ---- Slow responses ---- */
 
-/* The request stays in hand meanwhile; then the connection goes on, or closes.
- * If it closes first, so does this. */
+/* A response that is sent slowly. The connection stays in HANDLING until it is
+ * sent, then continues or closes. Closing the connection earlier also frees
+ * this. */
 typedef struct tnk__srv_h1_trickle {
   tnk__srv_slow_t *slow;
   tnk__srv_conn_t *conn;
@@ -125,7 +126,8 @@ void tnk__srv_h1_stop_trickle(tnk__srv_conn_t *conn) {
   tnk__free(alloc_of(conn), trickle);
 }
 
-/* A piece is a copy, so that the body may go at any time. NULL: no memory. */
+/* Copy a piece, so that the body may be freed at any time. NULL: out of
+ * memory. */
 static reply_t *piece_new(trickle_t *trickle, size_t n) {
   reply_t *reply = reply_new(trickle->conn);
 
@@ -149,8 +151,7 @@ static void trickle_on(void *owner, uint64_t n_due) {
   reply_t *reply;
   int goes_on;
 
-  /* The peer may read more slowly than it is sent: the next tick tries again.
-   */
+  /* If the peer reads more slowly than this, the next tick tries again. */
   if (n == 0 || uv_stream_get_write_queue_size((uv_stream_t *)&conn->tcp) > 0)
     return;
   reply = piece_new(trickle, n);
@@ -171,7 +172,7 @@ static void trickle_on(void *owner, uint64_t n_due) {
     answered(conn);
 }
 
-/* The body is taken. TNK_OK or a code. */
+/* Takes the body on success. Returns TNK_OK or TNK_ENOMEM. */
 static int trickle_start(tnk__srv_conn_t *conn, const tnk__srv_answer_t *answer,
                          int close_after) {
   trickle_t *trickle = tnk__calloc(alloc_of(conn), 1, sizeof(*trickle));
@@ -192,7 +193,7 @@ static int trickle_start(tnk__srv_conn_t *conn, const tnk__srv_answer_t *answer,
   return TNK_OK;
 }
 
-/* ---- At once ---- */
+/* ---- Whole responses ---- */
 
 static const char *reason(int status) {
   static const struct {
@@ -247,7 +248,7 @@ static int write_head(const tnk__srv_answer_t *answer, int keep_alive,
   return n < MAX_REPLY_HEAD ? n : -1;
 }
 
-/* The head at once, the rest bit by bit. */
+/* Send the head at once, and the body slowly. */
 static void send_slowly(tnk__srv_conn_t *conn, reply_t *reply, size_t n_head,
                         const tnk__srv_answer_t *answer) {
   int close_after = reply->close_after;
@@ -299,17 +300,17 @@ static void drop(tnk__srv_req_t *req) {
   tnk__srv_conn_close(conn_of(req));
 }
 
-/* ---- In pieces ---- */
+/* ---- Streamed responses ---- */
 
-/* The last piece goes in slices, each when the one before has been written, so
- * that TLS seals no more than one at a time. */
+/* The last piece is sent in chunks. Each one waits until the previous one is
+ * written, so TLS holds only one encrypted chunk. */
 typedef struct {
   tnk__srv_write_t write;
   uint8_t *body;
   size_t len;
   size_t n_sent;
   int close_after;
-  char size[24]; /* of the chunk */
+  char size[24]; /* size line of the chunk */
 } last_t;
 
 static void on_piece(tnk__srv_write_t *write, int status) {
@@ -329,8 +330,7 @@ static void send_piece(tnk__srv_conn_t *conn, reply_t *reply, size_t n) {
   tnk__srv_conn_close(conn);
 }
 
-/* A peer that speaks HTTP/1.0 knows no chunks: the end of the connection is
- * that of the answer. */
+/* HTTP/1.0 has no chunks. The end of the connection then ends the response. */
 static void begin(tnk__srv_req_t *req, const tnk__srv_answer_t *head) {
   tnk__srv_conn_t *conn = conn_of(req);
   const llhttp_t *parser = &conn->h1.parser;

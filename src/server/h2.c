@@ -7,27 +7,27 @@
 #include "tnk/error.h"
 
 /*
- * A connection that speaks HTTP/2: framing, header compression and windows are
- * nghttp2's, a request and its answer are a stream.
+ * A connection that speaks HTTP/2. nghttp2 does framing, header compression and
+ * flow control. A request and its response are a stream.
  *
  *   ARRIVING --end of the peer's half--> HANDLING --answered--> ANSWERED
  *   ARRIVING --refused--> ANSWERED --sent--> freed
  *   any --reset, connection lost--> freed
  *
- * nghttp2's callbacks hand requests out, so that handlers run inside of it.
- * They only submit; h2_send.c sends afterwards.
+ * Handlers are called from nghttp2's callbacks, so they run inside nghttp2.
+ * They only submit frames; h2_send.c sends them afterwards.
  */
 
 enum {
   STREAM_WINDOW = 1 << 20,
   CONNECTION_WINDOW = 16 << 20,
-  /* Resets of a peer before it is sent away: requests that it starts and
-   * breaks off cost it next to nothing. */
+  /* Maximum number of resets by a peer before it gets GOAWAY. Starting and
+   * canceling requests costs a peer almost nothing. */
   MAX_RESETS = 1000,
   RESETS_MS = 30000
 };
 
-/* What a callback returns: the connection may have closed in it. */
+/* Result of an nghttp2 callback: fails if the connection was closed in it. */
 static int after(const tnk__srv_h2_t *h2) {
   return h2->conn->state == TNK__SRV_CONN_CLOSING ? NGHTTP2_ERR_CALLBACK_FAILURE
                                                   : 0;
@@ -55,7 +55,8 @@ static int on_begin_headers(nghttp2_session *session,
   tnk__srv_t *http = h2->conn->http;
   tnk__srv_stream_t *stream;
 
-  /* The peer will hear that those behind the last one were not served. */
+  /* Ignore streams after the last id of our GOAWAY: the peer knows that they
+   * were not processed. */
   if (frame->headers.cat != NGHTTP2_HCAT_REQUEST ||
       (h2->is_leaving && frame->hd.stream_id > h2->last_id))
     return 0;
@@ -107,7 +108,7 @@ static int add_header(tnk__srv_req_t *req, const char *name, size_t n_name,
   return refusal == 0 ? tnk__srv_req_end_value(req) : refusal;
 }
 
-/* A refusal. */
+/* Returns 0 or a refusal. */
 static int take_header(tnk__srv_stream_t *stream, const uint8_t *name,
                        size_t n_name, const uint8_t *value, size_t n_value) {
   tnk__srv_req_t *req = &stream->req;
@@ -132,7 +133,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame,
 
   (void)flags;
   (void)user;
-  /* Those behind the body say nothing that we would know. */
+  /* Ignore trailers. */
   if (stream != NULL && stream->refusal == 0 &&
       frame->headers.cat == NGHTTP2_HCAT_REQUEST)
     stream->refusal = take_header(stream, name, n_name, value, n_value);
@@ -154,7 +155,7 @@ static void refuse(tnk__srv_stream_t *stream, int refusal) {
   tnk__srv_req_refuse(&stream->req, refusal);
 }
 
-/* As a hook wants it. */
+/* End a request without a response, as a hook has decided. */
 static void end_unserved(tnk__srv_stream_t *stream) {
   const tnk__srv_end_t *end = &stream->req.end;
 
@@ -172,12 +173,12 @@ static void send_continue(tnk__srv_stream_t *stream) {
   const nghttp2_nv nv = {(uint8_t *)":status", (uint8_t *)status, 7, 3,
                          NGHTTP2_NV_FLAG_NONE};
 
-  /* Peers send the body after a while anyway. */
+  /* A failure is harmless: most peers send the body after a timeout anyway. */
   (void)nghttp2_submit_headers(stream->h2->session, NGHTTP2_FLAG_NONE,
                                stream->id, NULL, &nv, 1, NULL);
 }
 
-/* The head of a refused request ends in the middle, and is not looked at. */
+/* If a header was refused, the head is incomplete and is not read. */
 static int check_head(tnk__srv_stream_t *stream) {
   tnk__srv_req_t *req = &stream->req;
   const char *length;
@@ -234,7 +235,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id,
   return after(user);
 }
 
-/* A peer that breaks off what it begins is sent away in the end. */
+/* Count the resets of the peer, and end the connection if there are too
+ * many. */
 static void count_reset(tnk__srv_h2_t *h2) {
   uint64_t now = uv_now(h2->conn->tcp.loop);
 
@@ -266,7 +268,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame,
   return after(h2);
 }
 
-/* ---- What connections share ---- */
+/* ---- Shared by all connections ---- */
 
 int tnk__srv_has_h2(void) {
   return 1;
@@ -293,7 +295,7 @@ int tnk__srv_h2_setup(struct tnk__srv_h2_shared **out,
     tnk__srv_h2_teardown(shared);
     return TNK_ENOMEM;
   }
-  /* conn.c has read the preface. */
+  /* conn.c has consumed the preface. */
   nghttp2_option_set_no_recv_client_magic(shared->option, 1);
   nghttp2_option_set_no_closed_streams(shared->option, 1);
   nghttp2_session_callbacks_set_on_begin_headers_callback(shared->callbacks,
@@ -362,8 +364,9 @@ static void input(tnk__srv_conn_t *conn, const char *data, size_t n) {
     tnk__srv_h2_flush(h2);
 }
 
-/* A connection waits for room: as this one takes nothing new, each answer
- * brings its end nearer, and whoever holds the next one may give it. */
+/* Another connection may be waiting to be accepted. This connection accepts no
+ * new streams, so each response brings its end nearer. take() therefore lets a
+ * held poll end early. */
 static void go_on(tnk__srv_conn_t *conn) {
   tnk__srv_t *http = conn->http;
 

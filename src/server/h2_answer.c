@@ -6,7 +6,8 @@
 #include "server/h2_state.h"
 #include "tnk/error.h"
 
-/* Answers over HTTP/2: submitted to nghttp2, and sent from the loop. */
+/* Responses over HTTP/2. They are submitted to nghttp2, and sent from the
+ * loop. */
 
 enum { MAX_HEADERS = 16, MAX_NAMES = 1024 };
 
@@ -14,13 +15,14 @@ static tnk__srv_stream_t *stream_of(tnk__srv_req_t *req) {
   return tnk__container_of(req, tnk__srv_stream_t, req);
 }
 
-/* Inside nghttp2 whoever has called it sends. */
+/* Inside a callback of nghttp2 nothing is needed: its caller sends
+ * afterwards. */
 static void send_later(tnk__srv_h2_t *h2) {
   if (!h2->in_session)
     tnk__srv_conn_go_on_later(h2->conn);
 }
 
-/* Without memory for that little nothing can be told any more. */
+/* A failed submission is out of memory. No frame could report it, so close. */
 static void heed(tnk__srv_h2_t *h2, int err) {
   if (err != 0)
     tnk__srv_conn_close(h2->conn);
@@ -49,7 +51,7 @@ void tnk__srv_h2_reset(tnk__srv_stream_t *stream, uint32_t code) {
 typedef struct {
   nghttp2_nv nv[MAX_HEADERS];
   size_t n;
-  char names[MAX_NAMES]; /* in lower case, as this version wants them */
+  char names[MAX_NAMES]; /* lowercase, as HTTP/2 requires */
   size_t n_names;
 } head_t;
 
@@ -67,7 +69,7 @@ static void add(head_t *head, const char *name, size_t n_name,
                                      n_value, NGHTTP2_NV_FLAG_NONE};
 }
 
-/* Lines of HTTP/1.1, as handlers and hooks give them. */
+/* Add header lines in the format of HTTP/1.1, which handlers and hooks use. */
 static void add_lines(head_t *head, const char *lines) {
   while (lines != NULL && *lines != '\0') {
     size_t n = strcspn(lines, "\r\n");
@@ -99,7 +101,8 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf,
     due = (size_t)stream->n_due;
   if (n > due - stream->n_sent)
     n = due - stream->n_sent;
-  /* Of a body that is cut at its begin the head is all; then comes a reset. */
+  /* A body that is cut before its first byte sends no DATA frame. A reset
+   * follows the head. */
   if (n == 0 &&
       (stream->n_sent < stream->n_body || stream->is_cut || stream->is_open))
     return NGHTTP2_ERR_DEFERRED;
@@ -120,16 +123,16 @@ static void on_due(void *owner, uint64_t n_due) {
   tnk__srv_stream_t *stream = owner;
 
   stream->n_due = n_due;
-  /* Fails where nothing waits, because of the peer's windows. */
+  /* This fails if the stream waits for the peer's window instead of data. */
   (void)nghttp2_session_resume_data(stream->h2->session, stream->id);
   send_later(stream->h2);
   if (n_due >= stream->n_body)
     tnk__srv_h2_stop_slow(stream);
 }
 
-/* ---- All together ---- */
+/* ---- Whole responses ---- */
 
-/* 0, or not. */
+/* Returns 0 on success. */
 static int submit(tnk__srv_stream_t *stream, const tnk__srv_answer_t *answer) {
   const nghttp2_data_provider body = {{.ptr = stream}, read_body};
   char status[16];
@@ -158,7 +161,7 @@ static void take_body(tnk__srv_stream_t *stream,
     return;
   stream->n_body = answer->n_sent;
   stream->is_cut = answer->n_sent != answer->announced;
-  /* Without memory it comes at once. */
+  /* Without memory for the timer the body is sent at once. */
   if (answer->rate > 0)
     stream->slow =
         tnk__srv_slow_start(stream->req.http, answer->rate, on_due, stream);
@@ -208,9 +211,10 @@ static void drop(tnk__srv_req_t *req) {
   tnk__srv_h2_reset(stream, NGHTTP2_INTERNAL_ERROR);
 }
 
-/* ---- In pieces ---- */
+/* ---- Streamed responses ---- */
 
-/* Go on with a body that waits for more. It fails where it does not wait. */
+/* Resume a body that waits for data. This fails if it waits for something
+ * else. */
 static void go_on(tnk__srv_stream_t *stream) {
   (void)nghttp2_session_resume_data(stream->h2->session, stream->id);
   send_later(stream->h2);
@@ -243,7 +247,7 @@ static void keep(tnk__srv_req_t *req, const char *text) {
   go_on(stream);
 }
 
-/* What was not sent of the piece before goes first. 0, or not. */
+/* Prepend the unsent rest of the previous piece. Returns 0 on success. */
 static int put_first(tnk__srv_stream_t *stream, uint8_t **body, size_t *len) {
   const tnk_allocator_t *alloc = stream->req.http->config.alloc;
   size_t n = stream->n_body - stream->n_sent;

@@ -1,8 +1,8 @@
 #include "server/state.h"
 #include "tnk/error.h"
 
-/* A build without nghttp2 speaks HTTP/1.1 alone: no connection looks for more,
- * as there is nothing to share. */
+/* A build without nghttp2 supports only HTTP/1.1. As there is no shared object,
+ * no connection looks for the preface of HTTP/2. */
 
 int tnk__srv_has_h2(void) {
   return 0;

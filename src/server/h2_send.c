@@ -2,15 +2,15 @@
 #include "tnk/error.h"
 
 /*
- * What goes out over HTTP/2. nghttp2 fills `out` as far as the peer's windows
- * allow, then all of it is written at once; what comes meanwhile waits for the
- * end of that write, so that answers of one turn of the loop share one.
+ * Output of HTTP/2. nghttp2 fills `out` as far as the peer's windows allow, and
+ * all of it is written at once. Frames that are made during a write wait for
+ * its end. Responses of one turn of the loop therefore share one write.
  */
 
 enum {
-  /* Frames are made until there are so many bytes, and then no more. */
+  /* Stop making frames when this many bytes are ready. */
   MAX_READY = 256 * 1024,
-  /* Memory above this is not kept. */
+  /* A larger buffer is freed after use. */
   KEEP_CAPACITY = 64 * 1024
 };
 
@@ -31,8 +31,8 @@ static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t n,
              : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
-/* The head of a frame and a piece of an answer's body, which nobody else has
- * copied before. */
+/* Append the header of a DATA frame and a part of the body. nghttp2 does not
+ * copy the body (NGHTTP2_DATA_FLAG_NO_COPY), so this is its only copy. */
 static int on_send_data(nghttp2_session *session, nghttp2_frame *frame,
                         const uint8_t *head, size_t n,
                         nghttp2_data_source *source, void *user) {
@@ -61,7 +61,8 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame,
       (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
     return 0;
   if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
-    /* Answered before the request had ended: the rest need not come. */
+    /* The response is complete before the request: the peer need not send the
+     * rest. */
     if (!stream->is_whole)
       (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream->id,
                                       NGHTTP2_NO_ERROR);
@@ -95,7 +96,7 @@ static void on_written(tnk__srv_write_t *write, int status) {
     tnk__srv_h2_flush(h2);
 }
 
-/* The two buffers change places. 0 or a code. */
+/* Swap the buffers and write. Returns 0 or a code. */
 static int write_ready(tnk__srv_h2_t *h2) {
   tnk__buf_t ready = h2->out;
   uv_buf_t buf = uv_buf_init((char *)ready.data, (unsigned)ready.len);
@@ -123,7 +124,7 @@ void tnk__srv_h2_flush(tnk__srv_h2_t *h2) {
   if (make_frames(h2) != 0)
     tnk__srv_conn_close(conn);
   else if (conn->state != TNK__SRV_CONN_READING)
-    return; /* a stream's end may have led to it */
+    return; /* the end of a stream may have closed it */
   else if (h2->out.len > 0) {
     if (write_ready(h2) != 0)
       tnk__srv_conn_close(conn);

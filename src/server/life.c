@@ -3,8 +3,8 @@
 #include "server/tls.h"
 
 /*
- * How connections end: one that closes is forgotten at once, and freed when
- * libuv lets go of it.
+ * How connections end. A closing connection is removed from the server at once,
+ * and freed when libuv has closed its handle.
  */
 
 void tnk__srv_release(tnk__srv_t *http) {
@@ -26,7 +26,8 @@ static void on_conn_closed(uv_handle_t *handle) {
   tnk__srv_release(http);
 }
 
-/* TLS's goodbye goes out if it can at once; nobody waits for the peer's. */
+/* Send the TLS close alert if that is possible at once. Do not wait for the
+ * peer's alert. */
 static void say_goodbye(tnk__srv_conn_t *conn) {
   uv_stream_t *stream = (uv_stream_t *)&conn->tcp;
   tnk__buf_t *out = &conn->tls->out;
@@ -93,8 +94,8 @@ void tnk__srv_conn_drain(tnk__srv_conn_t *conn) {
 void tnk__srv_conn_go_on_later(tnk__srv_conn_t *conn) {
   tnk__srv_t *http = conn->http;
 
-  /* It may be in line still: more bytes came, so that another request was
-   * taken up before its turn. A node must not be linked twice. */
+  /* It may still be queued: more bytes arrived, and another request was handled
+   * before its turn. A node must not be linked twice. */
   if (!tnk__list_empty(&conn->resume) || conn->state == TNK__SRV_CONN_CLOSING)
     return;
   tnk__list_append(&http->resuming, &conn->resume);

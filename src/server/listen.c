@@ -7,11 +7,12 @@
 #include "tnk/error.h"
 
 /*
- * The listener: open, then closing. Closing closes it and every connection;
- * the last handle that libuv lets go of runs `closed_cb`.
+ * The listener: open, then closing. Closing closes it and every connection. The
+ * last handle that libuv closes runs `closed_cb`.
  */
 
-/* Connections that wait for a request, to answer it 503; more are closed. */
+/* Maximum number of excess connections that wait for a request and get 503.
+ * Further ones are closed. */
 enum { MAX_REFUSED = 64 };
 
 #define CONN(node) tnk__container_of(node, tnk__srv_conn_t, link)
@@ -24,8 +25,8 @@ static void on_resumer_closed(uv_handle_t *handle) {
   tnk__srv_release(tnk__container_of((uv_idle_t *)handle, tnk__srv_t, resumer));
 }
 
-/* libuv tells of no further connection until this one has been taken, so one
- * that is not served is taken all the same, and closed. */
+/* libuv reports no other connection until this one has been accepted. A
+ * connection that is not served is therefore accepted and closed. */
 static void refuse_one(tnk__srv_t *http, int is_reset);
 
 static void on_refused(uv_handle_t *handle) {
@@ -76,7 +77,8 @@ static void accept_one(tnk__srv_t *http, int is_refused) {
     tnk__srv_conn_start(conn);
 }
 
-/* Close the connection that has been idle for longest. 0: none is. */
+/* Close the connection that has been idle for longest. Returns 0 if none is
+ * idle. */
 static int close_idle(tnk__srv_t *http) {
   tnk__srv_conn_t *idlest = NULL;
 
@@ -93,7 +95,7 @@ static int close_idle(tnk__srv_t *http) {
   return 1;
 }
 
-/* As somebody at the edge of a network does it. */
+/* Refuse a connection as load balancers do. */
 static void refuse(tnk__srv_t *http) {
   http->waiting = 0;
   if (http->config.full == TNK__SRV_FULL_503 && http->n_refused < MAX_REFUSED)
@@ -102,9 +104,9 @@ static void refuse(tnk__srv_t *http) {
     refuse_one(http, http->config.full == TNK__SRV_FULL_RESET);
 }
 
-/* Take the connection that waits, when there is room. libuv tells of no other
- * until then, so that the rest of a crowd waits in the system's queue, where
- * nobody has to connect anew. */
+/* Accept the waiting connection if there is capacity. libuv reports no other
+ * one until then. The others wait in the kernel's queue and need not connect
+ * again. */
 static void take(tnk__srv_t *http) {
   if (http->closing || http->draining)
     return;
@@ -114,7 +116,7 @@ static void take(tnk__srv_t *http) {
   }
   if (http->config.full != TNK__SRV_FULL_WAIT)
     refuse(http);
-  /* Goes on when its handle is closed. */
+  /* When that connection's handle is closed, take() is called again. */
   else if (!close_idle(http) && http->config.on_full != NULL)
     http->config.on_full(http->config.user);
 }
@@ -131,8 +133,7 @@ static void on_connection(uv_stream_t *stream, int status) {
 static int bind_listener(tnk__srv_t *http) {
   struct sockaddr_storage addr;
   int len = sizeof(addr);
-  /* Numeric addresses only: a look-up could find another host than was meant.
-   */
+  /* Numeric addresses only: resolving a name could select another host. */
   int err = uv_ip4_addr(http->config.host, http->config.port,
                         (struct sockaddr_in *)&addr);
 
@@ -156,8 +157,8 @@ static int bind_listener(tnk__srv_t *http) {
   return 0;
 }
 
-/* A peer that hangs up is an error of one write; libuv's writes raise the
- * signal all the same. */
+/* A peer that disconnects must cause only a write error. libuv's writes raise
+ * SIGPIPE as well. */
 static void block_sigpipe(void) {
   sigset_t set;
 
@@ -166,7 +167,7 @@ static void block_sigpipe(void) {
   pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-/* What connections share. */
+/* Free the objects that all connections share. */
 static void free_parts(tnk__srv_t *http) {
   const tnk_allocator_t *alloc = http->config.alloc;
 

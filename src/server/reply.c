@@ -4,8 +4,8 @@
 #include "lib/base/alloc.h"
 #include "server/request.h"
 
-/* What handlers do with a request, whatever version of HTTP it came by: answer
- * it, now or later. */
+/* Operations of handlers on a request of any version: answer it, now or
+ * later. */
 
 void tnk__srv_req_reply(tnk__srv_req_t *req, int status,
                         const char *content_type, const char *extra,
@@ -98,8 +98,8 @@ static const char *text_of(int refusal) {
   return "";
 }
 
-/* What has come of the headers may end in the middle of one: forget it. What
- * hooks have decided is forgotten too: the request never came to be. */
+/* Drop the headers, because the last one may be incomplete. Drop the decision
+ * of hooks too, because the request never became complete. */
 void tnk__srv_req_refuse(tnk__srv_req_t *req, int refusal) {
   const tnk__srv_config_t *config = &req->http->config;
   const char *text = text_of(refusal);
@@ -111,14 +111,14 @@ void tnk__srv_req_refuse(tnk__srv_req_t *req, int refusal) {
   tnk__buf_clear(&req->head);
   tnk__srv_req_forget(req);
   if (config->refuse != NULL) {
-    /* One that came to the end has its number. */
+    /* A complete request has its number already. */
     if (refusal != TNK__SRV_REFUSE_TARGET)
       req->n = ++req->http->n_requests;
     tnk__srv_req_take_path(req);
     config->refuse(req, status, text, config->user);
     return;
   }
-  /* As the edges say it that stand before servers. */
+  /* The format of the load balancers in front of servers. */
   if (refusal == TNK__SRV_REFUSE_FULL) {
     tnk__srv_req_reply_text(
         req, status, "text/html",

@@ -6,14 +6,14 @@
 #include "tnk/error.h"
 
 /*
- * The parts of a request: put together by the version of HTTP that it comes by,
- * then asked for by handlers. Both versions have the same ceilings here, and
- * the same answers to what is over them.
+ * Requests. A version of HTTP puts a request together, and handlers read it.
+ * The limits here, and the responses to requests beyond them, are the same for
+ * both versions.
  */
 
 enum {
   MAX_HEADERS = 128,
-  /* A request's memory above this is not kept for the next one. */
+  /* A larger buffer is not kept for the next request. */
   KEEP_CAPACITY = 16 * 1024
 };
 
@@ -49,7 +49,7 @@ void tnk__srv_req_begin(tnk__srv_req_t *req) {
   tnk__buf_clear(&req->url);
   tnk__buf_clear(&req->head);
   tnk__buf_clear(&req->body);
-  /* Those of the request before point into memory that the next one moves. */
+  /* The old values point into buffers that the next request may move. */
   req->method = req->path = req->query = "";
   req->on_gone = NULL;
   req->user = NULL;
@@ -61,7 +61,7 @@ void tnk__srv_req_begin(tnk__srv_req_t *req) {
   req->key_hash = 0;
 }
 
-/* A connection may live for long after one large request. */
+/* A connection may stay open for long after one large request. */
 static void shrink(tnk__buf_t *buf) {
   if (buf->cap > KEEP_CAPACITY)
     tnk__buf_deinit(buf);
@@ -90,7 +90,7 @@ int tnk__srv_req_add_name(tnk__srv_req_t *req, const char *at, size_t n) {
   return 0;
 }
 
-/* The parser of HTTP/1.1 lets a line through that begins with its colon. */
+/* llhttp accepts a header line that starts with a colon. */
 static int is_nameless(const tnk__buf_t *head) {
   return head->len == 0 || head->data[head->len - 1] == '\0';
 }
@@ -104,7 +104,7 @@ int tnk__srv_req_end_name(tnk__srv_req_t *req) {
 }
 
 int tnk__srv_req_add_value(tnk__srv_req_t *req, const char *at, size_t n) {
-  /* The head is kept as a row of texts that end with one. */
+  /* NUL separates the strings in `head`. */
   if (memchr(at, 0, n) != NULL)
     return 400;
   return tnk__buf_append(&req->head, at, n) == TNK_OK ? 0 : 431;
@@ -114,7 +114,7 @@ int tnk__srv_req_end_value(tnk__srv_req_t *req) {
   return tnk__buf_byte(&req->head, 0) == TNK_OK ? 0 : 431;
 }
 
-/* The fate of the request is decided before its body is read. */
+/* Hooks decide about the request before its body is read. */
 int tnk__srv_req_end_head(tnk__srv_req_t *req, uint64_t n_body) {
   const tnk__srv_config_t *config = &req->http->config;
   const char *url;
@@ -138,8 +138,8 @@ int tnk__srv_req_add_body(tnk__srv_req_t *req, const void *at, size_t n,
                           uint64_t announced) {
   tnk__buf_t *body = &req->body;
 
-  /* Room for the announced length at once, unless it is large: a peer gets
-   * memory for what it sends, not for what it announces. */
+  /* Reserve the announced length, unless it is large: a peer gets memory for
+   * bytes that it sends, not for bytes that it announces. */
   if (body->len == 0 && announced < TNK__MIB &&
       tnk__buf_reserve(body, n + (size_t)announced) == NULL)
     return body->err == TNK_ENOMEM ? 503 : 413;
@@ -160,7 +160,8 @@ static int hex(char c) {
   return -1;
 }
 
-/* Percent-decode in place; 0 when malformed or when a NUL would come out. */
+/* Percent-decode in place. Returns 0 if malformed, or if the result would have
+ * a NUL. */
 static int url_decode(char *text) {
   char *to = text;
 
@@ -178,7 +179,7 @@ static int url_decode(char *text) {
   return 1;
 }
 
-/* Split the URL into path and query; 0 when it is not usable. */
+/* Split the URL into path and query. Returns 0 if it is invalid. */
 static int take_url(tnk__srv_req_t *req) {
   char *url;
   char *mark;
@@ -186,7 +187,8 @@ static int take_url(tnk__srv_req_t *req) {
   if (tnk__buf_cstr(&req->url) == NULL)
     return 0;
   url = (char *)req->url.data;
-  /* An absolute target, which a server must take as well. */
+  /* The absolute form of a target, which servers must accept (RFC 9112, section
+   * 3.2.2). */
   if (strncmp(url, "http://", 7) == 0)
     url += 7 + strcspn(url + 7, "/?");
   mark = strchr(url, '?');
@@ -215,10 +217,10 @@ int tnk__srv_req_dispatch(tnk__srv_req_t *req, const char *method) {
   return 0;
 }
 
-/* ---- Reading it ---- */
+/* ---- Reading a request ---- */
 
-/* The value of the header `name` after *at, which is NULL for the first one and
- * moves on to the next header. NULL: there is none. */
+/* Get the next value of the header `name`, or NULL. *at is NULL at first, and
+ * is moved to the following header. */
 static const char *next_value(const tnk__srv_req_t *req, const char *name,
                               const char **at) {
   const char *end;

@@ -4,47 +4,46 @@
 #include "server/http.h"
 
 /*
- * How a version of HTTP puts a request together. Whatever returns a refusal
- * returns 0 when all is well, else a status to refuse with or one of these.
+ * Functions with which a version of HTTP puts a request together. A "refusal"
+ * is 0 on success, otherwise an HTTP status or one of the values below.
  */
 enum {
-  TNK__SRV_REFUSE_FULL = -1,  /* 503: there are too many connections */
-  TNK__SRV_REFUSE_END = -2,   /* a hook wants the request to end unserved */
-  TNK__SRV_REFUSE_TARGET = -3 /* 400: its target is none */
+  TNK__SRV_REFUSE_FULL = -1,  /* 503: too many connections */
+  TNK__SRV_REFUSE_END = -2,   /* a hook ends the request without a response */
+  TNK__SRV_REFUSE_TARGET = -3 /* 400: the target is malformed */
 };
 
 void tnk__srv_req_init(tnk__srv_req_t *req, tnk__srv_t *http,
                        const tnk__srv_req_ops_t *ops);
 void tnk__srv_req_deinit(tnk__srv_req_t *req);
-/* Forget the request before. */
+/* Reset the request for the next one. */
 void tnk__srv_req_begin(tnk__srv_req_t *req);
-/* Forget what hooks have decided about it. */
+/* Drop the decisions of hooks about the request. */
 void tnk__srv_req_forget(tnk__srv_req_t *req);
-/* Forget what is large of it. */
+/* Free large buffers. */
 void tnk__srv_req_shrink(tnk__srv_req_t *req);
 
-/* Add to the name of a header; case does not matter. A refusal. */
+/* Append to the name of a header, in any case. Returns a refusal. */
 int tnk__srv_req_add_name(tnk__srv_req_t *req, const char *at, size_t n);
-/* Add to its value. A refusal. */
+/* Append to the value of a header. Returns a refusal. */
 int tnk__srv_req_add_value(tnk__srv_req_t *req, const char *at, size_t n);
-/* The name is complete; or the value is. A refusal. */
+/* End the name, or the value. Both return a refusal. */
 int tnk__srv_req_end_name(tnk__srv_req_t *req);
 int tnk__srv_req_end_value(tnk__srv_req_t *req);
-/* The head is complete, and announces so large a body. A refusal; decides what
- * goes wrong with the request. */
+/* End the head. `n_body` is the announced length of the body. Calls `admit` and
+ * the hook that may end the request. Returns a refusal. */
 int tnk__srv_req_end_head(tnk__srv_req_t *req, uint64_t n_body);
-/* Add to the body; `announced` is what is still to come, as far as the peer has
- * told. A refusal. */
+/* Append to the body. `announced` is the length that is still to come, if
+ * known. Returns a refusal. */
 int tnk__srv_req_add_body(tnk__srv_req_t *req, const void *at, size_t n,
                           uint64_t announced);
-/* The request is complete: hand it out. A refusal. */
+/* Pass the complete request to the handler. Returns a refusal. */
 int tnk__srv_req_dispatch(tnk__srv_req_t *req, const char *method);
-/* Find the path of one that is not complete, as far as it has come. */
+/* Set the path of an incomplete request, as far as it has arrived. */
 void tnk__srv_req_take_path(tnk__srv_req_t *req);
-/* Answer a request that cannot be served; `refusal` is one. */
+/* Answer a request that cannot be served; `refusal` is not 0. */
 void tnk__srv_req_refuse(tnk__srv_req_t *req, int refusal);
-/* It cannot be answered any more: tell whoever has parked it, if anybody has.
- */
+/* The connection or stream is lost: call `on_gone` if the request is parked. */
 void tnk__srv_req_gone(tnk__srv_req_t *req);
 
 #endif

@@ -27,7 +27,7 @@ void tnk__srv_slow_stop(tnk__srv_slow_t *slow) {
   uv_close((uv_handle_t *)&slow->timer, on_closed);
 }
 
-/* The first byte is due at once. */
+/* Add 1, because the first byte is due at once. */
 static void on_tick(uv_timer_t *timer) {
   tnk__srv_slow_t *slow = tnk__container_of(timer, tnk__srv_slow_t, timer);
 

@@ -10,48 +10,49 @@ struct tnk__srv_h2;
 struct tnk__srv_h2_shared;
 struct tnk__srv_tls_conn;
 
-/* What a connection is doing; see conn.c. */
+/* State of a connection; see conn.c. */
 typedef enum {
-  TNK__SRV_CONN_READING,  /* requests arrive, or may */
-  TNK__SRV_CONN_HANDLING, /* HTTP/1.1: one is complete and not yet answered */
-  TNK__SRV_CONN_DRAINING, /* ended by us; what the peer still sends is dropped
-                           */
+  TNK__SRV_CONN_READING,  /* requests may arrive */
+  TNK__SRV_CONN_HANDLING, /* HTTP/1.1: a request is complete and has no response
+                             yet */
+  TNK__SRV_CONN_DRAINING, /* ended by the server; further input is discarded */
   TNK__SRV_CONN_CLOSING
 } tnk__srv_conn_state_t;
 
 typedef struct tnk__srv_conn tnk__srv_conn_t;
 
-/* A version of HTTP, as connections speak it. */
+/* Operations of a version of HTTP. */
 typedef struct {
-  /* Take what the peer has sent. The connection may be closing afterwards. */
+  /* Process input. The connection may be closing afterwards. */
   void (*input)(tnk__srv_conn_t *conn, const char *data, size_t n);
-  /* Go on from the loop, after tnk__srv_conn_go_on_later(). */
+  /* Resume from the loop, after tnk__srv_conn_go_on_later(). */
   void (*go_on)(tnk__srv_conn_t *conn);
-  /* Whether nothing is under way, so that it may close for want of room. */
+  /* Returns whether the connection may be closed to make room. */
   int (*is_idle)(const tnk__srv_conn_t *conn);
-  /* Whether it is the peer's turn, who may take too long. */
+  /* Returns whether the next step is the peer's, so a timeout applies. */
   int (*waits_for_peer)(const tnk__srv_conn_t *conn);
-  /* Take no further requests, and close when those at hand are answered. */
+  /* Take no more requests, and close when the current ones are answered. */
   void (*leave)(tnk__srv_conn_t *conn);
-  /* The connection closes: stop what goes on, tell whoever parked a request. */
+  /* The connection closes: stop timers, and call `on_gone` of parked
+   * requests. */
   void (*gone)(tnk__srv_conn_t *conn);
-  /* libuv has let go: free. */
+  /* libuv has closed the handle: free everything. */
   void (*deinit)(tnk__srv_conn_t *conn);
 } tnk__srv_version_t;
 
-/* What a connection keeps of HTTP/1.1. */
+/* State of a connection that speaks HTTP/1.1. */
 typedef struct {
   llhttp_t parser;
-  tnk__srv_req_t req; /* served one at a time, so there is one */
-  tnk__buf_t pending; /* bytes that came behind the request in hand */
+  tnk__srv_req_t req; /* one, as requests are handled one at a time */
+  tnk__buf_t pending; /* input after the request that is being handled */
   int keep_alive;
-  int pumping;    /* inside input() or go_on(); answers only change the state */
-  int begun;      /* a request has begun to arrive, or is in hand */
-  int drains;     /* after the answer, so that the peer gets to read it */
-  int refuse;     /* what the parser's callbacks refuse with */
-  int is_chunked; /* the answer in pieces */
-  size_t n_pieces;                     /* of it, not yet written */
-  struct tnk__srv_h1_trickle *trickle; /* an answer bit by bit, or NULL */
+  int pumping; /* inside input() or go_on(); responses only change the state */
+  int begun;   /* a request is arriving or being handled */
+  int drains;  /* drain after the response, so that the peer can read it */
+  int refuse;  /* refusal of a parser callback */
+  int is_chunked;                      /* the streamed response uses chunks */
+  size_t n_pieces;                     /* its pieces that are not yet written */
+  struct tnk__srv_h1_trickle *trickle; /* a slow response, or NULL */
 } tnk__srv_h1_t;
 
 struct tnk__srv_conn {
@@ -61,50 +62,50 @@ struct tnk__srv_conn {
   tnk__srv_t *http;
   const tnk__srv_version_t *version;
   tnk__srv_h1_t h1;
-  struct tnk__srv_h2 *h2;        /* NULL: it speaks HTTP/1.1 */
-  struct tnk__srv_tls_conn *tls; /* NULL: bytes go as they are */
+  struct tnk__srv_h2 *h2;        /* NULL: HTTP/1.1 */
+  struct tnk__srv_tls_conn *tls; /* NULL: no TLS */
   tnk__srv_conn_state_t state;
-  int sniffs;       /* its first bytes tell the version */
-  int wants_h2;     /* they must be those of HTTP/2 */
-  size_t n_preface; /* so many were, so far */
-  int is_refused;   /* there were too many: answered 503 */
-  int paused;       /* the version wants no bytes now */
+  int sniffs;       /* the version is not known yet */
+  int wants_h2;     /* ALPN has selected HTTP/2 */
+  size_t n_preface; /* bytes of the preface received so far */
+  int is_refused;   /* beyond the limit: gets 503 */
+  int paused;       /* the version wants no input now */
   int is_reading;
-  int served; /* it has had an answer */
+  int served; /* has had a response */
   size_t n_drained;
   uv_shutdown_t shutdown;
-  uint64_t active_ms; /* when it last sent or was sent something */
+  uint64_t active_ms; /* loop time of the last input or response */
 };
 
-/* Whether a connection ends with its next answer. */
+/* Returns whether a connection ends with its next response. */
 static inline int tnk__srv_ends_conns(const tnk__srv_t *http) {
   return http->waiting || http->draining;
 }
 
-/* What connections share, of both versions. */
+/* Shared by all connections, for each version. */
 typedef struct tnk__srv_versions {
   llhttp_settings_t h1;
-  struct tnk__srv_h2_shared *h2; /* NULL: this build has none */
+  struct tnk__srv_h2_shared *h2; /* NULL: built without HTTP/2 */
 } tnk__srv_versions_t;
 
 /* ---- h1.c, h1_reply.c ---- */
 
 extern const tnk__srv_version_t tnk__srv_h1;
-/* Set the parser's callbacks, which all connections share. */
+/* Set the parser's callbacks. All connections share them. */
 void tnk__srv_h1_setup(llhttp_settings_t *settings);
 void tnk__srv_h1_init(tnk__srv_conn_t *conn);
 extern const tnk__srv_req_ops_t tnk__srv_h1_ops;
-/* Give a peer that waits for it leave to send the body. */
+/* Send 100 Continue, as the peer waits for it before it sends the body. */
 void tnk__srv_h1_send_continue(tnk__srv_conn_t *conn);
 void tnk__srv_h1_stop_trickle(tnk__srv_conn_t *conn);
 
-/* ---- h2.c; a build without nghttp2 has none of it ---- */
+/* ---- h2.c; without nghttp2: h2_none.c ---- */
 
-/* Make what connections share. TNK_OK or TNK_ENOMEM. */
+/* Create the shared objects. Returns TNK_OK or TNK_ENOMEM. */
 int tnk__srv_h2_setup(struct tnk__srv_h2_shared **out,
                       const tnk_allocator_t *alloc);
 void tnk__srv_h2_teardown(struct tnk__srv_h2_shared *shared);
-/* Speak HTTP/2 from here on. TNK_OK or TNK_ENOMEM. */
+/* Switch the connection to HTTP/2. Returns TNK_OK or TNK_ENOMEM. */
 int tnk__srv_h2_start(tnk__srv_conn_t *conn);
 
 /* ---- conn.c ---- */
@@ -112,38 +113,38 @@ int tnk__srv_h2_start(tnk__srv_conn_t *conn);
 int tnk__srv_conn_init(tnk__srv_conn_t *conn, tnk__srv_t *http,
                        uv_loop_t *loop);
 void tnk__srv_conn_start(tnk__srv_conn_t *conn);
-/* Go on with those that wait for the idle callback, which this is. */
+/* The idle callback: resumes the connections that wait for it. */
 void tnk__srv_conn_on_resume(uv_idle_t *idle);
 
 /* ---- life.c ---- */
 
 void tnk__srv_conn_close(tnk__srv_conn_t *conn);
-/* Send no more, and close when the peer has hung up. A peer that is still
- * sending would lose the answer to a reset otherwise. */
+/* Send nothing more, and close when the peer has closed. Closing at once while
+ * the peer sends would cause a reset, and the peer would lose the response. */
 void tnk__srv_conn_drain(tnk__srv_conn_t *conn);
-/* Close it so that the peer sees a reset. */
+/* Close the connection with a reset. */
 void tnk__srv_conn_reset(tnk__srv_conn_t *conn);
-/* Have the version go on in a turn of the loop of its own. */
+/* Call the version's go_on() in a later turn of the loop. */
 void tnk__srv_conn_go_on_later(tnk__srv_conn_t *conn);
-/* Count one handle less that libuv knows. */
+/* Count one closed handle. */
 void tnk__srv_release(tnk__srv_t *http);
 
 /* ---- write.c ---- */
 
-/* Bytes on their way to the peer. */
+/* A write in progress. */
 typedef struct tnk__srv_write {
   uv_write_t uv;
   tnk__srv_conn_t *conn;
-  tnk__buf_t sealed; /* what TLS has made of them */
+  tnk__buf_t sealed; /* TLS records */
   void (*done)(struct tnk__srv_write *write, int status);
 } tnk__srv_write_t;
 
-/* Send; the bytes stay where they are until `done` has run, which it does once,
- * from the loop. Not 0: a code, and it does not. */
+/* Write to the peer. The bytes must stay valid until `done` runs, which it does
+ * once, from the loop. On failure returns a code, and `done` does not run. */
 int tnk__srv_write(tnk__srv_write_t *write, tnk__srv_conn_t *conn,
                    const uv_buf_t *bufs, unsigned n,
                    void (*done)(tnk__srv_write_t *write, int status));
-/* Send what TLS has to say by itself. 0 or a code. */
+/* Write the pending output of TLS, such as alerts. Returns 0 or a code. */
 int tnk__srv_write_tls(tnk__srv_conn_t *conn);
 
 #endif

@@ -19,11 +19,11 @@
 #include "tnk/error.h"
 
 enum {
-  RECORD = 16 * 1024, /* the most that one takes */
-  /* Waits to be sent at most: an answer, with what TLS adds. */
+  RECORD = 16 * 1024, /* maximum size of a record */
+  /* Maximum size of pending output: a response with the overhead of TLS. */
   MAX_OUT = 0x7fffffff,
   MAX_REST = 128 * 1024,
-  TICKET_S = 86400 /* a ticket's life, and that of the key under it */
+  TICKET_S = 86400 /* lifetime of a ticket, and of the key that encrypts it */
 };
 
 struct tnk__srv_tls {
@@ -34,8 +34,8 @@ struct tnk__srv_tls {
   mbedtls_pk_context key;
   mbedtls_ssl_ticket_context tickets;
   mbedtls_ssl_config config;
-  char plain[RECORD];  /* what was read last */
-  char joined[RECORD]; /* pieces on their way into one record */
+  char plain[RECORD];  /* the record that was read last */
+  char joined[RECORD]; /* joins small buffers into one record */
 };
 
 /* ---- Opening ---- */
@@ -52,7 +52,7 @@ static int refuse(const reason_t *reason, int code, const char *before,
   return code;
 }
 
-/* mbedTLS says of a file that cannot be read only that. */
+/* Check a file first: mbedTLS does not report why a file cannot be read. */
 static int check_file(const reason_t *reason, const char *what,
                       const char *file) {
   char before[64];
@@ -129,9 +129,9 @@ static void set_version(mbedtls_ssl_config *config) {
 }
 #endif
 
-/* 0 or a code of mbedTLS's. */
+/* Returns 0 or a code of mbedTLS. */
 static int configure(tnk__srv_tls_t *tls, int offers_h2) {
-  /* What is liked better comes first. */
+  /* In order of preference. */
   static const char *const both[] = {"h2", "http/1.1", NULL};
   mbedtls_ssl_config *config = &tls->config;
   int err = mbedtls_ssl_config_defaults(config, MBEDTLS_SSL_IS_SERVER,
@@ -189,7 +189,7 @@ int tnk__srv_tls_open(tnk__srv_tls_t **out, const tnk_allocator_t *alloc,
   if (tls == NULL)
     return TNK_ENOMEM;
 #if MBEDTLS_VERSION_MAJOR >= 3
-  /* What TLS 1.3 computes with. */
+  /* TLS 1.3 in mbedTLS needs PSA. */
   if (psa_crypto_init() != PSA_SUCCESS) {
     tnk__free(alloc, tls);
     return TNK_ENOMEM;
@@ -276,7 +276,8 @@ void tnk__srv_tls_conn_free(tnk__srv_tls_conn_t *conn) {
 int tnk__srv_tls_shake(tnk__srv_tls_conn_t *conn) {
   int err;
 
-  /* It may want more though there is more: it reads a record at a time. */
+  /* mbedTLS reads one record at a time. It may return WANT_READ although the
+   * window has more bytes. */
   do
     err = mbedtls_ssl_handshake(&conn->ssl);
   while (err == MBEDTLS_ERR_SSL_WANT_READ && conn->n_in > 0);
@@ -293,7 +294,7 @@ int tnk__srv_tls_wants_h2(const tnk__srv_tls_conn_t *conn) {
 int tnk__srv_tls_read(tnk__srv_tls_conn_t *conn, const char **data) {
   int n;
 
-  /* A record without bytes is none, and not the end. */
+  /* Skip empty records; they are not the end of the stream. */
   do
     n = mbedtls_ssl_read(&conn->ssl, (unsigned char *)conn->tls->plain, RECORD);
   while ((n == 0 || n == MBEDTLS_ERR_SSL_WANT_READ) && conn->n_in > 0);
@@ -313,7 +314,8 @@ static int seal_record(tnk__srv_tls_conn_t *conn, const char *data, size_t n) {
   return TNK_OK;
 }
 
-/* A head and a small body come to be one record, and one packet. */
+/* Join the buffers, so that a head and a small body fit in one record and one
+ * packet. */
 int tnk__srv_tls_seal(tnk__srv_tls_conn_t *conn, const uv_buf_t *bufs,
                       unsigned n) {
   char *joined = conn->tls->joined;

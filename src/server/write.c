@@ -3,7 +3,7 @@
 #include "server/tls.h"
 #include "tnk/error.h"
 
-/* Bytes to the peer: as they are, or through TLS. */
+/* Output to the peer, in plain or through TLS. */
 
 static void on_written(uv_write_t *uv, int status) {
   tnk__srv_write_t *write = tnk__container_of(uv, tnk__srv_write_t, uv);
@@ -12,7 +12,7 @@ static void on_written(uv_write_t *uv, int status) {
   write->done(write, status);
 }
 
-/* Everything that TLS has ready goes at once. */
+/* Write all pending output of TLS. */
 static int write_sealed(tnk__srv_write_t *write, tnk__srv_tls_conn_t *tls) {
   uv_buf_t buf;
   int err;
@@ -45,9 +45,9 @@ int tnk__srv_write(tnk__srv_write_t *write, tnk__srv_conn_t *conn,
   return err == TNK_OK ? write_sealed(write, conn->tls) : err;
 }
 
-/* ---- What TLS says by itself ---- */
+/* ---- Output of TLS itself ---- */
 
-/* Whoever reads the connection sees that it is broken. */
+/* Ignore the status: a broken connection is noticed when reading. */
 static void on_tls_written(tnk__srv_write_t *write, int status) {
   (void)status;
   tnk__free(write->conn->http->config.alloc, write);
