@@ -8,7 +8,7 @@
 #include "tokenizers/format/format.h"
 #include "tokenizers/sentencepiece/sp.h"
 
-/* Loading: which file, which format, then one of the readers. */
+/* Loading: find the file, detect its format, and call a reader. */
 #define MAX_FILE ((uint64_t)256 << 20)
 #define MAX_PATH 4096
 
@@ -57,7 +57,7 @@ static int read_file(file_t *file, const tnk_allocator_t *alloc,
   return err;
 }
 
-/* The main file of a directory, or the path itself. */
+/* Find the main file of a directory, or the path itself. */
 static int find_main(char *out, size_t size, const char *path,
                      tnk_tokenizer_error_t *error) {
   static const char *const names[] = {"", "/tokenizer.json", "/tiktoken.model",
@@ -80,7 +80,7 @@ static int find_main(char *out, size_t size, const char *path,
                     path);
 }
 
-/* tokenizer_config.json beside the main file, if there is one. */
+/* Read tokenizer_config.json of the main file's directory, if it exists. */
 static int read_config(file_t *file, const tnk_allocator_t *alloc,
                        const char *main_path, tnk_tokenizer_error_t *error) {
   const char *slash = strrchr(main_path, '/');
@@ -100,8 +100,8 @@ static tnk_tokenizer_format_t guess(const uint8_t *p, size_t n) {
 
   while (i < n && (p[i] == ' ' || (p[i] >= '\t' && p[i] <= '\r')))
     i++;
-  /* JSON of another kind, or with a byte order mark, is no rank file; its
-   * reader says what is wrong. */
+  /* JSON of a different kind, or with a byte order mark, is not a rank file.
+   * The JSON reader reports the error. */
   if (i < n && (p[i] == '{' || p[i] == '[' || p[i] == 0xef))
     return TNK_TOKENIZER_HF_JSON;
   /* A SentencePiece model begins with field 1, a message. */

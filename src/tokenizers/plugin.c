@@ -1,4 +1,5 @@
-/* This library as a plug-in of libtnk; neither is linked with the other. */
+/* This library as a plug-in of libtnk. The libraries are not linked with each
+ * other. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ static int say(char *why, size_t size, int err, const char *text) {
   return err;
 }
 
-/* -1: there is none of that name. */
+/* Returns -1 for an unknown name. */
 static int read_format(const char *name) {
   static const char *const names[] = {[TNK_TOKENIZER_AUTO] = "auto",
                                       [TNK_TOKENIZER_HF_JSON] = "hf_json",
@@ -100,8 +101,8 @@ static int encode(const void *tokenizer, const char *text, size_t n,
   return err;
 }
 
-/* Bytes of each token by itself: what a decoder does at the beginning of a text
- * would be wrong in the middle of one. */
+/* Decode each token separately. A decoder treats the start of a text specially,
+ * and that would be wrong in the middle of one. */
 static int decode(const void *tokenizer, const int32_t *ids, size_t n,
                   unsigned flags, tnk_take_bytes_cb take, void *user, char *why,
                   size_t why_size) {

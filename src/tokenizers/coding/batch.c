@@ -4,9 +4,9 @@
 #include "tokenizers/coding/encode.h"
 
 /*
- * Many texts over several threads. Texts are taken one by one by whoever is
- * free, from a shared counter. Each worker encodes into a list of its own,
- * which keeps its cache warm, and copies the result to the text's list.
+ * Encoding of many texts on several threads. A free worker takes the next text
+ * from a shared counter. Each worker encodes into its own list, which keeps its
+ * cache warm, and copies the result to the text's list.
  */
 #define MAX_THREADS 64
 
@@ -20,7 +20,7 @@ typedef struct {
   atomic_size_t next;
 } batch_t;
 
-/* What one worker found; `failed` is the first of its texts that failed, or
+/* Result of one worker. `failed` is the first of its texts that failed, or
  * n_texts. */
 typedef struct {
   batch_t *batch;
@@ -76,8 +76,8 @@ static int check(const batch_t *batch, tnk_tokenizer_error_t *error) {
   return TNK_OK;
 }
 
-/* Start n - 1 threads, be the last one, wait for all. A thread that cannot be
- * started is done without. */
+/* Start n - 1 threads, work on this one, and wait for all. If a thread cannot
+ * be started, the others do its work. */
 static void run(worker_t *workers, unsigned n) {
   unsigned n_started = 0;
 

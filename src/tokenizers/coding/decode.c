@@ -6,16 +6,16 @@
 #include "tokenizers/unicode/unicode.h"
 
 /*
- * Ids to text. Tokens are bytes; what they add up to need not be UTF-8. A
- * decoder holds back at most the three bytes of a character that may still be
- * completed; all others go out at once, replaced where they can belong to no
- * character.
+ * Ids to text. Tokens are bytes, and together they need not be valid UTF-8. A
+ * decoder holds back at most three bytes, of a character that may still be
+ * completed. All other bytes are returned at once; bytes that cannot be part of
+ * a character are replaced.
  */
 struct tnk_detokenizer {
-  const tnk_tokenizer_t *tok; /* counted */
+  const tnk_tokenizer_t *tok; /* holds a reference */
   unsigned flags;
-  tnk__buf_t bytes;            /* held back, then those of the new tokens */
-  tnk__engine_stream_t stream; /* the same of an engine */
+  tnk__buf_t bytes; /* held back bytes, then those of the new tokens */
+  tnk__engine_stream_t stream; /* the same for an engine */
   tnk__buf_t text;
 };
 
@@ -38,8 +38,8 @@ static int put_bytes(const tnk_tokenizer_t *tok, tnk__buf_t *out,
   return TNK_OK;
 }
 
-/* Move characters from `bytes` to `text`, U+FFFD for what is none. Bytes that
- * a later one may complete stay unless it is the end. */
+/* Move characters from `bytes` to `text`. Invalid bytes become U+FFFD. An
+ * incomplete character at the end stays, except at the end of the stream. */
 static int put_text(tnk__buf_t *bytes, tnk__buf_t *text, int at_end) {
   const uint8_t *p = bytes->data;
   size_t n = bytes->len;
@@ -142,14 +142,14 @@ void tnk_detokenizer_free(tnk_detokenizer_t *detok) {
   tnk_tokenizer_unref((tnk_tokenizer_t *)(uintptr_t)tok);
 }
 
-/* Hand out what is certain. After a failure the decoder is as it was: `held`
- * bytes were in it before. */
+/* Return the text that is certain. On failure the decoder keeps its previous
+ * state, with `held` bytes. */
 static int hand_out(tnk_detokenizer_t *detok, size_t held, int at_end,
                     const char **text, size_t *n) {
   int err = detok->bytes.err;
 
   tnk__buf_clear(&detok->text);
-  /* There is room for the terminator from here on, whatever is appended. */
+  /* This reserves the terminator, so it fits after any append. */
   if (err == TNK_OK && tnk__buf_cstr(&detok->text) == NULL)
     err = TNK_ENOMEM;
   if (err == TNK_OK)

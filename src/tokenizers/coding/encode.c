@@ -6,10 +6,9 @@
 #include "tokenizers/unicode/unicode.h"
 
 /*
- * The way of a text: check or clean its UTF-8; cut it at the added tokens
- * that are looked for in raw text; normalize each gap by itself; cut it at
- * the added tokens that are looked for in normalized text; and what is then
- * left goes to pieces.c.
+ * Encoding of a text. Its UTF-8 is checked or repaired. It is cut at the added
+ * tokens of raw text, and each gap is normalized by itself. Each gap is cut at
+ * the added tokens of normalized text. The rest goes to pieces.c.
  */
 #define ALL_FLAGS                                                              \
   (TNK_ENCODE_ADD_SPECIAL | TNK_ENCODE_SPLIT_SPECIAL | TNK_ENCODE_PLAIN |      \
@@ -18,13 +17,13 @@
 #define MAX_SLICE 400000u
 #define MAX_RUN 25000u
 
-/* From a place in changed text to the place in what it was made from; a place
- * inside of a change goes to one of its ends. */
+/* Map an offset in changed text to the original text. An offset inside a change
+ * is mapped to one of its ends. */
 static size_t map_back(const tnk__buf_t *changes, size_t at, int is_end) {
   const tnk__nfc_change_t *all = (const void *)changes->data;
   size_t low = 0, high = changes->len / sizeof(*all);
 
-  while (low < high) { /* the last change that begins before `at` */
+  while (low < high) { /* the last change that starts before `at` */
     size_t mid = (low + high) / 2;
 
     if (all[mid].to < at || (!is_end && all[mid].to == at))
@@ -40,12 +39,12 @@ static size_t map_back(const tnk__buf_t *changes, size_t at, int is_end) {
   return at - (all->to + all->n_to) + all->from + all->n_from;
 }
 
-/* One text while it is being cut. */
+/* A text that is being cut. */
 typedef struct {
   tnk__encoder_t *encoder;
-  size_t gap;   /* where the gap begins in the clean text */
-  int mapped;   /* `changes` says where the gap's bytes came from */
-  size_t slice; /* where the slice begins of which the gap is a part */
+  size_t gap;   /* start of the gap in the repaired text */
+  int mapped;   /* `changes` maps the gap to the repaired text */
+  size_t slice; /* start of the chunk that contains the gap */
 } cut_t;
 
 static size_t to_given(const cut_t *cut, size_t at, int is_end) {
@@ -59,7 +58,7 @@ static size_t to_given(const cut_t *cut, size_t at, int is_end) {
   return at + cut->encoder->place;
 }
 
-/* Room for one more id, with its place if places are kept. */
+/* Append an id, with its offsets if they are requested. */
 static int put_id(tnk__encoder_t *encoder, int32_t id, size_t start,
                   size_t end) {
   tnk_tokens_t *tokens = encoder->tokens;
@@ -80,8 +79,8 @@ static int put_id(tnk__encoder_t *encoder, int32_t id, size_t start,
   return TNK_OK;
 }
 
-/* Places of the ids from the first-th on, whose bytes are those of the gap
- * from `at` on. */
+/* Append the offsets of the ids from index `first` on. Their bytes start at
+ * `at` in the gap. */
 static int add_spans(const cut_t *cut, size_t first, size_t at) {
   tnk_tokens_t *tokens = cut->encoder->tokens;
 
@@ -100,7 +99,7 @@ static int add_spans(const cut_t *cut, size_t first, size_t at) {
   return TNK_OK;
 }
 
-/* A stretch of a gap in which no added token is left. */
+/* Encode a part of a gap that has no added tokens. */
 static int encode_rest(const cut_t *cut, const uint8_t *gap, size_t from,
                        size_t to) {
   tnk__encoder_t *encoder = cut->encoder;
@@ -144,7 +143,7 @@ static int rest_gap(cut_t *cut, const uint8_t *text, size_t from, size_t to) {
   return encode_rest(cut, text, from, to);
 }
 
-/* A gap between the tokens that are looked for in raw text. */
+/* Encode a gap between the added tokens of raw text. */
 static int raw_gap(cut_t *cut, const uint8_t *text, size_t from, size_t to) {
   const tnk_tokenizer_t *tok = cut->encoder->tok;
   tnk__scratch_t *scratch = &cut->encoder->tokens->scratch;
@@ -168,7 +167,8 @@ static int raw_gap(cut_t *cut, const uint8_t *text, size_t from, size_t to) {
   return search(cut, &tok->normalized, text, n, rest_gap, cut);
 }
 
-/* Replace what is not UTF-8; records where, so that places can be told. */
+/* Replace invalid UTF-8, and record where, so that offsets can be mapped
+ * back. */
 static int clean(tnk__encoder_t *encoder, const uint8_t *text, size_t n,
                  size_t good) {
   tnk__scratch_t *scratch = &encoder->tokens->scratch;
@@ -229,14 +229,15 @@ static int encode_slice(tnk__encoder_t *encoder, const uint8_t *text,
                 &gap);
 }
 
-/* Python's str.isspace(): four control characters more than White_Space. */
+/* str.isspace() of Python: White_Space and four control characters. */
 static int is_python_space(const uint8_t *p) {
   return (*p >= 0x1c && *p <= 0x1f) ||
          (tnk__char_class(tnk__utf8_get(p)) & TNK__C_SPACE) != 0;
 }
 
-/* Where Kimi's wrapper cuts a text: after a number of characters, and inside of
- * long runs of blanks or of anything else. */
+/* End of the chunk that Kimi's wrapper encodes at a time. It cuts a text after
+ * a number of characters, and inside long runs of white space or of other
+ * characters. */
 static size_t slice_end(const uint8_t *text, size_t n, size_t from,
                         size_t *n_chars) {
   size_t n_run = 0, at = from;

@@ -6,11 +6,12 @@
 #include "tokenizers/model/chars.h"
 
 /*
- * Text without added tokens: it is cut into pieces, and each is merged by
- * itself. A short piece is looked up among those that came before.
+ * Text without added tokens. It is cut into pieces, and each piece is merged by
+ * itself. Short pieces are cached.
  */
 
-/* Text below this is encoded without a cache: it would not pay. */
+/* Texts shorter than this are encoded without a cache, which would not pay
+ * off. */
 #define CACHE_FROM 65536u
 
 static int prepare_cache(tnk__encoder_t *encoder, size_t n) {
@@ -37,14 +38,14 @@ static int prepare_cache(tnk__encoder_t *encoder, size_t n) {
   return TNK_OK;
 }
 
-/* Ids of a piece or a segment at `out`, which has room for n; their number, or
+/* Merge a piece or segment. `out` has room for n ids. Returns their number, or
  * TNK_ENOMEM. */
 static int64_t merge(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
                      int32_t *out) {
   const tnk__bpe_t *bpe = &encoder->tok->bpe;
   tnk__bpe_work_t *work = &encoder->tokens->scratch.work;
 
-  /* Long text outside ASCII begins as characters: look at its middle. */
+  /* Long text outside ASCII starts as characters. Its middle byte decides. */
   if (n >= 6 && p[n / 2] >= 0x80)
     return tnk__bpe_ids(bpe, work, out, tnk__chars_ids(bpe, p, n, out));
   return tnk__bpe_bytes(bpe, work, p, n, out);
@@ -67,7 +68,7 @@ static inline void load_key(uint64_t key[2], const uint8_t *p, size_t n,
   key[1] |= (uint64_t)n << 56;
 }
 
-/* The pair of entries that may have the key. */
+/* The two entries that a key can be in. */
 static inline tnk__cache_entry_t *cache_pair(tnk__cache_entry_t *cache,
                                              const uint64_t key[2]) {
   uint64_t h = (key[0] ^ key[1] * UINT64_C(0xff51afd7ed558ccd)) *
@@ -87,7 +88,7 @@ static inline int has_key(const tnk__cache_entry_t *entry,
 #define ID_MASK ((UINT64_C(1) << ID_BITS) - 1)
 #define N_SHIFT 60
 
-/* The ids of an entry; room for three is written. */
+/* Unpack the ids of an entry; always writes three. */
 static inline int64_t unpack(const tnk__cache_entry_t *entry, int32_t *out) {
   uint64_t word = entry->ids[0];
   unsigned n = (unsigned)(word >> N_SHIFT);
@@ -104,7 +105,8 @@ static inline int64_t unpack(const tnk__cache_entry_t *entry, int32_t *out) {
   return n;
 }
 
-/* Keep the ids in front of the pair; what was there moves behind. */
+/* Store the ids in the first entry of the pair. The old first entry becomes the
+ * second. */
 static inline void keep(tnk__cache_entry_t *pair, const uint64_t key[2],
                         const int32_t *ids, int64_t n_ids) {
   uint64_t words[2] = {0, 0};
@@ -119,7 +121,7 @@ static inline void keep(tnk__cache_entry_t *pair, const uint64_t key[2],
   pair->ids[1] = words[1];
 }
 
-/* The ids of a key, 0 when they are not kept. */
+/* Look up a key. Returns the number of its ids, or 0 if it is not cached. */
 static inline int64_t recall(tnk__cache_entry_t *pair, const uint64_t key[2],
                              int32_t *out) {
   tnk__cache_entry_t second;
@@ -137,9 +139,8 @@ static inline int64_t recall(tnk__cache_entry_t *pair, const uint64_t key[2],
 typedef int64_t (*make_fn)(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
                            int32_t *out);
 
-/* What the cache has for these bytes, or what `make` makes of them. `mark` is
- * for whom they are: two who make other ids of the same bytes have their own
- * entries. */
+/* Return the cached ids of these bytes, or call `make`. `mark` is part of the
+ * key: pieces and segments with the same bytes may have different ids. */
 static inline int64_t cached(tnk__encoder_t *encoder, const uint8_t *p,
                              size_t n, size_t readable, uint64_t mark,
                              make_fn make, int32_t *out) {
@@ -160,8 +161,8 @@ static inline int64_t cached(tnk__encoder_t *encoder, const uint8_t *p,
   return n_ids;
 }
 
-/* A segment of a piece. It is not the same as a piece of the same bytes when
- * whole pieces are looked for among the tokens. */
+/* Encode a segment of a piece. If whole pieces are looked up first, a piece
+ * with the same bytes may have other ids. */
 static int64_t segment(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
                        size_t readable, int32_t *out) {
   uint64_t mark = encoder->tok->ignore_merges ? UINT64_C(1) << 63 : 0;
@@ -169,7 +170,7 @@ static int64_t segment(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
   return cached(encoder, p, n, readable, mark, merge, out);
 }
 
-/* A piece that begins with the segment from p to `stop`, of which `id` is
+/* Encode a piece that starts with the segment [p, stop), whose `id` is
  * known. */
 static int64_t segments(tnk__encoder_t *encoder, const uint8_t *p,
                         const uint8_t *stop, const uint8_t *end,
@@ -194,8 +195,9 @@ static int64_t segments(tnk__encoder_t *encoder, const uint8_t *p,
   }
 }
 
-/* A piece as a whole. Most are a token, which is looked up; without
- * `ignore_merges` only where merging is known to give it. */
+/* Encode a whole piece. Most pieces are one token, which is looked up. Without
+ * `ignore_merges` this is done only for tokens whose bytes are known to merge
+ * to themselves. */
 static int64_t whole(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
                      int32_t *out) {
   const tnk_tokenizer_t *tok = encoder->tok;
@@ -212,13 +214,13 @@ static int64_t whole(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
   return n_ids;
 }
 
-/* Writing of which a word has few characters of three bytes, and which has no
- * blanks: there it pays to look for segments first. */
+/* Scripts without spaces, in which a word has few characters of three bytes.
+ * There it pays off to look for segments first. */
 static inline int is_dense(const uint8_t *p, size_t n) {
   return n >= 6 && (p[0] >= 0xe3 || p[1] >= 0xe3);
 }
 
-/* Ids of one piece. */
+/* Encode one piece. */
 static int64_t piece(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
                      size_t readable, int32_t *out) {
   if (is_dense(p, n)) {

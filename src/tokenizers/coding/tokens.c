@@ -68,8 +68,8 @@ const tnk_token_span_t *tnk_tokens_offsets(const tnk_tokens_t *tokens) {
   return tokens == NULL || tokens->n_spans != tokens->n ? NULL : tokens->spans;
 }
 
-/* Memory for n items of `size` bytes more than the `used` ones, or NULL: then
- * the old is as it was. */
+/* Grow an array to hold n items after the `used` ones. NULL: out of memory, and
+ * the old array is unchanged. */
 static void *grow(tnk_tokens_t *tokens, void *items, size_t size, size_t *cap,
                   size_t used, size_t n) {
   size_t wanted = *cap * 2 > used + n ? *cap * 2 : used + n + 64;

@@ -6,13 +6,13 @@
 #include "tokenizers/model/bpe.h"
 
 /*
- * Short pieces come again and again. What became of them is kept by their
- * bytes, which fill the key with zeros and end in their number; an entry that
- * was never written has number 0, which no piece has. Ids are packed, 20 bits
- * each, three to a word; the first word ends in their number. Entries come in
- * pairs, the one used last in front.
+ * Cache of short pieces, as they occur again and again. A key has the bytes of
+ * a piece, zeros, and the number of bytes. An unused entry has number 0, which
+ * no piece has. The ids are packed, 20 bits each, three in a word. The first
+ * word ends with their number. Entries form pairs, with the most recently used
+ * one first.
  */
-#define TNK__CACHE_LOG2 15 /* of pairs; 2 MiB */
+#define TNK__CACHE_LOG2 15 /* number of pairs; 2 MiB */
 #define TNK__CACHE_BYTES 15u
 #define TNK__CACHE_IDS 6u
 
@@ -21,17 +21,18 @@ typedef struct {
   uint64_t ids[2];
 } tnk__cache_entry_t;
 
-/* Memory of one encoder, kept from call to call. */
+/* Memory of an encoder, reused in later calls. */
 typedef struct {
-  tnk__cache_entry_t *cache;     /* NULL until enough text was seen */
-  const tnk_tokenizer_t *cached; /* whose pieces: counted, or NULL */
-  size_t n_seen;                 /* bytes encoded with `cached` */
+  tnk__cache_entry_t *cache; /* NULL until enough text was encoded */
+  const tnk_tokenizer_t
+      *cached;   /* tokenizer of the cached pieces, with a reference; or NULL */
+  size_t n_seen; /* bytes encoded with `cached` */
   tnk__bpe_work_t work;
-  tnk__buf_t clean;   /* text with replaced bytes */
+  tnk__buf_t clean;   /* text with replacements */
   tnk__buf_t normal;  /* normalized text */
-  tnk__buf_t cps;     /* of a section being normalized */
-  tnk__buf_t cleaned; /* tnk__nfc_change_t: clean against given text */
-  tnk__buf_t changes; /* the same: normal against clean text */
+  tnk__buf_t cps;     /* code points of a section being normalized */
+  tnk__buf_t cleaned; /* tnk__nfc_change_t: from repaired to given text */
+  tnk__buf_t changes; /* tnk__nfc_change_t: from normalized to repaired text */
 } tnk__scratch_t;
 
 struct tnk_tokens {
@@ -45,10 +46,10 @@ struct tnk_tokens {
   tnk__scratch_t scratch;
 };
 
-/* Make an empty list in memory of the caller. */
+/* Initialize an empty list in the caller's memory. */
 void tnk__tokens_init(tnk_tokens_t *tokens, const tnk_allocator_t *alloc);
 void tnk__tokens_deinit(tnk_tokens_t *tokens);
-/* Reserve memory for n more ids behind the last. */
+/* Reserve memory for n more ids, or n more offsets. */
 int tnk__tokens_reserve(tnk_tokens_t *tokens, size_t n);
 int tnk__tokens_reserve_spans(tnk_tokens_t *tokens, size_t n);
 

@@ -9,8 +9,9 @@ static int malformed(const tnk__jread_t *json, tnk_tokenizer_error_t *error) {
                     (size_t)(json->p - json->base));
 }
 
-/* The id of a token given as a string, or as an object with its `content`. A
- * name that no token has gives -1: it says what the model lacks. */
+/* Read a token given as a string, or as an object with its `content`. *id is -1
+ * if the model does not have it: some files name tokens that the model
+ * lacks. */
 static int read_token(tnk_tokenizer_t *tok, tnk__jread_t *json, int32_t *id) {
   tnk__jread_text_t key, text = {NULL, 0, 0};
   size_t n = 0, n_text;

@@ -3,7 +3,7 @@
 
 #include "tokenizers/model/tokenizer.h"
 
-/* The readers fill in an empty tokenizer. */
+/* Each reader fills in an empty tokenizer. */
 
 /* hf.c: tokenizer.json. */
 int tnk__hf_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
@@ -12,11 +12,11 @@ int tnk__hf_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
 int tnk__tiktoken_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                        const tnk_tokenizer_options_t *options,
                        tnk_tokenizer_error_t *error);
-/* config.c: tokenizer_config.json. Take bos_token and eos_token from it. */
+/* config.c: tokenizer_config.json. Reads bos_token and eos_token. */
 int tnk__config_names(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                       tnk_tokenizer_error_t *error);
 
-/* The same file's added_tokens_decoder: give each of its tokens to `put`, with
+/* Reads added_tokens_decoder of the same file. Calls `put` for each token, with
  * TNK__ADDED_SPECIAL or 0. */
 int tnk__config_added(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                       int (*put)(tnk_tokenizer_t *tok, uint32_t id,

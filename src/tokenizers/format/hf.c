@@ -5,9 +5,9 @@
 #include "tokenizers/unicode/unicode.h"
 
 /*
- * tokenizer.json, the top level. Members may come in any order; those that
- * need the model are walked over and read when it is known. The vocabulary is
- * most of the file, so the model itself is read where it stands.
+ * The top level of tokenizer.json. Members may come in any order. Members that
+ * need the model are skipped, and read after it. The vocabulary is most of the
+ * file, so the model itself is read at once, wherever it is.
  */
 static int read_version(tnk__hf_t *hf) {
   int err = tnk__hf_word(hf, "version");
@@ -17,7 +17,7 @@ static int read_version(tnk__hf_t *hf) {
   return err;
 }
 
-/* Read what needs the model. */
+/* Read the members that need the model. */
 static int after_model(tnk__hf_t *hf) {
   int err = TNK_OK;
 

@@ -4,38 +4,38 @@
 #include "tokenizers/format/format.h"
 #include "tokenizers/format/json.h"
 
-/* A tokenizer.json while it is read. */
+/* State of reading a tokenizer.json. */
 typedef struct {
   tnk_tokenizer_t *tok;
   tnk__jread_t json;
   tnk_tokenizer_error_t *error;
-  const uint8_t *added;  /* where the values begin; NULL without them */
+  const uint8_t *added;  /* start of the value; NULL if absent */
   const uint8_t *around; /* post_processor */
-  tnk__buf_t text;       /* for one name at a time */
+  tnk__buf_t text;       /* buffer for one name */
 } tnk__hf_t;
 
 /*
- * hf_read.c: what all of them use.
+ * hf_read.c: shared by all files.
  *
- * Say that the file is no JSON, or not of the expected kind, at json.p.
+ * Report malformed or unexpected JSON at json.p.
  */
 int tnk__hf_malformed(tnk__hf_t *hf, const char *place);
 int tnk__hf_unsupported(tnk__hf_t *hf, const char *place, const char *what);
-/* Read a string with its escapes resolved, which is in hf->text until the next
- * call. */
+/* Read a string and resolve its escapes. The result is in hf->text until the
+ * next call. */
 int tnk__hf_name(tnk__hf_t *hf, const char *place);
-/* Read a string that is compared with words of ours: without a NUL, at which a
- * comparison would end. */
+/* Read a string to be compared with known words. A NUL in it is an error, as it
+ * would end the comparison early. */
 int tnk__hf_word(tnk__hf_t *hf, const char *place);
-/* Take the value at json.p. 1: it is one of false, null, "" or 0, in other
- * words switched off. */
+/* Read the value at json.p. Returns 1 if it is false, null, "" or 0, which all
+ * mean that a feature is off. */
 int tnk__hf_off(tnk__hf_t *hf);
-/* Turn a token's name, which has one character of the byte alphabet for each
- * byte, into these bytes. Returns their number, or -1 when a character is not
- * of the alphabet. `out` may be `name`. */
+/* Convert the name of a token to bytes. Each character of the byte alphabet is
+ * one byte. Returns the number of bytes, or -1 if a character is not in the
+ * alphabet. `out` may be `name`. */
 int64_t tnk__hf_bytes(const uint8_t *name, size_t n, uint8_t *out);
 
-/* hf_parts.c: what stands before and behind the model. */
+/* hf_parts.c: the steps before and after the model. */
 int tnk__hf_normalizer(tnk__hf_t *hf);
 int tnk__hf_pre_tokenizer(tnk__hf_t *hf);
 int tnk__hf_decoder(tnk__hf_t *hf);
@@ -43,7 +43,7 @@ int tnk__hf_decoder(tnk__hf_t *hf);
 int tnk__hf_post_processor(tnk__hf_t *hf);
 /* hf_model.c */
 int tnk__hf_model(tnk__hf_t *hf);
-/* hf_added.c; after the model. */
+/* hf_added.c; call it after the model. */
 int tnk__hf_added(tnk__hf_t *hf);
 
 #endif

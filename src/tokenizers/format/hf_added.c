@@ -5,15 +5,15 @@
 #include "tokenizers/unicode/nfc.h"
 
 /*
- * added_tokens. The reference does not believe the ids of this list: a token
- * that the model has keeps the model's id, another gets the next one. A file
- * that says otherwise would be numbered otherwise by the reference, so it is
- * refused.
+ * added_tokens. The reference ignores the ids in this list. A token that the
+ * model has keeps the model's id, and any other gets the next free id. A file
+ * with other ids is rejected, as the reference would number its tokens
+ * differently.
  */
 typedef struct {
   uint32_t id;
   int has_id;
-  int has_content; /* it is in hf->text */
+  int has_content; /* the content is in hf->text */
   unsigned n_flags;
   int special;
   int normalized;
@@ -65,15 +65,16 @@ static int read_entry(tnk__hf_t *hf, entry_t *entry) {
   return err;
 }
 
-/* Where the numbers of added tokens go on. */
+/* The state of numbering added tokens. */
 typedef struct {
-  uint32_t n_model; /* tokens of the model */
+  uint32_t n_model; /* number of tokens of the model */
   uint32_t next;
-  int unsure; /* a token of the model has an id behind n_model: whether the
-                 next number lies behind it depends on who reads the file */
+  int unsure; /* a token of the model has an id of n_model or more; the next id
+                 then depends on the version of the reference */
 } numbers_t;
 
-/* Is the id the one that the reference gives? `known` is the model's, or -1. */
+/* Check that the id equals the id that the reference assigns. `known` is the id
+ * in the model, or -1. */
 static int check_id(tnk__hf_t *hf, numbers_t *numbers, uint32_t id,
                     int32_t known) {
   uint32_t right = known >= 0 ? (uint32_t)known : numbers->next;
@@ -94,8 +95,8 @@ static int check_id(tnk__hf_t *hf, numbers_t *numbers, uint32_t id,
   return TNK_OK;
 }
 
-/* Make sure of the token's id. A name that is no sequence of the byte alphabet
- * stands for itself, as in the model. */
+/* Check the id of a token and add it. As in the model, a name outside the byte
+ * alphabet is a literal token. */
 static int put_token(tnk__hf_t *hf, const entry_t *entry, numbers_t *numbers) {
   tnk__vocab_t *vocab = &hf->tok->vocab;
   const uint8_t *name = hf->text.data;
@@ -130,7 +131,7 @@ static int put_token(tnk__hf_t *hf, const entry_t *entry, numbers_t *numbers) {
   return TNK_OK;
 }
 
-/* Where it is looked for. */
+/* Add the token to the set that it is searched in. */
 static int put_search(tnk__hf_t *hf, const entry_t *entry) {
   tnk_tokenizer_t *tok = hf->tok;
   unsigned flags = (entry->special ? (unsigned)TNK__ADDED_SPECIAL : 0) |
@@ -143,7 +144,7 @@ static int put_search(tnk__hf_t *hf, const entry_t *entry) {
   return err < 0 ? tnk__fault_memory(hf->error) : TNK_OK;
 }
 
-/* Is the content as the normalizer leaves it? */
+/* Returns whether normalization leaves the content unchanged. */
 static int is_composed(tnk__hf_t *hf) {
   const tnk_allocator_t *alloc = &hf->tok->alloc;
   tnk__buf_t normal, cps;
@@ -161,7 +162,7 @@ static int is_composed(tnk__hf_t *hf) {
   return err < 0 ? err : same;
 }
 
-/* Tokens of the model: where the numbers of added ones begin. */
+/* The number of tokens of the model. Added tokens are numbered from there. */
 static uint32_t count_tokens(const tnk__vocab_t *vocab) {
   uint32_t n = 0;
 
@@ -175,8 +176,8 @@ static int put_entry(tnk__hf_t *hf, const entry_t *entry, numbers_t *numbers) {
 
   if (composed < 0)
     return tnk__fault_memory(hf->error);
-  /* The reference looks for the composed text, but decodes and skips now by
-   * the one, now by the other. */
+  /* The reference searches for the composed text. For decoding and skipping it
+   * uses sometimes the one form and sometimes the other. */
   if (!composed)
     return tnk__hf_unsupported(hf, "added_tokens",
                                "with a content that NFC changes");

@@ -4,10 +4,10 @@
 
 #include "tokenizers/model/chars.h"
 
-/* The model: type BPE, its vocabulary, its merges. */
+/* The model: its type BPE, vocabulary and merges. */
 
-/* A name of the vocabulary goes to the end of the blob: as the bytes its
- * characters stand for, or as it is when they are no bytes. */
+/* Append a name of the vocabulary to the blob: the bytes of its characters, or
+ * the name itself if a character is not in the byte alphabet. */
 static int put_name(tnk__hf_t *hf, const tnk__jread_text_t *key, size_t *n,
                     unsigned *flags) {
   uint8_t *room = tnk__vocab_reserve(&hf->tok->vocab, key->n + 1);
@@ -28,7 +28,7 @@ static int put_name(tnk__hf_t *hf, const tnk__jread_text_t *key, size_t *n,
     *n = (size_t)n_bytes;
     return TNK_OK;
   }
-  /* Bytes that were mapped before the odd one are written again. */
+  /* Start again: some bytes were converted before the first other character. */
   *flags = TNK__TOKEN_LITERAL;
   if (!key->escaped)
     memcpy(room, key->p, key->n);
@@ -74,14 +74,14 @@ static int read_vocab(tnk__hf_t *hf) {
 }
 
 /*
- * Merges. Each is two names, which have to be looked for, and a third that the
- * two make up. Looking for them one by one is waiting for memory, so it is
- * done for a group at a time.
+ * Merges. Each consists of two names, which must be looked up, and their
+ * concatenation. Looking them up one by one would wait for memory each time, so
+ * groups of them are looked up together.
  */
 #define GROUP 32
 
-/* Half of a merge: its bytes in hf->text, or its name when it stands for no
- * bytes. */
+/* Half of a merge: its bytes in hf->text, or its name if it is a literal
+ * token. */
 typedef struct {
   size_t at;
   size_t n;
@@ -92,7 +92,7 @@ typedef struct {
 typedef struct {
   half_t halves[2 * GROUP];
   size_t n;
-  tnk__buf_t room; /* for what is escaped */
+  tnk__buf_t room; /* for strings with escapes */
 } group_t;
 
 static int add_half(tnk__hf_t *hf, group_t *group, const uint8_t *p, size_t n) {
@@ -114,8 +114,8 @@ static int add_half(tnk__hf_t *hf, group_t *group, const uint8_t *p, size_t n) {
   return TNK_OK;
 }
 
-/* Most vocabularies number the results of merges in their order: the one
- * behind the last, or the last again, is tried first. */
+/* In most vocabularies the results of merges have ascending ids. Try the id
+ * after the last one and the last one itself first. */
 static int32_t find_merged(const tnk_tokenizer_t *tok, const uint8_t *bytes,
                            size_t n, int32_t last) {
   const tnk__vocab_t *vocab = &tok->vocab;
@@ -140,7 +140,7 @@ static int add_merge(tnk__hf_t *hf, const half_t *half) {
 
   if (left < 0 || right < 0)
     return tnk__hf_malformed(hf, "model.merges: it is not in the vocabulary");
-  /* No text has symbols that are no bytes: the merge never happens. */
+  /* No text contains literal tokens, so this merge never happens. */
   if (half[0].flags != 0 || half[1].flags != 0)
     return TNK_OK;
   merged =
@@ -168,7 +168,7 @@ static int add_group(tnk__hf_t *hf, group_t *group) {
   return err;
 }
 
-/* Escapes resolved; *p is in `room` or in the file. */
+/* Resolve escapes; *p points into `room` or the file. */
 static int plain(tnk__hf_t *hf, const tnk__jread_text_t *text, tnk__buf_t *room,
                  const uint8_t **p, size_t *n) {
   uint8_t *out;
@@ -221,7 +221,7 @@ static int read_spaced(tnk__hf_t *hf, group_t *group) {
   err = plain(hf, &text, &group->room, &p, &n);
   if (err < 0)
     return err;
-  /* The first line of a merges.txt; the reference leaves out any like it. */
+  /* The first line of a merges.txt. The reference ignores all such lines. */
   if (n >= strlen(version) && memcmp(p, version, strlen(version)) == 0)
     return TNK_OK;
   space = memchr(p, ' ', n);
@@ -258,8 +258,8 @@ static int read_merges(tnk__hf_t *hf) {
   return err;
 }
 
-/* Members that switch on what is not implemented. Those that are about unknown
- * characters do nothing: every byte has a token, see finish(). */
+/* Options that are not supported. Options for unknown characters have no
+ * effect, as every byte has a token; see finish(). */
 static const char *refused(const tnk__jread_text_t *key) {
   static const char *const names[] = {"model.dropout",
                                       "model.continuing_subword_prefix",
@@ -272,7 +272,7 @@ static const char *refused(const tnk__jread_text_t *key) {
 }
 
 typedef struct {
-  const uint8_t *merges; /* when they come before the vocabulary */
+  const uint8_t *merges; /* set if they come before the vocabulary */
   int has_vocab;
   int has_merges;
 } model_t;

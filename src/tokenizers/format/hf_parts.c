@@ -3,9 +3,9 @@
 #include <string.h>
 
 /*
- * Normalizer, pre-tokenizer, decoder and post-processor of a tokenizer.json.
- * Each is one component or a Sequence of components. What a component says is
- * gathered first, since its members come in any order, and judged then.
+ * Normalizer, pre-tokenizer and decoder of a tokenizer.json. Each is one
+ * component or a Sequence of components. The members of a component may come in
+ * any order, so all are collected first and checked afterwards.
  */
 #define MAX_PARTS 8
 #define MAX_NESTING 4
@@ -13,19 +13,19 @@
 typedef struct {
   char type[32];
   tnk__jread_text_t behavior;
-  int has_pattern; /* a Regex; its text is in `pattern` */
+  int has_pattern; /* is a Regex, stored in `pattern` */
   int use_regex;
   int add_prefix_space;
   int invert;
 } part_t;
 
-/* The components of one Sequence, or the only one. */
+/* The components of a Sequence, or a single component. */
 typedef struct {
   tnk__hf_t *hf;
   const char *place;
   part_t parts[MAX_PARTS];
   size_t n;
-  tnk__buf_t pattern_text; /* NUL-terminated, one behind the other */
+  tnk__buf_t pattern_text; /* NUL-terminated strings, one after another */
   size_t patterns_at[MAX_PARTS];
 } parts_t;
 
@@ -44,8 +44,7 @@ static int read_short(parts_t *parts, char *out, size_t size) {
   return TNK_OK;
 }
 
-/* {"Regex": "..."}; {"String": "..."} is another thing and leaves no pattern
- * behind. */
+/* {"Regex": "..."}. For {"String": "..."} no pattern is stored. */
 static int read_pattern(parts_t *parts, part_t *part) {
   tnk__hf_t *hf = parts->hf;
   tnk__jread_text_t key;
@@ -113,7 +112,7 @@ static int read_part_member(parts_t *parts, part_t *part,
   return tnk__jread_skip(json) < 0 ? malformed(parts) : TNK_OK;
 }
 
-/* One component at json.p. A Sequence leaves only its components behind. */
+/* Read a component at json.p. For a Sequence only its components are stored. */
 static int read_parts(parts_t *parts, unsigned depth) {
   tnk__jread_t *json = &parts->hf->json;
   part_t part = {"", {NULL, 0, 0}, 0, 1, 1, 0};
@@ -164,11 +163,11 @@ int tnk__hf_normalizer(tnk__hf_t *hf) {
   return err;
 }
 
-/* A Split that cuts the text at matches and keeps all of it. */
+/* Returns whether a Split cuts the text at its matches and keeps all of it. */
 static int check_split(const parts_t *parts, size_t i, size_t n_splits) {
   const part_t *part = &parts->parts[i];
   int isolated = tnk__jread_is(&part->behavior, "Isolated") && !part->invert;
-  /* The expressions leave nothing out, so that removing what does not match
+  /* The known expressions match everything. Removing unmatched text therefore
    * removes nothing. */
   int inverted = tnk__jread_is(&part->behavior, "Removed") && part->invert &&
                  n_splits == 1;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* What all readers of tokenizer.json use. */
+/* Shared by all readers of tokenizer.json. */
 int tnk__hf_malformed(tnk__hf_t *hf, const char *place) {
   return tnk__fault(hf->error, TNK_EPROTO,
                     (uint64_t)(hf->json.p - hf->json.base),
@@ -45,7 +45,8 @@ int tnk__hf_word(tnk__hf_t *hf, const char *place) {
 }
 
 int tnk__hf_off(tnk__hf_t *hf) {
-  static const char zero[] = "0.0"; /* how a dropout of none is written */
+  static const char zero[] =
+      "0.0"; /* some files have this for a dropout of 0 */
   tnk__jread_text_t text;
   uint32_t number;
   int value;
@@ -66,8 +67,8 @@ int tnk__hf_off(tnk__hf_t *hf) {
   }
 }
 
-/* Printable bytes stand for themselves; the other 68 follow from U+0100 on,
- * in their order. */
+/* Printable bytes are their own characters. The other 68 are U+0100 and up, in
+ * their order. */
 static int alphabet_byte(uint32_t cp) {
   if ((cp >= 0x21 && cp <= 0x7e) || (cp >= 0xa1 && cp <= 0xff && cp != 0xad))
     return (int)cp;

@@ -4,12 +4,13 @@
 #include <string.h>
 
 /*
- * The post-processor: what is put around a text. ByteLevel only moves offsets;
- * of a TemplateProcessing the form for one text counts.
+ * The post-processor, which adds tokens around a text. ByteLevel only changes
+ * offsets. A TemplateProcessing has a template for a single text, which is used
+ * here.
  */
 #define MAX_NESTING 4
 
-/* Ids of one special token of a template. */
+/* The ids of a special token of a template. */
 typedef struct {
   tnk__jread_text_t name;
   int32_t ids[TNK__MAX_AROUND];
@@ -18,11 +19,11 @@ typedef struct {
 
 typedef struct {
   tnk__hf_t *hf;
-  /* `single` names the tokens, `special_tokens` has their ids; either may
+  /* `single` names the tokens, and `special_tokens` has their ids. Either may
    * come first. */
   tnk__jread_text_t names[2 * TNK__MAX_AROUND];
   unsigned n_names;
-  unsigned sequence_at; /* names before the text */
+  unsigned sequence_at; /* number of names before the text */
   int has_sequence;
   special_t specials[2 * TNK__MAX_AROUND];
   unsigned n_specials;
@@ -216,7 +217,7 @@ static int read_processor(template_t *t, unsigned depth) {
                    (const char *)type.p);
     return tnk__hf_unsupported(hf, "post_processor", name);
   }
-  /* Without the text in it the text would be gone. */
+  /* A template without the text would drop it. */
   if (had_sequence || !t->has_sequence)
     return tnk__hf_unsupported(hf, "post_processor", "without the text");
   return TNK_OK;

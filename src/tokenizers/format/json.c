@@ -12,7 +12,7 @@ void tnk__jread_init(tnk__jread_t *json, const void *data, size_t n) {
   json->end = json->base + n;
 }
 
-/* Files are indented: blanks come in fours. */
+/* Files are indented, so skip four spaces at a time. */
 static void skip_blanks(tnk__jread_t *json) {
   const uint8_t *p = json->p, *end = json->end;
 
@@ -47,7 +47,7 @@ int tnk__jread_take(tnk__jread_t *json, uint8_t byte) {
   return take(json, byte);
 }
 
-/* 1 before another element, 0 behind the closing bracket. */
+/* Returns 1 before another element, 0 after the closing bracket. */
 static inline int next(tnk__jread_t *json, size_t *n, uint8_t close) {
   uint8_t byte = peek(json);
 
@@ -76,8 +76,8 @@ int tnk__jread_next_item(tnk__jread_t *json, size_t *n) {
 }
 
 int tnk__jread_text(tnk__jread_t *json, tnk__jread_text_t *text) {
-  /* Bytes that do not end a run of plain ones: not a quote, a backslash or a
-   * control character. */
+  /* Bytes of a plain run: all except quotes, backslashes and control
+   * characters. */
   static const uint64_t plain[4] = {
       UINT64_C(0xfffffffb00000000), UINT64_C(0xffffffffefffffff),
       UINT64_C(0xffffffffffffffff), UINT64_C(0xffffffffffffffff)};
@@ -117,8 +117,8 @@ static int hex4(const uint8_t *p, const uint8_t *end, uint32_t *value) {
   return TNK_OK;
 }
 
-/* \uXXXX behind the u, or a pair of them; *p is moved behind it. A lone
- * surrogate is no character and is refused. */
+/* Read XXXX of \uXXXX, or a surrogate pair, and move *p after it. A lone
+ * surrogate is rejected, as it is not a character. */
 static int unescape_unicode(const uint8_t **p, const uint8_t *end,
                             uint32_t *cp) {
   uint32_t low;
@@ -198,7 +198,7 @@ int tnk__jread_null(tnk__jread_t *json) {
   return take_word(json, "null") == TNK_OK;
 }
 
-/* A number is only walked over; what is wrong in it is nobody's value. */
+/* Numbers are skipped without validation, as their values are not used. */
 static int skip_scalar(tnk__jread_t *json) {
   const uint8_t *p = json->p;
   tnk__jread_text_t text;
@@ -253,7 +253,7 @@ int tnk__jread_skip(tnk__jread_t *json) {
 }
 
 int tnk__jread_is(const tnk__jread_text_t *text, const char *word) {
-  uint8_t room[256]; /* of any word we know, all of its letters escaped */
+  uint8_t room[256]; /* fits any known word with every letter escaped */
   size_t n_word = strlen(word), n;
 
   if (!text->escaped)

@@ -7,9 +7,10 @@
 #include "tokenizers/model/chars.h"
 
 /*
- * tiktoken rank files: a line has the bytes of a token in base64 and its rank,
- * which is its id. A merge is any two tokens that make up a third one, and
- * its priority is the rank of that one. Special tokens are not in the file.
+ * tiktoken rank files. A line has the bytes of a token in base64 and its rank,
+ * which is also its id. Any two tokens whose concatenation is a token form a
+ * merge. Its priority is the rank of the result. Special tokens are not in the
+ * file.
  */
 #define KIMI_SPECIALS 256u
 
@@ -91,7 +92,7 @@ static int read_lines(reader_t *reader) {
   return err;
 }
 
-/* Each way to cut a token into two tokens is a merge. */
+/* Each split of a token into two tokens is a merge. */
 static int add_merges(tnk_tokenizer_t *tok) {
   tnk__vocab_t *vocab = &tok->vocab;
 
@@ -149,8 +150,8 @@ static int put_special(tnk_tokenizer_t *tok, uint32_t id, const uint8_t *text,
   return err < 0 ? err : tnk__added_put(&tok->raw, text, n, id, flags);
 }
 
-/* Kimi's special tokens lie right behind the ranks; others in its config do
- * not count. A slot without a name is a reserved token. */
+/* Kimi's special tokens come directly after the ranks. Other tokens of its
+ * config are ignored. An id without a name is a reserved token. */
 static int put_kimi_special(tnk_tokenizer_t *tok, uint32_t id,
                             const uint8_t *text, size_t n, unsigned flags) {
   uint32_t first = tok->n_ranks;

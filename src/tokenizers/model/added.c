@@ -65,7 +65,8 @@ static int compare(const uint8_t *blob, const tnk__added_token_t *a,
   return order != 0 ? order : (a->n > b->n) - (a->n < b->n);
 }
 
-/* Heap sort: qsort() takes no context, and a thousand tokens are few. */
+/* Heap sort: qsort() has no context argument, and there are only about a
+ * thousand tokens. */
 static void sift(tnk__added_t *added, size_t i, size_t n) {
   tnk__added_token_t item = added->tokens[i];
 
@@ -122,8 +123,8 @@ void tnk__added_finish(tnk__added_t *added) {
   }
 }
 
-/* The first of the tokens [low, high), which agree in `depth` bytes and are
- * longer, whose next byte is not less than `byte`. */
+/* Find the first token in [low, high) whose byte at `depth` is at least `byte`.
+ * These tokens agree in the first `depth` bytes and are longer. */
 static size_t bound(const tnk__added_t *added, size_t low, size_t high,
                     size_t depth, unsigned byte) {
   while (low < high) {
@@ -142,8 +143,8 @@ static int has_byte(const tnk__added_t *added, size_t i, size_t depth,
   return added->blob[added->tokens[i].offset + depth] == byte;
 }
 
-/* The longest token at p, or NULL. The range of candidates shrinks with every
- * byte. */
+/* The longest token at p, or NULL. Each byte narrows the range of
+ * candidates. */
 static const tnk__added_token_t *longest(const tnk__added_t *added,
                                          const uint8_t *p, size_t n) {
   const tnk__added_token_t *best = NULL;
@@ -154,7 +155,7 @@ static const tnk__added_token_t *longest(const tnk__added_t *added,
       best = &added->tokens[low++];
     if (depth == n)
       break;
-    /* Mostly all that is left goes on alike. */
+    /* Usually all remaining candidates have this byte. */
     if (low < high && has_byte(added, low, depth, p[depth]) &&
         has_byte(added, high - 1, depth, p[depth]))
       continue;
@@ -190,7 +191,7 @@ int tnk__added_twice(const tnk__added_t *one, const tnk__added_t *other) {
   return 0;
 }
 
-/* The next place where a token may begin. */
+/* Find the next position at which a token matches. */
 static const tnk__added_token_t *find(tnk__added_search_t *search) {
   const tnk__added_t *added = search->added;
   const uint8_t *text = search->text;
@@ -229,8 +230,8 @@ static int is_space_at(const uint8_t *p) {
   return (tnk__char_class(tnk__utf8_get(p)) & TNK__C_SPACE) != 0;
 }
 
-/* The end of the blanks at `at`. It is remembered, so that tokens which stand
- * in a run of blanks do not walk through it again and again. */
+/* The end of the white space at `at`. It is cached, so that many tokens in one
+ * run of white space do not scan it again and again. */
 static size_t behind_blanks(tnk__added_search_t *search, size_t at) {
   size_t end = at;
 
@@ -248,7 +249,7 @@ static void strip(tnk__added_search_t *search, unsigned flags,
   const uint8_t *text = search->text;
 
   if (flags & TNK__ADDED_LSTRIP) {
-    /* What the last token took is not walked through again. */
+    /* Do not scan again what the last match covers. */
     while (match->start > search->covered) {
       size_t before = char_before(text, match->start);
 
@@ -280,13 +281,13 @@ int tnk__added_next(tnk__added_search_t *search, tnk__added_match_t *match) {
     match->start = search->at;
     match->end = search->at + token->n;
     match->id = token->id;
-    /* One that is turned down uses up its place all the same. */
+    /* A rejected match still consumes its text. */
     search->at = match->end;
     if ((search->skip_special && (token->flags & TNK__ADDED_SPECIAL)) ||
         ((token->flags & TNK__ADDED_SINGLE_WORD) && is_in_word(search, match)))
       continue;
     strip(search, token->flags, match);
-    /* A token of blanks that the one before it has eaten is lost. */
+    /* Drop a token of white space that the previous match has covered. */
     if (match->start >= match->end)
       continue;
     search->covered = match->end;

@@ -6,7 +6,7 @@
 #include "lib/base/alloc.h"
 
 #define MIN_FILTER_LOG2 10u
-#define MAX_FILTER_LOG2 22u /* bits; 512 KiB */
+#define MAX_FILTER_LOG2 22u /* number of bits; 512 KiB */
 #define MUL UINT64_C(0x9e3779b97f4a7c15)
 
 void tnk__bpe_init(tnk__bpe_t *bpe, const tnk_allocator_t *alloc) {
@@ -31,7 +31,7 @@ static uint64_t pair_key(int32_t left, int32_t right) {
   return (uint64_t)(uint32_t)left << 20 | (uint32_t)right;
 }
 
-/* The entry of the pair, or the empty one where it belongs. */
+/* Find the slot of the pair, or the empty slot where it belongs. */
 static inline size_t find_entry(const tnk__bpe_t *bpe, uint64_t key,
                                 uint64_t hash) {
   size_t at = (size_t)((hash >> 32) * bpe->n_slots >> 32);
@@ -42,7 +42,7 @@ static inline size_t find_entry(const tnk__bpe_t *bpe, uint64_t key,
   return at;
 }
 
-/* Room for one more element in an array that doubles. */
+/* Grow an array by at least a factor of two. */
 static void *grow(const tnk_allocator_t *alloc, void *array, uint32_t *cap,
                   uint32_t need, size_t size) {
   uint32_t more = *cap < 512 ? 1024 : *cap * 2;
@@ -54,7 +54,7 @@ static void *grow(const tnk_allocator_t *alloc, void *array, uint32_t *cap,
   return array;
 }
 
-/* Room in `merged` for this rank. */
+/* Grow `merged` to include this rank. */
 static int grow_merged(tnk__bpe_t *bpe, uint32_t rank) {
   int32_t *merged;
 
@@ -111,8 +111,8 @@ int tnk__bpe_add_ranked(tnk__bpe_t *bpe, int32_t left, int32_t right,
   return err;
 }
 
-/* All pairs go into the table, two thirds full, and into the filter. Where
- * they go to is fetched some pairs ahead. */
+/* Insert all pairs into the table, which is two thirds full, and into the
+ * filter. The slots are prefetched some pairs ahead. */
 #define AHEAD 16u
 
 static int build_table(tnk__bpe_t *bpe) {
@@ -145,8 +145,8 @@ static int make_filter(tnk__bpe_t *bpe) {
   return bpe->filter == NULL ? TNK_ENOMEM : TNK_OK;
 }
 
-/* Give back what only loading needs. Failing to shrink leaves the larger
- * block in place. */
+/* Free memory that only loading needs. If shrinking fails, the larger block is
+ * kept. */
 static void trim(tnk__bpe_t *bpe) {
   int32_t *merged =
       tnk__realloc(bpe->alloc, bpe->merged, bpe->n_merges * sizeof(*merged));
@@ -159,14 +159,14 @@ static void trim(tnk__bpe_t *bpe) {
   bpe->pairs = NULL;
 }
 
-/* No token is settled yet. */
+/* Allocate the bits of settled tokens, all 0. */
 static int make_settled(tnk__bpe_t *bpe) {
   int32_t last = -1;
   size_t n;
 
   for (uint32_t i = 0; i < bpe->n_merges; i++)
     last = bpe->merged[i] > last ? bpe->merged[i] : last;
-  n = (size_t)last + 1; /* of -1 too: then there is none */
+  n = (size_t)last + 1; /* 0 if there are no merges */
   bpe->settled =
       tnk__alloc_array(bpe->alloc, n / 32 + 1, sizeof(*bpe->settled));
   if (bpe->settled == NULL)
@@ -219,11 +219,11 @@ void tnk__bpe_settle(const tnk__bpe_t *bpe, int32_t id) {
 
 /*
  * Short pieces: a list in small arrays, and a scan for the smallest key. The
- * key of the pair that begins at a place is rank << 8 | place, so that equal
- * ranks come from the left and the smallest one says where it is.
+ * key of a pair is rank << 8 | position. Equal ranks are therefore merged from
+ * left to right, and the smallest key contains its position.
  */
 #define SCAN_MAX 96
-#define STEP 4u /* keys of a step of the scan */
+#define STEP 4u /* keys per step of the scan */
 
 typedef struct {
   uint32_t keys[SCAN_MAX + STEP];
@@ -238,7 +238,7 @@ static inline uint32_t pair_at(const tnk__bpe_t *bpe, const int32_t *ids,
   return rank == TNK__NO_RANK ? rank : rank << 8 | (uint32_t)at;
 }
 
-/* The arrays for n ids whose keys are there. */
+/* Initialize the lists for n ids whose keys are set. */
 static void scan_init(scan_t *scan, size_t n) {
   for (size_t i = 0; i <= n; i++) {
     scan->next[i] = (uint8_t)(i + 1);
@@ -287,17 +287,18 @@ static size_t merge_scan(const tnk__bpe_t *bpe, scan_t *scan, int32_t *ids,
 }
 
 /*
- * Long pieces: a linked list and a heap of rank << 32 | place, so that equal
- * ranks come from the left. An entry is stale when the pair at its place has
- * another rank by now; stale entries are dropped when they come up. At most
- * three entries are made a merge and one is taken, so n + 2n bounds the heap;
- * reusing the slot of the entry that is taken keeps it below 2n.
+ * Long pieces: a linked list and a heap of rank << 32 | position, so equal
+ * ranks are merged from left to right. An entry is stale if the pair at its
+ * position has a different rank by now. Stale entries are dropped when they
+ * reach the top. A merge adds at most three entries and removes one, so the
+ * heap has at most n + 2n. It reuses the slot of the removed entry, which keeps
+ * it below 2n.
  */
 typedef struct {
   uint32_t next;
   uint32_t prev;
   int32_t id;
-  uint32_t rank; /* of the pair with the next one */
+  uint32_t rank; /* of the pair with the next node */
 } node_t;
 
 static void sift_down(uint64_t *heap, size_t n, size_t i) {
@@ -380,7 +381,7 @@ static void merge_heap(const tnk__bpe_t *bpe, node_t *nodes, uint64_t *heap,
   }
 }
 
-/* One block holds n nodes and a heap of 2n. */
+/* One block for n nodes and a heap of 2n entries. */
 static int work_reserve(tnk__bpe_work_t *work, size_t n) {
   size_t size = n * (sizeof(node_t) + 2 * sizeof(uint64_t));
 

@@ -6,24 +6,26 @@
 #include "lib/base/alloc.h"
 #include "tokenizers/unicode/unicode.h"
 
-/* What is known of a character below U+10000: the id + 1 of the token that its
- * bytes become when they stand alone, 0 without one, and bits. */
+/* Properties of a character below U+10000. The low bits are the id + 1 of the
+ * token that its bytes merge to on their own, or 0. The high bits are flags. */
 #define CHAR_ID ((UINT32_C(1) << 21) - 1)
-#define CHAR_AHEAD (UINT32_C(1) << 21) /* its bytes can be merged ahead */
-#define CHAR_TAIL (UINT32_C(1) << 22)  /* a token may begin with its tail */
-#define CHAR_HEAD (UINT32_C(1) << 23)  /* a token may end with its head */
+#define CHAR_AHEAD (UINT32_C(1) << 21) /* its bytes can be merged in advance   \
+                                        */
+#define CHAR_TAIL (UINT32_C(1) << 22)  /* a token may start with a tail of it  \
+                                        */
+#define CHAR_HEAD (UINT32_C(1) << 23)  /* a token may end with a head of it */
 
 /*
- * Which characters can be merged ahead. Their bytes are merged step by step,
- * as they would be alone. A step may be taken ahead when no pair that reaches
- * over the character's first or last symbol has a rank that is not higher:
- * then no such pair is ever merged before the step, whatever stands beside.
- * What stands beside is known to be outside ASCII, so that pairs with ASCII
- * neighbours do not count.
+ * Characters whose bytes can be merged in advance. The bytes are merged step by
+ * step, as they would be on their own. Consider all pairs that cross the start
+ * or the end of the character. If each of them has a higher rank than a step,
+ * none of them is ever merged before that step. The step can then be done in
+ * advance, whatever the neighbors are. The neighbors are known to be outside
+ * ASCII, so pairs with ASCII do not count.
  */
 typedef struct {
   const tnk__bpe_t *bpe;
-  uint8_t *ends;    /* id -> what its bytes begin and end with */
+  uint8_t *ends;    /* id -> flags for what its bytes start and end with */
   uint32_t *before; /* id -> lowest rank of a pair (end of a character, id) */
   uint32_t *behind; /* id -> lowest rank of a pair (id, lead byte) */
 } lowest_t;
@@ -71,7 +73,8 @@ static int gather(lowest_t *lowest, const tnk__vocab_t *vocab) {
   return TNK_OK;
 }
 
-/* What becomes of a character of n bytes: its id + 1 and CHAR_AHEAD. */
+/* Merge a character of n bytes. Returns its id + 1, and CHAR_AHEAD if
+ * possible. */
 static uint32_t merge_alone(const lowest_t *lowest, const uint8_t *bytes,
                             size_t n) {
   const tnk__bpe_t *bpe = lowest->bpe;
@@ -125,24 +128,26 @@ static int prepare_ids(tnk__bpe_t *bpe, const tnk__vocab_t *vocab) {
 }
 
 /*
- * Where a piece can be cut: between two characters over which no token
- * reaches. For whatever is merged over the place first would be such a token.
- * With no merge over the place, the two sides do not know of each other.
+ * Positions where a piece can be cut: between two characters that no token
+ * spans. The first merge across the position would create a token that spans
+ * it. Without such a merge the two sides are independent.
  *
- * A token that reaches over a place has there the whole of a character or, at
- * its end, the head of one, and before it the whole of one or, at its
- * beginning, the tail of one. `joined` has a bit for each such pair. Few tokens
- * have heads and tails, so the characters that these could belong to are
- * marked. Characters outside ASCII and below U+10000 only.
+ * At a position that it spans, a token has something on both sides. On the
+ * right there is a whole character or, at the token's end, the head of one. On
+ * the left there is a whole character or, at the token's start, the tail of
+ * one. `joined` has a bit for each such pair. Few tokens have heads and tails,
+ * so the characters that could have them are marked. This applies to characters
+ * from U+0080 to U+FFFF only.
  */
 typedef struct {
   tnk__bpe_t *bpe;
-  uint8_t *tails; /* a bit for each tail of one or two bytes */
+  uint8_t *tails; /* one bit for each tail of one or two bytes */
   uint8_t *heads;
   size_t n;
 } marks_t;
 
-/* A head or tail of n bytes, 1 or 2; no character is as large. */
+/* Code of a head or tail of n bytes, 1 or 2. It is larger than any character
+ * here. */
 static inline uint32_t part_of(const uint8_t *p, size_t n) {
   return 0x10000u | (n == 1 ? p[0] : (uint32_t)p[0] << 8 | p[1]);
 }
@@ -160,8 +165,8 @@ static inline int is_joined(const tnk__bpe_t *bpe, uint32_t left,
   return (bpe->joined[bit >> 5] >> (bit & 31) & 1) != 0;
 }
 
-/* What stands in a token before a place, which is not its beginning: a
- * character, a tail, or 0 for what does not count. */
+/* The left side of a position inside a token: a character, a tail, or 0 for
+ * anything else. */
 static uint32_t left_of(const uint8_t *bytes, size_t at) {
   size_t start = at - 1;
 
@@ -174,7 +179,7 @@ static uint32_t left_of(const uint8_t *bytes, size_t at) {
              : tnk__utf8_get(bytes + start);
 }
 
-/* What stands behind the place, of which n bytes are left. */
+/* The right side of a position, from which n bytes of the token are left. */
 static uint32_t right_of(const uint8_t *p, size_t n) {
   size_t length = tnk__utf8_length(*p);
 
@@ -193,7 +198,7 @@ static inline int has_part(const uint8_t *bits, const uint8_t *p, size_t n) {
   return (bits[(part & 0xffff) >> 3] >> (part & 7) & 1) != 0;
 }
 
-/* Each place in a token, marked or, without `tails`, only counted. */
+/* Mark each position in a token. Without `tails`, only count them. */
 static void mark_token(marks_t *marks, const uint8_t *bytes, size_t n) {
   for (size_t at = 1; at < n; at++) {
     uint32_t left, right;
@@ -241,8 +246,8 @@ static void mark_chars(const marks_t *marks) {
   }
 }
 
-/* One bit in 16 is set, or fewer: a pair that is taken for joined by mistake
- * only makes a segment longer. */
+/* At most one bit in 16 is set. A false positive only makes a segment
+ * longer. */
 static int prepare_joined(tnk__bpe_t *bpe, const tnk__vocab_t *vocab) {
   marks_t marks = {bpe, NULL, NULL, 0};
   unsigned log2 = 10;
@@ -286,8 +291,8 @@ static inline char_t char_at(const tnk__bpe_t *bpe, const uint8_t *p) {
   return c;
 }
 
-/* The same as is_joined() for the parts of both, of which the right one is
- * at p. */
+/* As is_joined(), but also for the heads and tails of both characters. The
+ * right one is at p. */
 static int parts_joined(const tnk__bpe_t *bpe, const uint8_t *p,
                         const char_t *left, const char_t *right) {
   size_t n_left = left->known & CHAR_TAIL ? left->length : 1;
@@ -326,7 +331,7 @@ const uint8_t *tnk__chars_segment(const tnk__bpe_t *bpe, const uint8_t *p,
   return p;
 }
 
-/* Can the character at p be merged ahead, beside its neighbours? */
+/* Returns whether the character at p can be merged in advance here. */
 static inline int is_ahead(const char_t *c, const uint8_t *p,
                            const uint8_t *start, const uint8_t *end) {
   return (c->known & CHAR_AHEAD) != 0 && (p == start || p[-1] >= 0x80) &&

@@ -15,7 +15,8 @@ int tnk__fault(tnk_tokenizer_error_t *error, int code, uint64_t offset,
   va_start(args, format);
   (void)vsnprintf(error->text, sizeof(error->text), format, args);
   va_end(args);
-  /* What a file holds is quoted; it must not steer a terminal. */
+  /* The text may quote the file. Remove control characters, as they could
+   * control a terminal. */
   for (char *p = error->text; *p != '\0'; p++)
     if ((unsigned char)*p < 0x20 || *p == 0x7f)
       *p = ' ';

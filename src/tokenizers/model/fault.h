@@ -3,15 +3,14 @@
 
 #include "tnk/tokenizers.h"
 
-/* Fill in *error, which may be NULL, and return `code`. Text that does not
- * fit is cut. */
+/* Fill in *error, which may be NULL, and return `code`. Long text is
+ * truncated. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
 #endif
 int tnk__fault(tnk_tokenizer_error_t *error, int code, uint64_t offset,
                const char *format, ...);
-/* Explain a code: lack of memory has one sentence, other codes must have been
- * explained before. */
+/* Report that memory is out. */
 int tnk__fault_memory(tnk_tokenizer_error_t *error);
 void tnk__fault_clear(tnk_tokenizer_error_t *error);
 

@@ -34,8 +34,8 @@ static inline uint32_t load4(const uint8_t *p) {
   return word;
 }
 
-/* Up to eight bytes as one number; of more, the last eight. With their number
- * it tells them apart. */
+/* Up to eight bytes as a number; for more bytes, the last eight. Together with
+ * the number of bytes it distinguishes strings of up to eight bytes. */
 static inline uint64_t last_bytes(const uint8_t *p, size_t n) {
   if (n >= 8)
     return load8(p + n - 8);
@@ -44,8 +44,8 @@ static inline uint64_t last_bytes(const uint8_t *p, size_t n) {
   return n == 0 ? 0 : (uint64_t)p[0] << 16 | (uint64_t)p[n / 2] << 8 | p[n - 1];
 }
 
-/* Not for hostile input: an attacker who chooses a vocabulary can make its
- * loading slow, but a file has at most 2^20 tokens. */
+/* This hash does not resist attacks. A malicious vocabulary can make loading
+ * slow, but a file has at most 2^20 tokens. */
 static uint32_t hash_bytes(const uint8_t *p, size_t n, unsigned flags) {
   uint64_t h = (n << 1 | (flags & TNK__TOKEN_LITERAL)) * MUL;
 
@@ -89,7 +89,7 @@ static int rehash(tnk__vocab_t *vocab, uint32_t n_slots) {
   return TNK_OK;
 }
 
-/* The slot of the token, or the empty one where it belongs. */
+/* Find the slot of the token, or the empty slot where it belongs. */
 static uint32_t find_slot(const tnk__vocab_t *vocab, const uint8_t *bytes,
                           size_t n, unsigned flags, uint32_t hash) {
   uint32_t at = hash & vocab->mask;
@@ -142,7 +142,7 @@ static int grow_tokens(tnk__vocab_t *vocab, uint32_t id) {
   return TNK_OK;
 }
 
-/* A token that is in the list, into the table. */
+/* Insert a token of the list into the table. */
 static int put_slot(tnk__vocab_t *vocab, uint32_t id) {
   const tnk__token_t *token = &vocab->tokens[id];
   const uint8_t *bytes = vocab->blob + token->offset;
@@ -238,7 +238,7 @@ void tnk__vocab_trim(tnk__vocab_t *vocab) {
   tnk__token_t *tokens;
   uint8_t *blob;
 
-  /* Failing to shrink leaves the larger block in place. */
+  /* If shrinking fails, the larger block is kept. */
   tokens = tnk__realloc(vocab->alloc, vocab->tokens,
                         (vocab->n + 1) * sizeof(*tokens));
   if (tokens != NULL) {

@@ -2,7 +2,7 @@
 
 #include "tnk/error.h"
 
-/* From a model to the table that it begins with. */
+/* The table of functions to which a model points first. */
 static const tnk__sp_calls_t *calls_of(const tnk__sp_t *sp) {
   return *(const tnk__sp_calls_t *const *)(const void *)sp;
 }

@@ -5,11 +5,11 @@
 #include <stdio.h>
 
 /*
- * The C++ side is in a module beside this library, loaded with the first model
- * and never unloaded. libsentencepiece exports its copy of an old protobuf
- * runtime: linked in, it would give its functions to a program that has
- * libprotobuf, or take those of the program. In a scope of its own it does
- * neither: RTLD_LOCAL keeps its names in, RTLD_DEEPBIND keeps others out.
+ * The C++ side is a separate module. It is loaded with the first model and
+ * never unloaded. libsentencepiece exports its own copy of an old protobuf
+ * runtime. If it were linked in, it and the program's libprotobuf would use
+ * each other's functions. Separate scopes prevent that: RTLD_LOCAL hides the
+ * names of the module, and RTLD_DEEPBIND makes the module prefer its own.
  */
 const tnk__sp_calls_t *tnk__sp_open(char *why, size_t why_size) {
   void *module = dlopen(TNK_SP_MODULE,

@@ -1,6 +1,6 @@
 #include "tokenizers/sentencepiece/sp.h"
 
-/* This build has no SentencePiece. */
+/* Built without SentencePiece. */
 int tnk__sp_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                  tnk_tokenizer_error_t *error) {
   (void)tok;

@@ -14,7 +14,7 @@ struct tnk__sp {
   sentencepiece::SentencePieceProcessor processor;
 };
 
-/* Run `body`, which returns a code, and turn exceptions into codes. */
+/* Run `body`, and convert exceptions to codes. */
 template <typename Body> static int guard(Body body) noexcept {
   try {
     return body();

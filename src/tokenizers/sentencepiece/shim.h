@@ -9,10 +9,10 @@ extern "C" {
 #endif
 
 /*
- * SentencePiece from C. The library is C++; no exception leaves this seam, and
- * ids are checked before they go in. All functions but new and free are const
- * and may be called by several threads at once. Memory inside comes from the
- * C++ runtime.
+ * C interface of SentencePiece, which is a C++ library. No exception leaves
+ * this interface, and ids are checked before they are passed on. All functions
+ * except new and free are const, and several threads may call them at once. The
+ * C++ runtime allocates the library's memory.
  */
 typedef struct tnk__sp tnk__sp_t;
 
@@ -23,8 +23,8 @@ typedef enum {
   TNK__SP_BYTE
 } tnk__sp_kind_t;
 
-/* Where the C++ side may be: linked in, or in a module of its own, see
- * module.c. Every model begins with a pointer to this table. */
+/* Functions of the C++ side, which is linked in or in a separate module; see
+ * module.c. Every model starts with a pointer to this table. */
 typedef struct {
   int (*create)(tnk__sp_t **out, const void *data, size_t n, char *why,
                 size_t why_size);
@@ -48,30 +48,30 @@ __attribute__((visibility("default")))
 #endif
 extern const tnk__sp_calls_t tnk__sp_shim;
 
-/* The table, wherever it is; NULL with a reason when there is none. */
+/* Get the table. NULL: not available, with the reason in `why`. */
 const tnk__sp_calls_t *tnk__sp_open(char *why, size_t why_size);
 
-/* Open a model. TNK_OK, TNK_ENOMEM, TNK_EUNSUPPORTED without the C++ side, or
- * TNK_EPROTO with the library's words in `why`. */
+/* Open a model. Returns TNK_OK, TNK_ENOMEM, TNK_EUNSUPPORTED if the C++ side is
+ * missing, or TNK_EPROTO with the library's message in `why`. */
 int tnk__sp_new(tnk__sp_t **out, const void *data, size_t n, char *why,
                 size_t why_size);
 void tnk__sp_free(tnk__sp_t *sp);
 
 int32_t tnk__sp_size(const tnk__sp_t *sp);
-/* The id that begins, and that ends a text; -1 when the model has none. */
+/* The ids of the start and the end of a text. -1: none. */
 int32_t tnk__sp_bos(const tnk__sp_t *sp);
 int32_t tnk__sp_eos(const tnk__sp_t *sp);
-/* The name of a piece; belongs to the model. NULL when something failed. */
+/* The name of a piece; the model owns it. NULL on failure. */
 const char *tnk__sp_piece(const tnk__sp_t *sp, int32_t id, size_t *n,
                           tnk__sp_kind_t *kind);
 
-/* Encode a text: `put` is called for each piece with its place in the text; it
- * returns a negative code to end the call, which then returns it. */
+/* Encode a text. Calls `put` for each piece with its offsets. If `put` returns
+ * a negative code, the call ends and returns it. */
 int tnk__sp_encode(const tnk__sp_t *sp, const char *text, size_t n,
                    int with_places,
                    int (*put)(void *user, int32_t id, size_t begin, size_t end),
                    void *user);
-/* Decode ids: `put` is called once, with the text. */
+/* Decode ids. Calls `put` once, with the text. */
 int tnk__sp_decode(const tnk__sp_t *sp, const int32_t *ids, size_t n,
                    int (*put)(void *user, const char *text, size_t n),
                    void *user);

@@ -7,10 +7,10 @@
 #include "tokenizers/unicode/unicode.h"
 
 /*
- * A model's pieces are kept in the vocabulary as well, as the bytes they stand
- * for, so that ids and tokens are looked up as with other formats.
+ * The pieces of a model are also added to the vocabulary, as bytes. Ids and
+ * tokens can then be looked up as with other formats.
  */
-#define BLANK "\xe2\x96\x81" /* U+2581 stands for a space */
+#define BLANK "\xe2\x96\x81" /* U+2581, which represents a space */
 
 static int hex_digit(char c) {
   return c >= '0' && c <= '9'   ? c - '0'
@@ -18,7 +18,7 @@ static int hex_digit(char c) {
                                 : -1;
 }
 
-/* "<0x41>": the byte, or -1. */
+/* "<0x41>": returns the byte, or -1. */
 static int byte_of(const char *piece, size_t n) {
   int high, low;
 
@@ -29,7 +29,7 @@ static int byte_of(const char *piece, size_t n) {
   return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
 
-/* The bytes of a piece: U+2581 becomes a space. */
+/* Convert a piece to bytes: U+2581 becomes a space. */
 static size_t piece_bytes(const char *piece, size_t n, tnk__sp_kind_t kind,
                           uint8_t *out) {
   size_t n_out = 0;
@@ -66,13 +66,13 @@ static int put_piece(tnk_tokenizer_t *tok, int32_t id) {
   if (room == NULL)
     return TNK_ENOMEM;
   n = piece_bytes(piece, n, kind, room);
-  /* Two pieces may stand for the same bytes; the first is found by them. */
+  /* Two pieces may have the same bytes. A lookup finds the first one. */
   return tnk__vocab_put(&tok->vocab, (uint32_t)id, n, flags,
                         tnk__vocab_find(&tok->vocab, room, n, flags) < 0);
 }
 
-/* A piece that has text of its own and no blank in front: decoded before
- * others, it takes the place of the beginning. */
+/* Find a piece without a leading space. Decoding it before other pieces makes
+ * them continue a text, instead of starting one. */
 static int32_t find_anchor(const tnk_tokenizer_t *tok) {
   for (int32_t id = 0; id < tnk__sp_size(tok->sp); id++) {
     tnk__sp_kind_t kind;
@@ -97,7 +97,7 @@ static int put_text(void *user, const char *text, size_t n) {
   return tnk__buf_append(user, text, n);
 }
 
-/* Ids into `known`, without those that are to be left out. */
+/* Append the ids to `known`, without unknown ids and skipped special tokens. */
 static int filter(const tnk_tokenizer_t *tok, const int32_t *ids, size_t n,
                   unsigned flags, tnk__buf_t *known) {
   for (size_t i = 0; i < n; i++) {
@@ -124,8 +124,7 @@ static int decode(const tnk_tokenizer_t *tok, const int32_t *ids, size_t n,
   return err;
 }
 
-/* How many of the ids at the end are bytes that a next one may complete to a
- * character. */
+/* The number of trailing ids that are bytes of an incomplete character. */
 static size_t held_back(const tnk_tokenizer_t *tok, const int32_t *ids,
                         size_t n) {
   for (size_t k = n < 3 ? n : 3; k > 0; k--) {
@@ -149,7 +148,7 @@ static size_t held_back(const tnk_tokenizer_t *tok, const int32_t *ids,
   return 0;
 }
 
-/* Decode with the anchor in front and take its text off again. */
+/* Decode with the anchor in front, and remove its text. */
 static int decode_further(const tnk_tokenizer_t *tok, const tnk__buf_t *all,
                           size_t n, tnk__buf_t *out) {
   tnk__buf_t text;
@@ -169,7 +168,7 @@ static int decode_further(const tnk_tokenizer_t *tok, const tnk__buf_t *all,
 static int push(const tnk_tokenizer_t *tok, tnk__engine_stream_t *stream,
                 const int32_t *ids, size_t n, unsigned flags, int at_end,
                 tnk__buf_t *out) {
-  tnk__buf_t all; /* the anchor, what is pending, what is new */
+  tnk__buf_t all; /* the anchor, pending ids, new ids */
   const int32_t *known;
   size_t n_known, n_held, before = out->len;
   int err;
@@ -188,7 +187,7 @@ static int push(const tnk_tokenizer_t *tok, tnk__engine_stream_t *stream,
               ? decode_further(tok, &all, n_known - n_held, out)
               : tnk__sp_decode(tok->sp, known, n_known - n_held, put_text, out);
   if (err == TNK_OK) {
-    /* Until there is text, the beginning is decoded anew each time. */
+    /* Until there is some text, decode everything again each time. */
     if (out->len == before && !stream->begun)
       n_held = n_known;
     stream->begun = !at_end && (stream->begun || out->len > before);

@@ -3,8 +3,8 @@
 
 #include "tokenizers/model/tokenizer.h"
 
-/* Read a SentencePiece model and make it the tokenizer's engine. A build
- * without the shim (see meson.build) says so. */
+/* Read a SentencePiece model and make it the engine of the tokenizer. Fails in
+ * a build without the shim (see meson.build). */
 int tnk__sp_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                  tnk_tokenizer_error_t *error);
 

@@ -2,24 +2,24 @@
 #include "tokenizers/split/scan.h"
 
 /*
- * The expressions that cut words where small letters are followed by capital
- * ones: o200k and its descendants.
+ * The expressions that cut words where a capital letter follows a small one:
+ * o200k and its descendants.
  *
- *   1. [^\r\n\p{L}\p{N}]? [UP]* [LO]+   and a contraction, if they have it
+ *   1. [^\r\n\p{L}\p{N}]? [UP]* [LO]+   and optionally a contraction
  *   2. [^\r\n\p{L}\p{N}]? [UP]+ [LO]*   the same
  *
- * UP has capital and caseless letters and marks, LO small and caseless
- * letters and marks. What is in both makes alternative 1 back off.
+ * UP has capital and caseless letters and marks. LO has small and caseless
+ * letters and marks. Characters in both make alternative 1 backtrack.
  */
 #define SHARED (TNK__C_OTHER | TNK__C_MARK)
 #define UP (TNK__C_UPPER | SHARED)
 #define LO (TNK__C_LOWER | SHARED)
 
 typedef struct {
-  unsigned digits;   /* longest run of digits */
-  int contractions;  /* 's and the like belong to the word before them */
+  unsigned digits;   /* maximum number of digits in a piece */
+  int contractions;  /* 's and others belong to the word before them */
   int slash;         /* "/" belongs to the newlines after symbols */
-  unsigned excluded; /* class that is not part of words: Han, or none */
+  unsigned excluded; /* class that words do not contain: Han, or 0 */
 } rules_t;
 
 /* [UP]*[LO]+ at p, or NULL. */
@@ -39,8 +39,8 @@ static inline const uint8_t *word(const uint8_t *p, const uint8_t *end,
       behind_shared = next;
     p = next;
   }
-  /* No small letter follows: give back all behind the last character that
-   * LO can take. */
+  /* No small letter follows. Backtrack to the end of the last character that LO
+   * can match. */
   return behind_shared;
 }
 
@@ -56,7 +56,7 @@ static inline const uint8_t *words(const uint8_t *p, const uint8_t *end,
   if (stop == NULL && (class & (TNK__C_LETTER | TNK__C_MARK)))
     stop = word(p, end, rules->excluded);
   if (stop == NULL) {
-    /* Alternative 2 without alternative 1: capitals only. */
+    /* Alternative 2, as alternative 1 has not matched: capitals only. */
     const uint8_t *start = prefix ? next : p;
 
     stop = tnk__scan_run(start, end, UP, rules->excluded);

@@ -2,14 +2,15 @@
 #include "tokenizers/split/scan.h"
 
 /*
- * Three expressions one after the other, each on the pieces that the one
- * before made, matched or not: digits by three, runs of three blocks of
- * Chinese and Japanese, then the third. For it, the end of a piece is the end
- * of the text; what it does not match is a piece of its own, as digits are.
+ * Three expressions in sequence. Each is applied to the pieces of the previous
+ * one, matched or not. The first cuts off groups of three digits, the second
+ * runs of three Chinese and Japanese blocks. For the third expression the end
+ * of such a piece is the end of the text. Text that it does not match, such as
+ * digits, is a piece of its own.
  */
 #define LETTERS (TNK__C_LETTER | TNK__C_MARK)
 
-/* The second expression lists code points, not a script. */
+/* The second expression lists code points instead of a script. */
 static int is_cjk(uint32_t c) {
   return (c >= 0x4e00 && c <= 0x9fa5) || (c >= 0x3040 && c <= 0x30ff);
 }
@@ -37,7 +38,7 @@ static int is_ascii_letter(uint8_t c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* The third expression at p, or p when no alternative matches there. */
+/* Match the third expression at p. Returns p if it does not match. */
 static const uint8_t *match(const uint8_t *p, const uint8_t *end) {
   const uint8_t *next, *start, *stop;
   unsigned class = tnk__scan_class(p, &next);
@@ -79,7 +80,7 @@ const uint8_t *tnk__split_deepseek(tnk__splitter_t *splitter, const uint8_t *p,
   stop = match(p, splitter->region);
   if (stop != p)
     return stop;
-  do /* a gap, which ends where something matches again */
+  do /* a gap, up to the next match */
     stop += tnk__utf8_length(*stop);
   while (stop < splitter->region && match(stop, splitter->region) == stop);
   return stop;

@@ -2,12 +2,12 @@
 #include "tokenizers/split/scan.h"
 
 /*
- * The expressions that take a word as a run of letters: GPT-2's, and the
- * family that began with cl100k. Alternatives are tried in the order in which
- * the expression lists them; the first that matches wins.
+ * The expressions in which a word is a run of letters: GPT-2's, and the family
+ * of cl100k. Alternatives are tried in the order of the expression. The first
+ * match wins.
  */
 
-/* ` ?[^\s\p{L}\p{N}]+` at p, or p. */
+/* Match ` ?[^\s\p{L}\p{N}]+` at p. Returns p if it does not match. */
 static inline const uint8_t *symbols(const uint8_t *p, const uint8_t *end,
                                      unsigned letters) {
   const uint8_t *start = *p == ' ' ? p + 1 : p;

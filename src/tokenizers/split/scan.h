@@ -4,15 +4,15 @@
 #include "tokenizers/unicode/unicode.h"
 
 /*
- * Parts that the split expressions share. All take a range of valid UTF-8 and
- * return a place in it.
+ * Shared parts of the scanners. All take a range of valid UTF-8 and return a
+ * position in it.
  */
 
 static inline int tnk__is_newline(uint8_t byte) {
   return byte == '\n' || byte == '\r';
 }
 
-/* The class of the character at p, and where it ends. */
+/* The class of the character at p, and its end. */
 static inline unsigned tnk__scan_class(const uint8_t *p, const uint8_t **next) {
   if (*p < 0x80) {
     *next = p + 1;
@@ -22,7 +22,7 @@ static inline unsigned tnk__scan_class(const uint8_t *p, const uint8_t **next) {
   return tnk__char_class(tnk__utf8_get(p));
 }
 
-/* Behind the run of characters that have a class of `any` and none of
+/* The end of a run of characters that have a class of `any` and none of
  * `none`. */
 static inline const uint8_t *tnk__scan_run(const uint8_t *p, const uint8_t *end,
                                            unsigned any, unsigned none) {
@@ -37,7 +37,7 @@ static inline const uint8_t *tnk__scan_run(const uint8_t *p, const uint8_t *end,
   return p;
 }
 
-/* Behind the run of characters that have no class of `none`. */
+/* The end of a run of characters that have no class of `none`. */
 static inline const uint8_t *
 tnk__scan_until(const uint8_t *p, const uint8_t *end, unsigned none) {
   while (p < end) {
@@ -63,8 +63,9 @@ tnk__scan_digits(const uint8_t *p, const uint8_t *end, unsigned most) {
   return p;
 }
 
-/* '(s|t|re|ve|m|ll|d) at p, or p. Folding case lets the long s, U+017F, stand
- * for an s; no other character outside ASCII folds to one of these letters. */
+/* Match '(s|t|re|ve|m|ll|d) at p. Returns p if it does not match. With case
+ * folding the long s, U+017F, matches s. No other character outside ASCII folds
+ * to one of these letters. */
 static inline const uint8_t *
 tnk__scan_contraction(const uint8_t *p, const uint8_t *end, int fold) {
   uint8_t bit = fold ? 0x20 : 0;
@@ -85,9 +86,10 @@ tnk__scan_contraction(const uint8_t *p, const uint8_t *end, int fold) {
   return p;
 }
 
-/* Behind what the expressions make of a run of white space: up to its last
- * newline if `newlines` and there is one, else all of it at the end of the
- * segment, else all but its last character, else that character. */
+/* End of the piece that starts with white space at p. With `newlines`, the
+ * piece ends after the last newline of the run, if there is one. Otherwise it
+ * is the whole run at the end of the segment, or the run without its last
+ * character. A run of one character is always a piece. */
 static inline const uint8_t *tnk__scan_space(const uint8_t *p,
                                              const uint8_t *end, int newlines) {
   const uint8_t *start = p, *last = p, *after_newline = NULL;

@@ -36,7 +36,7 @@ static const struct {
      "|\\s+(?!\\S)|\\s+"},
 };
 
-/* The brackets of the third hold real newlines, not escapes. */
+/* The brackets of the third expression contain real newlines, not escapes. */
 static const char *const deepseek[3] = {
     "\\p{N}{1,3}",
     "[\xe4\xb8\x80-\xe9\xbe\xa5\xe3\x81\x80-\xe3\x82\x9f\xe3\x82\xa0-"

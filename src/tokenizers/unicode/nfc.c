@@ -11,8 +11,8 @@
 #define HANGUL_T 0x11a7u
 #define HANGUL_N 11172u
 
-/* No character below this lead byte (U+0300) takes part in normalization
- * unless one above it follows. */
+/* Characters below this lead byte (U+0300) are changed only if a character
+ * above it follows. */
 #define FIRST_LEAD 0xccu
 
 static unsigned nfc_kind(uint32_t cp) {
@@ -22,7 +22,8 @@ static unsigned nfc_kind(uint32_t cp) {
   return tnk__nfc_block[block << TNK__UNICODE_SHIFT | low];
 }
 
-/* Behind the section that begins at p; *clean says that it is normalized. */
+/* The end of the section that starts at p. *clean is set if the section is
+ * already normalized. */
 static const uint8_t *section(const uint8_t *p, const uint8_t *end,
                               int *clean) {
   unsigned last = 0, first = 1;
@@ -43,8 +44,9 @@ static const uint8_t *section(const uint8_t *p, const uint8_t *end,
   return p;
 }
 
-/* The first character from p on that may change or compose with what stands
- * before it, which are the kinds other than 0; `end` without one. */
+/* Find the first character from p on that may change, or may compose with the
+ * one before it. These have a kind other than 0. Returns `end` if all are
+ * plain. */
 static const uint8_t *candidate(const uint8_t *p, const uint8_t *end) {
   while (p < end) {
     uint64_t word = 0x80;
@@ -64,8 +66,8 @@ static const uint8_t *candidate(const uint8_t *p, const uint8_t *end) {
   return p;
 }
 
-/* Behind what can be passed over at p: text without any candidate. One
- * character before the candidate is left, for it may compose with it. */
+/* Skip plain text at p. Stop one character before the next candidate, as the
+ * two may compose. */
 static const uint8_t *pass_plain(const uint8_t *p, const uint8_t *end) {
   const uint8_t *start = p;
 
@@ -126,8 +128,8 @@ static int decompose(tnk__buf_t *work, uint32_t cp) {
   return put_cp(work, cp);
 }
 
-/* Sort a run of marks by combining class, equal ones in their order. Long
- * runs are counted, so that no text takes quadratic time. */
+/* Sort marks by combining class, with equal classes in their order. Long runs
+ * use a counting sort, so the time is never quadratic. */
 static int sort_marks(tnk__buf_t *work, size_t at, size_t n) {
   uint32_t *cps = (uint32_t *)(void *)work->data + at, *sorted;
   size_t starts[257] = {0};
@@ -175,7 +177,7 @@ static int reorder(tnk__buf_t *work) {
   return TNK_OK;
 }
 
-/* The character that stands for both, 0 when there is none. */
+/* The composition of two characters. 0: none. */
 static uint32_t compose_pair(uint32_t a, uint32_t b) {
   size_t low = 0, high = TNK__NFC_PAIR_ROWS;
 
@@ -198,7 +200,7 @@ static uint32_t compose_pair(uint32_t a, uint32_t b) {
   return 0;
 }
 
-/* A mark composes with the last starter unless something between them has
+/* A mark composes with the last starter, unless a character between them has
  * the same or a higher class. */
 static size_t compose(uint32_t *cps, size_t n) {
   size_t n_out = 0, starter = SIZE_MAX;

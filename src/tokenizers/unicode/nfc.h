@@ -4,13 +4,13 @@
 #include "lib/base/buf.h"
 
 /*
- * Canonical composition of Unicode 9.0, the version that the reference
- * normalizes with. Text is cut before every starter that never composes with
- * what is before it; such a section is normalized on its own.
+ * Canonical composition (NFC) of Unicode 9.0, the version that the reference
+ * uses. Text is cut before every starter that never composes with the
+ * characters before it. Each such section is normalized separately.
  */
 
-/* A section that changed: bytes [from, from + n_from) of the source became
- * [to, to + n_to) of the output. */
+/* A changed section: bytes [from, from + n_from) of the source became [to, to +
+ * n_to) of the output. */
 typedef struct {
   size_t from;
   size_t n_from;
@@ -18,14 +18,14 @@ typedef struct {
   size_t n_to;
 } tnk__nfc_change_t;
 
-/* How many bytes at the front are normalized already; all of them: nothing is
- * to be done. */
+/* The number of leading bytes that are already normalized. If it is n, there is
+ * nothing to do. */
 size_t tnk__nfc_check(const uint8_t *text, size_t n);
 
 /*
- * Write the normalized text to `out` and, when `changes` is not NULL, append
- * a record of type tnk__nfc_change_t to it for each section that changed.
- * `work` is memory that is reused. TNK_ENOMEM, TNK_ETOOBIG.
+ * Write the normalized text to `out`. If `changes` is not NULL, append a
+ * tnk__nfc_change_t for each section that changed. `work` is reusable memory.
+ * Returns TNK_OK, TNK_ENOMEM or TNK_ETOOBIG.
  */
 int tnk__nfc(const uint8_t *text, size_t n, tnk__buf_t *out, tnk__buf_t *work,
              tnk__buf_t *changes);

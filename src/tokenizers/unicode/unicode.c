@@ -5,7 +5,7 @@ int tnk__is_word(uint32_t cp) {
   int word = (class & (TNK__C_LETTER | TNK__C_MARK | TNK__C_NUMBER)) != 0;
   size_t low = 0, high = TNK__ODD_WORD_ROWS;
 
-  while (low < high) { /* the first row that ends at cp or behind it */
+  while (low < high) { /* the first row that ends at or after cp */
     size_t mid = (low + high) / 2;
 
     if (tnk__odd_words[2 * mid + 1] < cp)

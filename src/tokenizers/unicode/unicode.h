@@ -25,16 +25,15 @@ static inline unsigned tnk__char_class(uint32_t cp) {
   return tnk__class_block[block << TNK__UNICODE_SHIFT | low];
 }
 
-/* \w of the reference: what words are made of. */
+/* Membership in \w of the reference: the characters of words. */
 int tnk__is_word(uint32_t cp);
 
-/* The number of bytes of the character that begins with this lead byte, in
- * valid text. */
+/* The number of bytes of a character with this lead byte, in valid text. */
 static inline size_t tnk__utf8_length(uint8_t lead) {
   return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }
 
-/* The character at p, which must be the start of one in valid text. */
+/* The character at p. p must be at the start of a character in valid text. */
 static inline uint32_t tnk__utf8_get(const uint8_t *p) {
   uint32_t c = p[0];
 
