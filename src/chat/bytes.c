@@ -1,11 +1,11 @@
-/* Bytes as tokens, as the built-in model has them. */
+/* Bytes as tokens: the tokenizer of the built-in model. */
 #include <stdio.h>
 #include <string.h>
 
 #include "tnk/chat.h"
 
 enum { BEGIN = 256, END = 257 };
-enum { PLAIN = 1 }; /* flag of encoding: no special token is found */
+enum { PLAIN = 1 }; /* flag of encoding: treat special tokens as text */
 
 static const char *const names[] = {"<|begin|>", "<|end|>"};
 
@@ -30,7 +30,7 @@ static void close_bytes(void *tokenizer) {
   (void)tokenizer;
 }
 
-/* The special token at the beginning of a text, or -1. */
+/* The special token at the start of a text, or -1. */
 static int special_at(const char *text, size_t n) {
   if (n > 0 && text[0] == '<')
     for (int i = 0; i < 2; i++)

@@ -50,9 +50,10 @@ void tnk_chat_free_text(const tnk_chat_t *chat, char *text) {
     tnk__free(&chat->alloc, text);
 }
 
-/* After a failure the conversation has its first n messages, and is usable. */
+/* After a failure keep only the first n messages. The conversation stays
+ * usable. */
 static int restore(tnk_chat_t *chat, size_t n, int err, tnk__why_t *why) {
-  /* Then nothing else that was said is the reason. */
+  /* An error of the heap is the real cause of any other error. */
   if (chat->heap.err != TNK_OK)
     err =
         tnk__why(why, chat->heap.err, 0,
@@ -92,7 +93,7 @@ int tnk_chat_add(tnk_chat_t *chat, const char *role, const char *text,
   return tnk__chat_end(error, restore(chat, n, TNK_OK, &why), &why);
 }
 
-/* Messages as templates want them are taken as they are. */
+/* Messages in the form of templates are used as they are. */
 static int read_plain(tnk__value_t json, tnk__value_t *messages,
                       tnk__value_t *tools, tnk__why_t *why) {
   *messages =
@@ -206,7 +207,7 @@ int tnk_chat_write(const tnk_chat_t *chat, tnk_chat_shape_t shape, char **json,
   return tnk__chat_end(error, err, &why);
 }
 
-/* Leave a variable out. A dict gives back no member: it is made anew. */
+/* Remove a variable. A dict cannot drop a member, so it is rebuilt. */
 static void drop_variable(tnk_chat_t *chat, tnk__value_t name) {
   const tnk__value_dict_t *dict = chat->variables.as.dict;
   tnk__value_t left;
@@ -222,7 +223,8 @@ static void drop_variable(tnk_chat_t *chat, tnk__value_t name) {
     chat->variables = left;
 }
 
-/* In place: nobody else sees the variables between two calls. */
+/* Changes the dict in place: nothing else uses the variables between two
+ * calls. */
 static int set_variable(tnk_chat_t *chat, tnk__value_t name, const char *json,
                         tnk__why_t *why) {
   tnk__value_t value;

@@ -1,4 +1,4 @@
-/* Conversations to text and tokens. */
+/* Encoding of conversations to text and tokens. */
 #include <math.h>
 #include <string.h>
 
@@ -14,19 +14,20 @@ struct tnk_chat_tokens {
   tnk__marked_t marked;
 };
 
-/* One public call. */
+/* State of one public call. */
 typedef struct {
   tnk_chat_options_t options;
   tnk__coder_t coder;
-  tnk__heap_t heap; /* of the variables */
+  tnk__heap_t heap; /* memory of the variables */
   tnk__prompt_t prompt;
   const tnk_chat_t *chat;
-  tnk__value_t messages;        /* a list: those of the chat, or some of them */
-  tnk__value_list_t first_ones; /* that list, if it is not the chat's own */
-  int is_open;                  /* ends with what begins an answer */
+  tnk__value_t
+      messages; /* a list: all messages of the chat, or the first ones */
+  tnk__value_list_t first_ones; /* that list, if it is not the chat's */
+  int is_open;                  /* ends with the start of an answer */
   tnk__buf_t text, spans, cuts, weights;
   tnk__guard_t guard;
-  tnk__buf_t barriers; /* of the text, once its marks are removed */
+  tnk__buf_t barriers; /* of the text, after the marks are removed */
   tnk__why_t why;
 } job_t;
 
@@ -158,7 +159,7 @@ static int check_mask(job_t *job) {
   return TNK_OK;
 }
 
-/* The weights of the messages. */
+/* Compute the weights of the messages. */
 static int weigh(job_t *job) {
   int err = check_mask(job), has_any = 0;
 
@@ -220,7 +221,7 @@ const int32_t *tnk_chat_tokens_messages(const tnk_chat_tokens_t *tokens) {
   return tokens == NULL ? NULL : tnk__ids(&tokens->marked.messages);
 }
 
-/* Begin to keep control tokens out of the messages of some roles. */
+/* Start to keep control tokens out of the messages of some roles. */
 static int guard(job_t *job) {
   const tnk_chat_options_t *options = &job->options;
 
@@ -243,7 +244,7 @@ static int strip(job_t *job) {
                           sizeof(tnk__cut_t), &job->why);
 }
 
-/* The whole text, of which all has one weight. */
+/* Encode the whole text with one weight. */
 static int encode_all(job_t *job, tnk__marked_t *marked, float weight) {
   const int err = tnk__ids_encode(&job->coder, &job->text, 0, job->text.len,
                                   &marked->ids, &job->why);
@@ -251,8 +252,9 @@ static int encode_all(job_t *job, tnk__marked_t *marked, float weight) {
   return err != TNK_OK ? err : tnk__marked_fill(marked, weight, -1, &job->why);
 }
 
-/* Where a stop begins in an answer and ends in what follows, the answer that is
- * the last one is learnt with the end of it: who samples waits for that. */
+/* If a stop starts in an answer and ends in the text after it, add the rest to
+ * the last answer. The model then learns the whole stop, which sampling waits
+ * for. */
 static int add_rest(job_t *job) {
   const char *rest = job->prompt.rest;
   const size_t n = n_messages(job);
@@ -298,7 +300,8 @@ static int encode_cut(job_t *job, tnk__marked_t *marked) {
                                       marked, &job->why);
 }
 
-/* Everything by parts has the weight 1 wherever it is cut. */
+/* Give every token this weight. Encoding by parts also cuts where the weight
+ * stays the same. */
 static void set_weights(tnk__marked_t *marked, float weight) {
   for (size_t i = 0; i < tnk__n_ids(&marked->ids); i++)
     memcpy(marked->weights.data + i * sizeof(weight), &weight, sizeof(weight));
@@ -326,7 +329,7 @@ static int encode(job_t *job, tnk__marked_t *marked) {
   return err;
 }
 
-/* Begin what gives tokens, the place of which is empty then. */
+/* Begin a call that returns tokens, and clear `tokens`. */
 static int begin_tokens(job_t *job, tnk_chat_tokens_t *tokens,
                         const tnk_chat_template_t *template_,
                         const tnk_chat_tokenizer_t *tokenizer,
@@ -344,7 +347,7 @@ static int begin_tokens(job_t *job, tnk_chat_tokens_t *tokens,
   return err == TNK_OK ? guard(job) : err;
 }
 
-/* End it: after a failure there are none. */
+/* End such a call. After a failure `tokens` is empty. */
 static int end_tokens(job_t *job, tnk_chat_tokens_t *tokens, int err,
                       tnk_chat_error_t *error) {
   if (err != TNK_OK && tokens != NULL)
@@ -365,7 +368,7 @@ int tnk_chat_encode(tnk_chat_tokens_t *tokens,
   return end_tokens(&job, tokens, err, error);
 }
 
-/* Leave the messages behind an answer out, and learn from that answer. */
+/* Drop the messages after an answer, and train on that answer. */
 static int take_answer(job_t *job, size_t index) {
   if (index >= n_messages(job) || !has_role(job, index, "assistant"))
     return tnk__why(&job->why, TNK_EINVAL, 0,

@@ -1,4 +1,4 @@
-/* Templates in files: which ones, and what is beside them. */
+/* Loading of templates: finds the file and the files in the same folder. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define MAX_PATH 4096
 
-/* The files of a template, read; what is not there has no bytes. */
+/* The files of a template. A missing file has no bytes. */
 typedef struct {
   char folder[MAX_PATH];
   char path[MAX_PATH + 64];
@@ -52,7 +52,7 @@ static int read_file(const char *path, tnk__buf_t *out, tnk__why_t *why) {
   return err;
 }
 
-/* Read a file of the folder, if it is there. */
+/* Read a file of the folder, if it exists. */
 static int read_beside(files_t *files, const char *name, tnk__buf_t *out,
                        int *is_there, tnk__why_t *why) {
   const int n =
@@ -72,7 +72,7 @@ static int ends_with(const char *text, const char *end) {
   return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-/* A file that was named: a config, or a template. */
+/* Read a named file: a config, or a template. */
 static int read_named(files_t *files, const char *path, tnk__why_t *why) {
   const char *slash = strrchr(path, '/');
   int err;

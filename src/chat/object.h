@@ -13,11 +13,11 @@ struct tnk_chat_template {
   atomic_size_t refs;
   tnk_allocator_t alloc;
   tnk__heap_t heap;
-  tnk__template_t *plain;    /* of conversations without tools */
-  tnk__template_t *tool_use; /* of those with tools; or NULL */
-  tnk__value_t tokens;       /* a dict: bos_token ... */
-  const char *const *stops;  /* up to a NULL */
-  const char *rest;          /* as that of a prompt; or NULL */
+  tnk__template_t *plain;    /* for conversations without tools */
+  tnk__template_t *tool_use; /* for conversations with tools; or NULL */
+  tnk__value_t tokens;       /* a dict: bos_token, ... */
+  const char *const *stops;  /* ends with NULL */
+  const char *rest;          /* as `rest` of tnk__prompt_t; or NULL */
 };
 
 struct tnk_chat {
@@ -28,22 +28,22 @@ struct tnk_chat {
   tnk__value_t variables; /* a dict */
 };
 
-/* End a public call: the reason goes to the caller, who may not want it. */
+/* End a public call: copy the reason to `error`, which may be NULL. */
 int tnk__chat_end(tnk_chat_error_t *error, int err, const tnk__why_t *why);
-/* Compile a template, and one for conversations with tools, unless that is
- * NULL; the options are the library's own. */
+/* Compile a template, and one for conversations with tools unless it is NULL.
+ * The options must have the library's own size. */
 int tnk__chat_compile(tnk_chat_template_t **out, const char *text, size_t n,
                       const char *tool_text, size_t n_tool,
                       const tnk_chat_template_options_t *options,
                       tnk__why_t *why);
-/* Read a caller's options over the defaults. */
+/* Merge a caller's options with the defaults. */
 int tnk__chat_options(tnk_chat_options_t *own, const tnk_chat_options_t *given,
                       tnk__why_t *why);
-/* Read a caller's tokenizer. */
+/* Load a caller's tokenizer. */
 int tnk__chat_coder(tnk__coder_t *coder, const tnk_chat_tokenizer_t *tokenizer,
                     int needs_encode, tnk__why_t *why);
-/* What a rendering of the conversation needs. `heap` is filled with variables,
- * and lives as long as the prompt. */
+/* Prepare a rendering of the conversation. The variables are in `heap`, which
+ * must live as long as the prompt. */
 int tnk__chat_prompt(tnk__prompt_t *prompt, tnk__heap_t *heap,
                      const tnk_chat_template_t *of, const tnk_chat_t *chat,
                      const tnk_chat_options_t *options, tnk__why_t *why);

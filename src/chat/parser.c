@@ -1,5 +1,5 @@
-/* Sampled ids to messages: bytes to whole characters, and these to the parser
- * of the family. */
+/* Sampled ids to messages: bytes are joined to whole characters, and passed to
+ * the parser of the family. */
 #include <string.h>
 
 #include "chat/answer/answer.h"
@@ -12,18 +12,19 @@
 struct tnk_chat_parser {
   tnk_allocator_t alloc;
   tnk__coder_t coder;
-  tnk__heap_t heap; /* of the tools, the stops and of the message */
+  tnk__heap_t heap; /* of the tools, the stops and the message */
   tnk_chat_family_t family;
   tnk__value_t tools;
   tnk__answer_options_t options;
-  tnk__answer_t *answer; /* NULL until the first ids come */
-  tnk__buf_t bytes; /* held back, as a character is not whole; then new ones */
+  tnk__answer_t *answer; /* NULL until the first ids */
+  tnk__buf_t
+      bytes; /* held back bytes of an incomplete character, then new bytes */
   tnk__buf_t text;
   tnk__buf_t json;
   int is_done;
 };
 
-/* The parser may outlive the conversation: its tools are copied. */
+/* Copy the tools, as the parser may outlive the conversation. */
 static int copy_tools(tnk_chat_parser_t *parser, const tnk_chat_t *chat,
                       tnk__why_t *why) {
   int err;
@@ -39,7 +40,7 @@ static int copy_tools(tnk_chat_parser_t *parser, const tnk_chat_t *chat,
                        : tnk__why(why, err, 0, "the tools cannot be copied");
 }
 
-/* Calls of earlier answers, so that the ids of new ones are others. */
+/* Count the calls of earlier answers, so that new ids differ from theirs. */
 static size_t count_calls(const tnk_chat_t *chat) {
   size_t n = 0;
 
@@ -136,7 +137,7 @@ static int copy_stops(tnk_chat_parser_t *parser, const char *const *stops) {
 
 int tnk_chat_parser_prompt(tnk_chat_parser_t *parser, const int32_t *prompt,
                            size_t n, const char *const *stops) {
-  /* What opens a think block, or a channel, is as short as this. */
+  /* Whatever opens a think block or a channel fits in this. */
   const size_t n_tail = n < 64 ? n : 64;
   int err;
 
@@ -155,7 +156,7 @@ int tnk_chat_parser_prompt(tnk_chat_parser_t *parser, const int32_t *prompt,
   return err;
 }
 
-/* Begin the answer, once. */
+/* Start the answer, once. */
 static int start(tnk_chat_parser_t *parser) {
   return parser->answer != NULL
              ? TNK_OK
@@ -163,8 +164,8 @@ static int start(tnk_chat_parser_t *parser) {
                                 parser->tools, &parser->options);
 }
 
-/* Move whole characters from the bytes to the text, U+FFFD for what is none; at
- * most the beginning of one character stays. */
+/* Move whole characters from the bytes to the text. Invalid bytes become
+ * U+FFFD. An incomplete character at the end stays. */
 static int take_characters(tnk_chat_parser_t *parser, int at_end) {
   const uint8_t *bytes = parser->bytes.data;
   size_t n = parser->bytes.len;
@@ -215,7 +216,7 @@ int tnk_chat_parser_feed(tnk_chat_parser_t *parser, const int32_t *ids,
   return err != TNK_OK ? err : feed_text(parser, 0);
 }
 
-/* The message, with what was not understood. */
+/* Write the message, with the text that was not understood. */
 static int write_message(tnk_chat_parser_t *parser) {
   const tnk__value_t unparsed = tnk__answer_unparsed(parser->answer);
   tnk__value_t message = tnk__answer_message(parser->answer);

@@ -1,6 +1,6 @@
-/* Names of the cookbook's renderers. Which variables a template knows is its
- * model's business; these are the ones that make it write what the renderer of
- * that name does. */
+/* Names of the cookbook's renderers. Each model's template has its own
+ * variables. These values make a template write the same text as the renderer
+ * of that name. */
 #include <string.h>
 
 #include "tnk/chat.h"

@@ -1,5 +1,5 @@
-/* Templates as callers have them: with the tokens of a config, and perhaps a
- * second one for tools. */
+/* Public templates: with the tokens of a config, and optionally a second
+ * template for conversations with tools. */
 #include <string.h>
 
 #include "chat/object.h"
@@ -7,11 +7,11 @@
 #include "lib/base/options.h"
 #include "lib/base/utf8.h"
 
-/* Of the templates of a file, the words and what they are compiled to. */
+/* Memory for the source and the compiled form of the templates of a file. */
 #define MAX_HEAP ((size_t)64 * 1024 * 1024)
 
-/* The plain one of the roles. Tools are told in front as JSON, and calls
- * written as marks around JSON. */
+/* The plain template of roles. Tools are listed in front as JSON. Calls are
+ * JSON between marks. */
 static const char plain[] =
     "{{- bos_token }}{%- if tools %}Tools:{% for tool in tools %} {{ tool | "
     "tojson }}"
@@ -27,13 +27,13 @@ static const char plain[] =
     " | tojson }}{{ '</tool_call>' }}{% endfor %}{{ '\n\n' }}{% endfor %}"
     "{%- if add_generation_prompt %}Assistant:{% endif %}";
 static const char *const plain_stops[] = {"\n\nUser:", NULL};
-static const char plain_rest[] = "User:"; /* behind an answer's text */
+static const char plain_rest[] = "User:"; /* follows the text of an answer */
 
 static const char *const token_names[] = {"bos_token", "eos_token", "unk_token",
                                           "sep_token", "pad_token", "cls_token",
                                           "mask_token"};
 
-/* A token is its text, or a dict that has it. */
+/* A token is a string, or a dict with the string in `content`. */
 static tnk__value_t token_text(tnk__value_t token) {
   return token.kind == TNK__VALUE_DICT ? tnk__value_get(token, "content")
                                        : token;
@@ -95,7 +95,7 @@ static int read_stops(tnk_chat_template_t *of, const char *const *given,
              : tnk__why(why, of->heap.err, 0, "out of memory");
 }
 
-/* The template of a name among those of a config; undefined: there is none. */
+/* Find a template of a config by its name. Undefined if it is missing. */
 static tnk__value_t find_named(tnk__value_t list, const char *name) {
   for (size_t i = 0; i < list.as.list->n; i++)
     if (tnk__value_is(tnk__value_get(list.as.list->items[i], "name"), name))
@@ -110,7 +110,7 @@ static int compile(tnk__template_t **out, const tnk_chat_template_t *of,
   return tnk__template_compile(out, &of->alloc, text, n, why);
 }
 
-/* The templates of a config: one, or several with names. */
+/* Compile the templates of a config: one, or several with names. */
 static int compile_config(tnk_chat_template_t *of, tnk__value_t found,
                           const char *name, tnk__why_t *why) {
   tnk__value_t text = found, tools = tnk__value_undefined();

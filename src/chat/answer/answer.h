@@ -7,10 +7,11 @@
 #include "chat/value/value.h"
 
 /*
- * Takes the text of an answer in as it is sampled, and tells what it says:
- * thinking, content, calls. How the text is cut makes no difference. A call is
- * told once it is whole, so nothing that was told is taken back; what was meant
- * as one and cannot be read is kept as it came, with the reason.
+ * Parser of a sampled answer. It takes the text as it is sampled, and reports
+ * thinking, content and calls. The result does not depend on how the text is
+ * split. A call is reported when it is complete, so nothing that was reported
+ * is withdrawn. Text that was meant as a call and cannot be parsed is kept
+ * unchanged, with the reason.
  *
  *     tnk__answer_open(&answer, alloc, TNK_CHAT_HERMES, tools, &options);
  *     tnk__answer_feed(answer, text, n);
@@ -19,50 +20,53 @@
  */
 typedef struct tnk__answer tnk__answer_t;
 
-/* Where an answer begins: what the prompt has already opened. */
+/* State at the start of an answer, as the prompt has left it. */
 typedef enum {
-  TNK__ANSWER_BEGINS = 0, /* nothing: as the family begins */
+  TNK__ANSWER_BEGINS = 0, /* nothing: the normal start of the family */
   TNK__ANSWER_THINKS,     /* a think block */
-  TNK__ANSWER_SPEAKS      /* content: also where a family has headers */
+  TNK__ANSWER_SPEAKS      /* content, even if the family has headers */
 } tnk__answer_start_t;
 
 /* Zeros are the defaults. */
 typedef struct {
   tnk__answer_start_t start;
-  /* Texts that end the answer, up to a NULL; NULL: those of the family. */
+  /* Texts that end the answer; ends with NULL. NULL: the stops of the
+   * family. */
   const char *const *stops;
-  /* What the ids of calls begin with where the model gives none, four
-   * characters or more: a number of five digits follows. NULL: "call". */
+  /* Prefix of the ids of calls, if the model gives none: four characters or
+   * more. A number of five digits follows. NULL: "call". */
   const char *id_prefix;
-  size_t first_id;         /* the number of the first call */
-  size_t max_text;         /* of the answer; 0: 16 MiB */
-  tnk_chat_delta_cb delta; /* NULL: nobody listens */
+  size_t first_id; /* number of the first call */
+  size_t max_text; /* maximum length of the answer in bytes; 0: 16 MiB */
+  tnk_chat_delta_cb delta; /* may be NULL */
   void *user;
 } tnk__answer_options_t;
 
-/* Begin. `tools` is the list that says what types arguments have, or undefined;
- * it and the stops are borrowed until the end. */
+/* Start an answer. `tools` is the list of tools, which has the types of
+ * arguments, or undefined. It and the stops are borrowed until the answer is
+ * freed. */
 int tnk__answer_open(tnk__answer_t **out, const tnk_allocator_t *alloc,
                      tnk_chat_family_t family, tnk__value_t tools,
                      const tnk__answer_options_t *options);
 void tnk__answer_free(tnk__answer_t *answer);
-/* Tell another listener from now on. */
+/* Replace the callback. */
 void tnk__answer_listen(tnk__answer_t *answer, tnk_chat_delta_cb delta,
                         void *user);
-/* Take text in. TNK_EINVAL after the end; TNK_ETOOBIG; TNK_ENOMEM: both stay.
- */
+/* Add text. Returns TNK_EINVAL after the end. TNK_ETOOBIG and TNK_ENOMEM are
+ * permanent. */
 int tnk__answer_feed(tnk__answer_t *answer, const char *text, size_t n);
-/* No more comes: tell what was held back. */
+/* End the text: report everything that was held back. */
 int tnk__answer_finish(tnk__answer_t *answer);
-/* The message, once it is finished: role, reasoning_content where there is
- * thinking, content, tool_calls where there are calls. Content is none where
- * there is none beside calls. Lives as long as the answer; undefined where
- * memory was short. */
+/* The message of a finished answer: role, content, reasoning_content if there
+ * is any thinking, and tool_calls if there are any calls. `content` may be an
+ * empty string. The message lives as long as the answer. Undefined if the
+ * answer has failed or memory is out. */
 tnk__value_t tnk__answer_message(tnk__answer_t *answer);
-/* What was not understood: a list of {"text", "why"}, perhaps empty. */
+/* Text that was not understood: a list of {"text", "why"}, which may be
+ * empty. */
 tnk__value_t tnk__answer_unparsed(const tnk__answer_t *answer);
 
-/* Where an answer to this prompt begins, which is seen by its end. */
+/* Determine the state at the start of an answer from the end of its prompt. */
 tnk__answer_start_t tnk__answer_start(tnk_chat_family_t family,
                                       const char *prompt, size_t n);
 

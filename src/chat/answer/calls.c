@@ -5,8 +5,8 @@
 #include "chat/answer/state.h"
 #include "lib/base/utf8.h"
 
-/* What the readers of blocks share: cutting texts, arguments and their types,
- * and the calls that come of them. */
+/* Shared by the readers of blocks: strings, arguments and their types, and the
+ * resulting calls. */
 
 void tnk__call_trim(const char **text, size_t *n) {
   while (*n > 0 && strchr(" \t\r\n", **text) != NULL && **text != '\0')
@@ -61,7 +61,7 @@ tnk__read_t tnk__call_bad(tnk__answer_t *answer, const char *format, ...) {
   va_start(args, format);
   (void)vsnprintf(answer->why, sizeof(answer->why), format, args);
   va_end(args);
-  /* What was cut may end inside of a character. */
+  /* Truncation may have split a character. */
   tnk__utf8_repair(answer->why);
   return TNK__READ_BAD;
 }
@@ -126,7 +126,7 @@ tnk__read_t tnk__call_arguments(tnk__answer_t *answer, const char *text,
     return TNK__READ_CALLS;
   }
   err = tnk__value_from_json(heap, text, n, out);
-  /* Some models write the object as a text once more. */
+  /* Some models write the object as a JSON string. */
   if (err == TNK_OK && out->kind == TNK__VALUE_TEXT)
     err = tnk__value_from_json(heap, out->as.text, out->n_text, out);
   if (err != TNK_OK && tnk__call_json_is_open(text, n))
@@ -138,7 +138,7 @@ tnk__read_t tnk__call_arguments(tnk__answer_t *answer, const char *text,
   return TNK__READ_CALLS;
 }
 
-/* The function of a tool, by its name. */
+/* Find the function of a tool by its name. */
 static tnk__value_t find_tool(const tnk__answer_t *answer, const char *name,
                               size_t n_name) {
   tnk__value_t tools = answer->tools;
@@ -163,7 +163,7 @@ int tnk__call_is_known(const tnk__answer_t *answer, const char *name,
          find_tool(answer, name, n_name).kind == TNK__VALUE_DICT;
 }
 
-/* Types of JSON schema, as bits; none: not known. */
+/* Types of JSON schema, as bits. 0: unknown. */
 enum {
   IS_STRING = 1,
   IS_NUMBER = 2,
@@ -171,7 +171,7 @@ enum {
   IS_NULL = 8,
   IS_ARRAY = 16,
   IS_OBJECT = 32,
-  MAX_DEPTH = 8 /* of a schema */
+  MAX_DEPTH = 8 /* maximum nesting of a schema */
 };
 
 static unsigned type_named(tnk__value_t name) {
@@ -207,7 +207,7 @@ static unsigned type_of(tnk__value_t value) {
   }
 }
 
-/* The types that a schema allows, as far as it says so in plain words. */
+/* The types that a schema allows, as far as its simple keywords say so. */
 static unsigned types_of(tnk__value_t schema, unsigned depth) {
   static const char *const ways[] = {"anyOf", "oneOf"};
   tnk__value_t type = tnk__value_get(schema, "type");
@@ -251,7 +251,7 @@ tnk__value_t tnk__call_typed(tnk__answer_t *answer, const char *tool,
       tnk__value_from_json(heap, text, n, &value) == TNK_OK &&
       (types == 0 || (types & type_of(value) & ~(unsigned)IS_STRING)))
     return value;
-  /* Templates write them as Python does. */
+  /* Templates write these values as Python does. */
   if (types & IS_NULL && is_text(text, n, "None"))
     return tnk__value_none();
   if (types & IS_BOOLEAN && is_text(text, n, "True"))

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-/* What the marks of each family are, and where they are looked for. */
+/* The marks of each family, and the modes in which they are searched for. */
 
 #define BAR "\xef\xbd\x9c" /* U+FF5C, in the control tokens of DeepSeek */
-#define LOW "\xe2\x96\x81" /* U+2581, likewise */
+#define LOW "\xe2\x96\x81" /* U+2581, also used there */
 #define DS(name) "<" BAR name BAR ">"
 
 enum {
@@ -119,15 +119,15 @@ const tnk__family_t *tnk__family(tnk_chat_family_t family) {
   return i < sizeof(families) / sizeof(families[0]) ? &families[i] : NULL;
 }
 
-/* Whether a text ends with another. */
+/* Returns whether a text ends with another one. */
 static int ends_with(const char *text, size_t n, const char *end) {
   size_t n_end = strlen(end);
 
   return n >= n_end && memcmp(text + n - n_end, end, n_end) == 0;
 }
 
-/* Where the prompt of a family with headers has left it: the header of the
- * message that it began says so. */
+/* The state after the prompt of a family with headers. The header of the
+ * message that the prompt has started shows it. */
 static tnk__answer_start_t start_of_message(const char *prompt, size_t n) {
   static const char channel[] = "<|channel|>";
   const char *at = NULL, *next, *to;

@@ -2,8 +2,8 @@
 
 #include "chat/answer/state.h"
 
-/* Harmony: messages with headers, which name a channel and perhaps whom the
- * message is for. */
+/* Harmony: messages with headers. A header names a channel, and optionally the
+ * recipient of the message. */
 
 #define START_MARK "<|start|>"
 #define CHANNEL_MARK "<|channel|>"
@@ -23,7 +23,7 @@ int tnk__harmony_may_begin(const char *text, size_t n, int is_end) {
   return 0;
 }
 
-/* Take a word: up to a blank or a mark. */
+/* Read a word, up to a space or a mark. */
 static void take_word(const char **text, size_t *n, const char **word,
                       size_t *n_word) {
   *word = *text;
@@ -59,7 +59,7 @@ tnk__header_t tnk__harmony_header(const char *text, size_t n, const char **to,
     } else if (tnk__call_skip(&text, &n, CHANNEL_MARK)) {
       take_word(&text, &n, &channel, &n_channel);
     } else {
-      /* The type of what follows, perhaps behind a mark. */
+      /* The type of the content. A mark may precede it. */
       (void)tnk__call_skip(&text, &n, "<|constrain|>");
       take_word(&text, &n, &word, &n_word);
       if (n_word == 0)

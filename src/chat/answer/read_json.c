@@ -2,9 +2,9 @@
 
 #include "chat/answer/state.h"
 
-/* Readers of blocks whose arguments are JSON. */
+/* Readers of blocks with JSON arguments. */
 
-/* Note a call that is an object with a name and arguments. */
+/* Add a call from an object with a name and arguments. */
 static tnk__read_t add_object(tnk__answer_t *answer, tnk__value_t call) {
   static const char *const members[] = {"arguments", "parameters"};
   tnk__value_t name = tnk__value_get(call, "name");
@@ -24,7 +24,7 @@ static tnk__read_t add_object(tnk__answer_t *answer, tnk__value_t call) {
   if (arguments.kind == TNK__VALUE_TEXT) {
     what = tnk__call_arguments(answer, arguments.as.text, arguments.n_text,
                                &arguments);
-    if (what != TNK__READ_CALLS) /* it was whole */
+    if (what != TNK__READ_CALLS) /* the text was complete */
       return TNK__READ_BAD;
   }
   if (arguments.kind != TNK__VALUE_DICT)
@@ -34,7 +34,7 @@ static tnk__read_t add_object(tnk__answer_t *answer, tnk__value_t call) {
   return TNK__READ_CALLS;
 }
 
-/* Read JSON that is a call, or a list of calls. */
+/* Read JSON that is a call or a list of calls. */
 static tnk__read_t read_objects(tnk__answer_t *answer, const char *text,
                                 size_t n) {
   tnk__read_t what = TNK__READ_CALLS;
@@ -58,7 +58,7 @@ tnk__read_t tnk__read_hermes(tnk__answer_t *answer, const char *text,
   return read_objects(answer, text, n);
 }
 
-/* Note a call by its name and the JSON of its arguments. */
+/* Add a call with a name and JSON arguments. */
 static tnk__read_t add_named(tnk__answer_t *answer, const char *name,
                              size_t n_name, const char *id, size_t n_id,
                              const char *text, size_t n) {
@@ -74,8 +74,8 @@ static tnk__read_t add_named(tnk__answer_t *answer, const char *name,
   return what;
 }
 
-/* Newer models write a name and its arguments; older ones the type, the name,
- * and the arguments in a fence. */
+/* Newer models write a name and its arguments. Older models write the type, the
+ * name, and the arguments in a code fence. */
 tnk__read_t tnk__read_deepseek(tnk__answer_t *answer, const char *text,
                                size_t n) {
   static const char sep[] = "<\xef\xbd\x9c"
@@ -87,7 +87,7 @@ tnk__read_t tnk__read_deepseek(tnk__answer_t *answer, const char *text,
   if (!tnk__call_upto(&text, &n, sep, &name, &n_name))
     return tnk__call_bad(answer, "the call has no name");
   tnk__call_trim(&text, &n);
-  /* An object, or nothing, as its arguments are. */
+  /* Newer format: the arguments are an object, or empty. */
   if (n == 0 || text[0] == '{')
     return add_named(answer, name, n_name, NULL, 0, text, n);
   if (!tnk__call_upto(&text, &n, "\n```json\n", &in_fence, &n_in_fence))
@@ -99,7 +99,7 @@ tnk__read_t tnk__read_deepseek(tnk__answer_t *answer, const char *text,
   return add_named(answer, in_fence, n_in_fence, NULL, 0, text, n - 3);
 }
 
-/* functions.NAME:INDEX, which is the id as well. */
+/* functions.NAME:INDEX, which is also the id. */
 tnk__read_t tnk__read_kimi(tnk__answer_t *answer, const char *text, size_t n) {
   const char *id, *name, *colon;
   size_t n_id, n_name;
@@ -117,7 +117,7 @@ tnk__read_t tnk__read_kimi(tnk__answer_t *answer, const char *text, size_t n) {
   return add_named(answer, name, n_name, id, n_id, text, n);
 }
 
-/* A list of objects, or a name, perhaps an id, and arguments. */
+/* A list of objects, or a name, an optional id, and arguments. */
 tnk__read_t tnk__read_mistral(tnk__answer_t *answer, const char *text,
                               size_t n) {
   const char *name, *id = NULL, *head;
@@ -141,7 +141,7 @@ tnk__read_t tnk__read_mistral(tnk__answer_t *answer, const char *text,
   return add_named(answer, name, n_name, id, n_id, text, n);
 }
 
-/* How far the first object of a text goes; 0: it does not end. */
+/* Length of the first object in a text. 0: it does not end. */
 static size_t object_end(const char *text, size_t n) {
   int is_text = 0;
   size_t depth = 0;
@@ -159,11 +159,11 @@ static size_t object_end(const char *text, size_t n) {
   return 0;
 }
 
-/* One object, or several with semicolons between them. Behind the control token
- * there may also be code, which is no call. */
+/* One object, or several separated by semicolons. After the control token there
+ * may also be code, which is not a call. */
 tnk__read_t tnk__read_llama(tnk__answer_t *answer, const char *text, size_t n) {
   if (answer->block_by == TNK__DOES_BARE)
-    text--, n++; /* the mark is a part of it */
+    text--, n++; /* the mark is part of the object */
   for (;;) {
     tnk__value_t name, value;
     tnk__read_t what;

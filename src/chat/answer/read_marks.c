@@ -2,11 +2,11 @@
 
 #include "chat/answer/state.h"
 
-/* Readers of blocks whose arguments stand between marks of their own. */
+/* Readers of blocks with arguments between marks. */
 
 #define BAR "\xef\xbd\x9c" /* U+FF5C */
 
-/* Set an argument that was not given so far. */
+/* Set an argument. Fails if it is already set. */
 static int set_argument(tnk__answer_t *answer, tnk__value_t arguments,
                         const char *key, size_t n_key, tnk__value_t value) {
   tnk__value_t name = tnk__value_copy_text(&answer->heap, key, n_key);
@@ -24,7 +24,7 @@ static tnk__read_t given_twice(tnk__answer_t *answer, const char *key,
                        (int)(n < 64 ? n : 64), key);
 }
 
-/* Newlines that frame a value, one at each end. */
+/* Remove one newline at each end of a value. */
 static void unframe(const char **text, size_t *n) {
   if (*n > 0 && **text == '\n')
     (*text)++, (*n)--;
@@ -113,7 +113,7 @@ tnk__read_t tnk__read_glm(tnk__answer_t *answer, const char *text, size_t n) {
   return TNK__READ_CALLS;
 }
 
-/* One argument of DSML, behind the mark that begins it. */
+/* Read one argument of DSML, after the mark that starts it. */
 static tnk__read_t read_parameter(tnk__answer_t *answer, const char **text,
                                   size_t *n, tnk__value_t arguments) {
   const char *key, *is_text, *value;
@@ -158,7 +158,7 @@ tnk__read_t tnk__read_dsml(tnk__answer_t *answer, const char *text, size_t n) {
   return what;
 }
 
-/* The value of an attribute, in which & and " are written otherwise. */
+/* The value of an attribute, in which & and " are escaped. */
 static tnk__value_t unescape(tnk__answer_t *answer, const char *text,
                              size_t n) {
   tnk__buf_t *buf = &answer->scratch;
@@ -178,8 +178,8 @@ static tnk__value_t unescape(tnk__answer_t *answer, const char *text,
   return tnk__value_copy_text(&answer->heap, (const char *)buf->data, buf->len);
 }
 
-/* The attributes of a tag of XTML up to its end: the value of `wanted`, and the
- * type, each undefined where it is not there. */
+/* Read the attributes of an XTML tag up to its end. *its is the value of
+ * `wanted` and *type the type; each is undefined if it is missing. */
 static tnk__read_t read_tag(tnk__answer_t *answer, const char **text, size_t *n,
                             const char *wanted, tnk__value_t *its,
                             tnk__value_t *type) {
@@ -202,7 +202,7 @@ static tnk__read_t read_tag(tnk__answer_t *answer, const char **text, size_t *n,
   }
 }
 
-/* All arguments of XTML as one object, behind the name of its tag. */
+/* Read all arguments of XTML as one object, after the name of the tag. */
 static tnk__read_t read_json_tag(tnk__answer_t *answer, const char *text,
                                  size_t n, tnk__value_t *arguments) {
   tnk__value_t none, type;
@@ -218,10 +218,11 @@ static tnk__read_t read_json_tag(tnk__answer_t *answer, const char *text,
   if (n > 0)
     return tnk__call_bad(answer, "there is text behind the arguments");
   what = tnk__call_arguments(answer, json, n_json, arguments);
-  return what == TNK__READ_CALLS ? what : TNK__READ_BAD; /* it was whole */
+  return what == TNK__READ_CALLS ? what
+                                 : TNK__READ_BAD; /* the text was complete */
 }
 
-/* One argument of XTML, behind the name of its tag. */
+/* Read one argument of XTML, after the name of its tag. */
 static tnk__read_t read_argument(tnk__answer_t *answer, tnk__value_t name,
                                  const char **text, size_t *n,
                                  tnk__value_t arguments) {
@@ -249,7 +250,7 @@ static tnk__read_t read_argument(tnk__answer_t *answer, tnk__value_t name,
              : given_twice(answer, key.as.text, key.n_text);
 }
 
-/* A call of XTML, behind the name of its tag. */
+/* Read a call of XTML, after the name of its tag. */
 tnk__read_t tnk__read_xtml(tnk__answer_t *answer, const char *text, size_t n) {
   tnk__value_t arguments = tnk__value_dict(&answer->heap), name, type;
   tnk__read_t what = read_tag(answer, &text, &n, "tool", &name, &type);

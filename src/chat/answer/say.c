@@ -7,8 +7,8 @@
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
 
-/* An answer as an object, and what is told of it; step.c moves it on. The modes
- * are explained in state.h. */
+/* An answer as an object, and its callbacks. step.c parses the text. state.h
+ * explains the modes. */
 
 enum { N_DIGITS = 5 };
 
@@ -22,7 +22,7 @@ static void set_first(tnk__answer_t *answer) {
         (uint8_t) ~(unsigned)TNK__MODE_OVER;
 }
 
-/* How the answer begins. */
+/* Set the state at the start. */
 static void set_start(tnk__answer_t *answer, tnk__answer_start_t start) {
   answer->mode =
       answer->family->has_headers ? TNK__MODE_HEADER : TNK__MODE_START;
@@ -66,8 +66,8 @@ int tnk__answer_open(tnk__answer_t **out, const tnk_allocator_t *alloc,
   answer->user = options->user;
   answer->next_id = options->first_id;
   answer->max_text = max;
-  /* A value is larger than the text that it is read from, and a block may be
-   * read more than once. */
+  /* A value is larger than its source text, and a block may be read more than
+   * once. */
   tnk__heap_init(&answer->heap, alloc, 64 * max + TNK__MIB);
   tnk__buf_init(&answer->pending, alloc, max);
   tnk__buf_init(&answer->stray, alloc, max);
@@ -150,7 +150,7 @@ void tnk__answer_keep(tnk__answer_t *answer, const char *text, size_t n,
   tell(answer, &delta);
 }
 
-/* A text that ends with a NUL, which those of a heap do not. */
+/* A copy with a NUL at the end. Strings in a heap have none. */
 static const char *cstr(tnk__answer_t *answer, tnk__value_t text) {
   tnk__buf_t *buf = &answer->scratch;
   const char *out = (const char *)buf->data + buf->len;
@@ -161,7 +161,7 @@ static const char *cstr(tnk__answer_t *answer, tnk__value_t text) {
   return out;
 }
 
-/* Tell one call: its beginning, its arguments, its end. */
+/* Report one call: its start, its arguments, its end. */
 static void tell_call(tnk__answer_t *answer, uint32_t index,
                       tnk__value_t call) {
   tnk__value_t function = tnk__value_get(call, "function");
@@ -174,7 +174,8 @@ static void tell_call(tnk__answer_t *answer, uint32_t index,
   tnk__buf_clear(buf);
   (void)tnk__value_to_json(buf, tnk__value_get(function, "arguments"), NULL);
   n = buf->len;
-  /* Room for both names first, as what points into it must not move. */
+  /* Reserve memory for both strings first, so that pointers into the buffer
+   * stay valid. */
   (void)tnk__buf_reserve(buf, (size_t)name.n_text + id.n_text + 2);
   fail_with(answer, buf->err);
   if (answer->err != TNK_OK)
@@ -208,7 +209,7 @@ void tnk__answer_tell_calls(tnk__answer_t *answer) {
   fail_with(answer, answer->heap.err);
 }
 
-/* What a buffer holds, as a value. */
+/* The content of a buffer, as a value. */
 static tnk__value_t whole(const tnk__buf_t *buf) {
   return tnk__value_text(buf->len > 0 ? (const char *)buf->data : "", buf->len);
 }

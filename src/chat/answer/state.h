@@ -8,22 +8,24 @@
 #include "lib/base/buf.h"
 
 /*
- * The inside of an answer, for the files of this room.
+ * Internals of an answer, for the files of this folder.
  *
- * Modes, and what moves between them. Marks are looked for in the modes that
- * their family gives them; all else is text.
+ * Modes, and transitions between them. Each mark is searched for in the modes
+ * that its family selects. Everything else is text.
  *
- *   START    nothing was said: a think block or a bare call may begin here.
- *            A mark acts; newlines wait; anything else leads to CONTENT.
- *   CONTENT  what people read.
- *   THINKING until its block closes, then START.
+ *   START    the beginning: a think block or a bare call may start here. A
+ *            mark is processed, and newlines are held. Other text leads to
+ *            CONTENT.
+ *   CONTENT  text for people.
+ *   THINKING until the think block ends, then START.
  *   SECTION  between the calls of a section; text here is not understood.
- *   BLOCK    inside of a call: all is kept until the call ends, then it is
- *            read as a whole. Leads back to the mode it was in.
- *   HEADER   before a message of Harmony: all is kept until the message begins.
- *   OVER     a stop was seen; text here is not understood.
+ *   BLOCK    inside a call: the text is kept until the call ends, and then
+ *            read as a whole. Returns to the previous mode.
+ *   HEADER   before a message of Harmony: kept until the message starts.
+ *   OVER     after a stop; text here is not understood.
  *
- * Everybody here may call out, by tnk__answer_tell().
+ * tnk__answer_say(), tnk__answer_keep() and tnk__answer_tell_calls() call the
+ * caller's callback.
  */
 typedef enum {
   TNK__MODE_START = 1,
@@ -35,47 +37,47 @@ typedef enum {
   TNK__MODE_OVER = 64
 } tnk__answer_mode_t;
 
-/* What a mark does. */
+/* Effects of marks. */
 typedef enum {
   TNK__DOES_STOP,
   TNK__DOES_THINK,
   TNK__DOES_THINK_END,
-  TNK__DOES_SPEAK, /* what follows is content */
+  TNK__DOES_SPEAK, /* content follows */
   TNK__DOES_SECTION,
   TNK__DOES_SECTION_END,
   TNK__DOES_BLOCK,
-  TNK__DOES_BARE, /* a block that is content if it is no call */
+  TNK__DOES_BARE, /* a block, or content if it is not a call */
   TNK__DOES_BLOCK_END,
-  TNK__DOES_BLOCK_NEXT, /* ends a block, begins another */
-  TNK__DOES_HEADER,     /* a message begins, with its header */
-  TNK__DOES_MESSAGE,    /* the header ends */
+  TNK__DOES_BLOCK_NEXT, /* ends a block and starts another */
+  TNK__DOES_HEADER,     /* starts a message with its header */
+  TNK__DOES_MESSAGE,    /* ends the header */
   TNK__DOES_MESSAGE_END
 } tnk__mark_does_t;
 
 typedef struct {
   const char *text;
-  uint8_t modes; /* in which it is looked for */
+  uint8_t modes; /* modes in which it is searched for */
   uint8_t does;
 } tnk__mark_t;
 
-/* What came of reading a block. */
+/* Result of reading a block. */
 typedef enum {
-  TNK__READ_CALLS, /* they are in `found` */
-  TNK__READ_BAD,   /* and `why` says why */
-  TNK__READ_OPEN   /* the end that was found may lie inside of a text */
+  TNK__READ_CALLS, /* the calls are in `found` */
+  TNK__READ_BAD,   /* the reason is in `why` */
+  TNK__READ_OPEN   /* the end that was found may be inside a string */
 } tnk__read_t;
 
 typedef struct {
-  const char *name; /* to say it to people */
+  const char *name; /* informational */
   const tnk__mark_t *marks;
   size_t n_marks;
   const char *const *stops;
-  /* Newlines beside marks belong to the marks. */
+  /* Newlines next to marks belong to the marks. */
   uint8_t trims;
-  /* A block may end where the answer does. */
+  /* The end of the answer may end a block. */
   uint8_t is_open_ended;
   uint8_t has_headers;
-  /* Reads what a block holds, without its marks. */
+  /* Read the text of a block, without its marks. */
   tnk__read_t (*read)(tnk__answer_t *answer, const char *text, size_t n);
 } tnk__family_t;
 
@@ -91,83 +93,87 @@ struct tnk__answer {
   tnk__heap_t heap;
   char *id_prefix;
   size_t next_id;
-  int err; /* the first failure; sticky */
+  int err; /* the first error; it is kept */
 
   tnk__answer_mode_t mode;
-  tnk__answer_mode_t back;   /* of BLOCK: the mode that it ends in */
-  tnk__mark_does_t block_by; /* of BLOCK: what began it */
+  tnk__answer_mode_t back;   /* of BLOCK: the mode after it */
+  tnk__mark_does_t block_by; /* of BLOCK: the mark that started it */
   uint8_t is_finished;
-  uint8_t is_leading; /* held newlines are dropped before text: a mark was there
-                       */
+  uint8_t is_leading; /* drop held newlines before text: they follow a mark */
   uint8_t section_is_empty;
-  uint8_t no_headers; /* what looked like one was none: all is content */
-  unsigned n_ends;   /* of BLOCK: ends that were passed, as it was open there */
-  size_t first_end;  /* of BLOCK: behind the first of them, in `pending` */
-  size_t n_newlines; /* held: they may stand beside a mark */
-  size_t n_text;     /* bytes that were fed */
+  uint8_t no_headers; /* a supposed header was text: everything is content */
+  unsigned n_ends;  /* of BLOCK: ends that were skipped, as they may be inside a
+                       string */
+  size_t first_end; /* of BLOCK: the offset in `pending` after the first of
+                       these */
+  size_t n_newlines; /* held, as a mark may follow */
+  size_t n_text;     /* total bytes fed */
   size_t max_text;
 
-  tnk__buf_t pending; /* what is not decided */
-  size_t at;          /* in pending: what lies before was dealt with */
-  size_t scan;        /* in pending: no mark begins between at and here */
-  size_t inner;       /* of BLOCK: behind the mark that began it */
-  tnk__buf_t stray;   /* of SECTION and OVER: text that is not understood */
+  tnk__buf_t pending; /* text that is not processed yet */
+  size_t at;    /* offset in `pending`: everything before it is processed */
+  size_t scan;  /* offset in `pending`: no mark starts between `at` and here */
+  size_t inner; /* of BLOCK: offset after the mark that started it */
+  tnk__buf_t stray; /* of SECTION and OVER: text that is not understood */
   tnk__buf_t scratch;
 
   tnk__buf_t content, thinking;
-  tnk__value_t found;    /* calls of the block that is being read */
+  tnk__value_t found;    /* calls of the current block */
   tnk__value_t calls;    /* of the message */
-  tnk__value_t unparsed; /* {"text", "why"} */
-  uint8_t first[256];    /* modes in which a mark begins with this byte */
-  const char *section;   /* the mark that began the section */
+  tnk__value_t unparsed; /* list of {"text", "why"} */
+  uint8_t first[256];    /* modes in which a mark starts with this byte */
+  const char *section;   /* the mark that started the section */
   char why[200];         /* why the block could not be read */
 };
 
-/* Append to what the message has, and tell it. */
+/* Append to the message, and report it. */
 void tnk__answer_say(tnk__answer_t *answer, tnk_chat_delta_kind_t kind,
                      const char *text, size_t n);
 /* Keep text that was not understood. */
 void tnk__answer_keep(tnk__answer_t *answer, const char *text, size_t n,
                       const char *why);
-/* Take the calls in `found` for those of the message. */
+/* Add the calls in `found` to the message, and report them. */
 void tnk__answer_tell_calls(tnk__answer_t *answer);
 
-/* Note a call in `found`. The id may be NULL. The arguments are a dict. */
+/* Add a call to `found`. The id may be NULL. The arguments are a dict. */
 void tnk__call_add(tnk__answer_t *answer, const char *name, size_t n_name,
                    const char *id, size_t n_id, tnk__value_t arguments);
-/* Say why a block could not be read, and return TNK__READ_BAD. */
+/* Set the reason why a block could not be read. Returns TNK__READ_BAD. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
 tnk__read_t
 tnk__call_bad(tnk__answer_t *answer, const char *format, ...);
-/* Say that a block was cut inside of a text, and return TNK__READ_OPEN. */
+/* Report that a block ends inside a string. Returns TNK__READ_OPEN. */
 tnk__read_t tnk__call_open(tnk__answer_t *answer);
-/* Whether JSON is cut inside of a text. */
+/* Returns whether JSON ends inside a string. */
 int tnk__call_json_is_open(const char *text, size_t n);
-/* Read a text as arguments. */
+/* Read JSON arguments. */
 tnk__read_t tnk__call_arguments(tnk__answer_t *answer, const char *text,
                                 size_t n, tnk__value_t *out);
-/* The value of an argument that was written without its type: what the tool's
- * schema says, else what JSON says, else a text. */
+/* The value of an argument that has no type in the text. The schema of the tool
+ * selects the type. Otherwise the text is read as JSON; if it is not JSON, it
+ * is a string. */
 tnk__value_t tnk__call_typed(tnk__answer_t *answer, const char *tool,
                              size_t n_tool, const char *key, size_t n_key,
                              const char *text, size_t n);
-/* Whether a tool of that name was given. */
+/* Returns whether there is a tool with this name. Any name is known if there
+ * are no tools. */
 int tnk__call_is_known(const tnk__answer_t *answer, const char *name,
                        size_t n_name);
 
-/* What stands at the two ends of a text. */
+/* Remove white space at both ends. */
 void tnk__call_trim(const char **text, size_t *n);
-/* Where `what` begins in a text, or NULL. */
+/* The first occurrence of `what`, or NULL. */
 const char *tnk__call_find(const char *text, size_t n, const char *what);
-/* Pass over `what` at the front of a text; 0: something else stands there. */
+/* Skip `what` at the start of a text. Returns 0 if it is not there. */
 int tnk__call_skip(const char **text, size_t *n, const char *what);
-/* The text up to `what`, which is passed over too; 0: it is not there. */
+/* Get the text before `what`, and skip both. Returns 0 if `what` is not
+ * there. */
 int tnk__call_upto(const char **text, size_t *n, const char *what,
                    const char **part, size_t *n_part);
 
-/* Readers of blocks, by family. */
+/* Readers of blocks, one per family. */
 tnk__read_t tnk__read_hermes(tnk__answer_t *, const char *, size_t);
 tnk__read_t tnk__read_xml(tnk__answer_t *, const char *, size_t);
 tnk__read_t tnk__read_deepseek(tnk__answer_t *, const char *, size_t);
@@ -179,20 +185,21 @@ tnk__read_t tnk__read_mistral(tnk__answer_t *, const char *, size_t);
 tnk__read_t tnk__read_llama(tnk__answer_t *, const char *, size_t);
 tnk__read_t tnk__read_xtml(tnk__answer_t *, const char *, size_t);
 
-/* What a header of Harmony announces. */
+/* Kinds of messages, as their headers of Harmony say. */
 typedef enum {
   TNK__HEADER_BAD,
   TNK__HEADER_THINKING,
   TNK__HEADER_CONTENT,
   TNK__HEADER_CALL,
-  TNK__HEADER_OTHER /* a message that is not the assistant's */
+  TNK__HEADER_OTHER /* a message that is not from the assistant */
 } tnk__header_t;
-/* Read a header, without the mark that ends it. *to is whom the message is for
- * or, if it is not the assistant's, of; NULL: not said. */
+/* Read a header, without the mark that ends it. *to is the recipient of the
+ * message. For a message that is not from the assistant it is the sender. NULL:
+ * not given. */
 tnk__header_t tnk__harmony_header(const char *text, size_t n, const char **to,
                                   size_t *n_to);
-/* Whether a text may be the beginning of a header; at the end, whether it is.
- */
+/* Returns whether a text may be the start of a header. At the end, returns
+ * whether it is one. */
 int tnk__harmony_may_begin(const char *text, size_t n, int is_end);
 
 #endif

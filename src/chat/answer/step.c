@@ -2,18 +2,18 @@
 
 #include <string.h>
 
-/* Moves an answer on: finds marks and does what they say. The modes are
- * explained in state.h. */
+/* Parsing of an answer: finds marks and processes them. state.h explains the
+ * modes. */
 
 enum {
-  MAX_ENDS = 8,     /* ends of a block that are tried */
-  MAX_HEADER = 1024 /* bytes of a header */
+  MAX_ENDS = 8,     /* maximum number of ends of a block to try */
+  MAX_HEADER = 1024 /* maximum length of a header in bytes */
 };
 
-/* A mark, or a stop, where it was found. */
+/* A mark or a stop in the text. */
 typedef struct {
   size_t at;
-  size_t n; /* its bytes; 0: none was found, all up to `at` is text */
+  size_t n; /* length; 0: no mark, all text up to `at` is plain */
   const char *text;
   tnk__mark_does_t does;
 } found_t;
@@ -23,7 +23,8 @@ static const char *pending(const tnk__answer_t *answer, size_t at) {
                                       : (const char *)answer->pending.data + at;
 }
 
-/* Whether `mark` begins at a place: 1 yes, 0 no, -1 as far as the text goes. */
+/* Returns 1 if `mark` is at the start of the text, 0 if not, and -1 if the text
+ * is a prefix of it. */
 static int begins(const char *text, size_t n, const char *mark) {
   size_t n_mark = strlen(mark);
 
@@ -33,9 +34,9 @@ static int begins(const char *text, size_t n, const char *mark) {
 }
 
 /*
- * What begins at a place: 1 a mark, 0 none, -1 perhaps one. Of several the
- * shortest counts, which is the one that is whole first however the text is
- * cut.
+ * Look for marks at a position. Returns 1 for a mark, 0 for none, and -1 if
+ * more text is needed. If several marks match, the shortest wins: it is always
+ * complete first, however the text is split.
  */
 static int look(const tnk__answer_t *answer, unsigned mode, size_t at,
                 found_t *found) {
@@ -70,8 +71,8 @@ static int look(const tnk__answer_t *answer, unsigned mode, size_t at,
   return found->n > 0 ? 1 : -what;
 }
 
-/* The first mark from `scan` on. Without one, found->at is where one may begin
- * once there is more text. */
+/* Find the first mark from `scan` on. If no mark is found, found->at is the
+ * first position where a mark could start when more text arrives. */
 static void find(const tnk__answer_t *answer, int is_end, found_t *found) {
   size_t i;
 
@@ -90,7 +91,7 @@ static tnk_chat_delta_kind_t kind_of(tnk__answer_mode_t mode) {
                                     : TNK_CHAT_DELTA_CONTENT;
 }
 
-/* Say the newlines that were held, unless they belong to a mark. */
+/* Report the held newlines, unless they belong to a mark. */
 static void flush_newlines(tnk__answer_t *answer) {
   static const char some[] = "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n";
 
@@ -104,7 +105,7 @@ static void flush_newlines(tnk__answer_t *answer) {
   answer->n_newlines = 0;
 }
 
-/* Say a text of the answer; newlines at its end are held. */
+/* Report text of the answer. Newlines at its end are held. */
 static void say(tnk__answer_t *answer, const char *text, size_t n) {
   size_t n_body = n;
 
@@ -123,7 +124,8 @@ static void say(tnk__answer_t *answer, const char *text, size_t n) {
   answer->n_newlines += n - n_body;
 }
 
-/* Keep what stood where nothing is understood, blanks aside. */
+/* Keep text at a position where no text is understood, unless it is white
+ * space. */
 static void flush_stray(tnk__answer_t *answer, const char *why) {
   const char *text = (const char *)answer->stray.data;
   size_t n = answer->stray.len;
@@ -148,7 +150,8 @@ static void go_on_at(tnk__answer_t *answer, size_t at,
 
 /* ---- Blocks ---- */
 
-/* Newlines before a block are its own, if it is a call; else they stay. */
+/* If a block is a call, the newlines before it belong to it. Otherwise they are
+ * kept. */
 static void begin_block(tnk__answer_t *answer, size_t inner,
                         tnk__mark_does_t by, tnk__answer_mode_t back) {
   answer->inner = inner;
@@ -159,7 +162,7 @@ static void begin_block(tnk__answer_t *answer, size_t inner,
   answer->mode = TNK__MODE_BLOCK;
 }
 
-/* A block that is no call ends before `to`. */
+/* End a block that is not a call before `to`. */
 static void fail_block(tnk__answer_t *answer, size_t to) {
   tnk__buf_t *buf = &answer->scratch;
 
@@ -183,7 +186,8 @@ static void fail_block(tnk__answer_t *answer, size_t to) {
   go_on_at(answer, to, answer->back);
 }
 
-/* Read a block up to `end`. 1: it was calls, and all goes on at `after`. */
+/* Read a block up to `end`. Returns 1 if it has calls; parsing then continues
+ * at `after`. */
 static int read_block(tnk__answer_t *answer, size_t end, size_t after,
                       tnk__read_t *what) {
   answer->found = tnk__value_list(&answer->heap);
@@ -201,8 +205,8 @@ static int read_block(tnk__answer_t *answer, size_t end, size_t after,
   return 1;
 }
 
-/* An end of a block was found; it goes on at `after`. The end may lie inside of
- * a text: then some more are tried. */
+/* Process a possible end of a block; parsing continues at `after`. If the end
+ * may be inside a string, more ends are tried. */
 static void end_block(tnk__answer_t *answer, const found_t *found,
                       size_t after) {
   tnk__read_t what;
@@ -218,7 +222,7 @@ static void end_block(tnk__answer_t *answer, const found_t *found,
   fail_block(answer, answer->n_ends > 0 ? answer->first_end : after);
 }
 
-/* The answer ends, or is stopped, inside of a block. */
+/* The answer ends, or is stopped, inside a block. */
 static void cut_block(tnk__answer_t *answer, size_t at) {
   tnk__read_t what;
 
@@ -240,7 +244,7 @@ static void begin_section(tnk__answer_t *answer, const found_t *found) {
   go_on_at(answer, found->at + found->n, TNK__MODE_SECTION);
 }
 
-/* `found` is the mark, if it is one that ends it. */
+/* End a section. `found` is the mark that ends it, or NULL. */
 static void end_section(tnk__answer_t *answer, const found_t *found) {
   flush_stray(answer, "there is text between the calls");
   if (answer->section_is_empty) {
@@ -258,7 +262,7 @@ static void keep_header(tnk__answer_t *answer, size_t to, const char *why) {
   go_on_at(answer, to, TNK__MODE_HEADER);
 }
 
-/* The header of a message ends. */
+/* Process the end of a message's header. */
 static void begin_message(tnk__answer_t *answer, const found_t *found) {
   size_t after = found->at + found->n, n_to;
   const char *to;
@@ -288,7 +292,7 @@ static void begin_message(tnk__answer_t *answer, const found_t *found) {
 
 static void stop(tnk__answer_t *answer, const found_t *found) {
   if (answer->mode == TNK__MODE_BLOCK) {
-    cut_block(answer, found->at); /* and the stop is found once more */
+    cut_block(answer, found->at); /* the stop will be found again */
     return;
   }
   if (answer->mode == TNK__MODE_SECTION)
@@ -300,7 +304,7 @@ static void stop(tnk__answer_t *answer, const found_t *found) {
   go_on_at(answer, found->at + found->n, TNK__MODE_OVER);
 }
 
-/* The marks of Harmony. */
+/* Process the marks of Harmony. */
 static void act_on_message(tnk__answer_t *answer, const found_t *found) {
   if (found->does == TNK__DOES_MESSAGE) {
     begin_message(answer, found);
@@ -321,8 +325,8 @@ static void act_on_message(tnk__answer_t *answer, const found_t *found) {
   }
 }
 
-/* Do what a mark says. All text before it was dealt with, but that of a block
- * or header, which begins at `at`. */
+/* Process a mark. All text before it is processed, except the text of a block
+ * or header that starts at `at`. */
 static void act(tnk__answer_t *answer, const found_t *found) {
   size_t after = found->at + found->n;
   int is_call = found->does == TNK__DOES_BLOCK ||
@@ -376,7 +380,7 @@ static void act(tnk__answer_t *answer, const found_t *found) {
   }
 }
 
-/* ---- Steps; each returns whether another may follow ---- */
+/* ---- Steps; each returns whether to continue ---- */
 
 static int step_start(tnk__answer_t *answer, int is_end) {
   found_t found;

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-/* The shape of Anthropic's messages: what blocks are. Reading is here, writing
- * in anthropic_write.c. */
+/* The format of Anthropic's messages and their content blocks. Reading is here;
+ * anthropic_write.c writes. */
 
-/* An address, or a data: URL of what is given in base64. */
+/* Read an image: a URL, or a data: URL made from base64 data. */
 static int read_image(tnk__io_t *io, const tnk__place_t *place,
                       tnk__value_t block, tnk__value_t parts) {
   tnk__place_t here = {place, "source", 0};
@@ -33,7 +33,7 @@ static int read_image(tnk__io_t *io, const tnk__place_t *place,
   return err;
 }
 
-/* A block that is a part of content: text or an image. */
+/* Read a block of content: text or an image. */
 static int read_part(tnk__io_t *io, const tnk__place_t *place,
                      tnk__value_t block, tnk__value_t parts) {
   tnk__value_t type, text;
@@ -51,7 +51,7 @@ static int read_part(tnk__io_t *io, const tnk__place_t *place,
   return err;
 }
 
-/* Content that is a text, or blocks of text and images. */
+/* Read content: a string, or blocks of text and images. */
 static int read_content(tnk__io_t *io, const tnk__place_t *place,
                         tnk__value_t json, tnk__value_t *content) {
   tnk__value_t parts = tnk__value_list(io->heap);
@@ -108,7 +108,7 @@ static int read_result(tnk__io_t *io, const tnk__place_t *place,
   return TNK_OK;
 }
 
-/* Results become messages of their own; what stands between them stays
+/* Tool results become separate messages. Content between them stays
  * together. */
 static int read_user(tnk__io_t *io, const tnk__place_t *place,
                      tnk__value_t blocks, tnk__value_t messages) {
@@ -166,7 +166,7 @@ static int read_said(tnk__io_t *io, const tnk__place_t *place,
   if (tnk__value_is(type, "tool_use"))
     return read_use(io, place, block, said);
   if (tnk__value_is(type, "redacted_thinking"))
-    return TNK_OK; /* nobody can read it; it stays in what is kept */
+    return TNK_OK; /* encrypted; it stays in the kept data */
   if (tnk__value_is(type, "text")) {
     err = tnk__io_need(io, place, block, "text", &text);
     if (err == TNK_OK)

@@ -2,9 +2,9 @@
 
 #include "chat/message/shapes.h"
 
-/* Messages as those of Anthropic. */
+/* Messages in the format of Anthropic. */
 
-/* A block of an image: what is in a data: URL, or an address. */
+/* Make an image block from a data: URL or another URL. */
 static tnk__value_t image_block(tnk__io_t *io, tnk__value_t url) {
   static const char front[] = "data:", middle[] = ";base64,";
   enum { N_FRONT = sizeof(front) - 1, N_MIDDLE = sizeof(middle) - 1 };
@@ -53,7 +53,7 @@ static int add_parts(tnk__io_t *io, const tnk__place_t *place,
   return err;
 }
 
-/* Content as a text, or as blocks. */
+/* Write content as a string, or as blocks. */
 static int write_content(tnk__io_t *io, const tnk__place_t *place,
                          tnk__value_t content, tnk__value_t *json) {
   *json = content;
@@ -102,7 +102,7 @@ static int add_call(tnk__io_t *io, const tnk__place_t *place, tnk__value_t call,
   return TNK_OK;
 }
 
-/* The blocks of an answer. */
+/* Write the blocks of an answer. */
 static int write_blocks(tnk__io_t *io, const tnk__place_t *place,
                         tnk__value_t message, tnk__value_t *blocks) {
   tnk__place_t here = {place, "tool_calls", 0};
@@ -141,7 +141,7 @@ static int write_assistant(tnk__io_t *io, const tnk__place_t *place,
   return write_blocks(io, place, message, content);
 }
 
-/* The results of tools that follow one another are one message. */
+/* Write consecutive tool results as one message. */
 static int write_results(tnk__io_t *io, const tnk__place_t *place,
                          tnk__value_t messages, size_t at, size_t *n_messages,
                          tnk__value_t *blocks) {
@@ -155,7 +155,7 @@ static int write_results(tnk__io_t *io, const tnk__place_t *place,
 
     if (!tnk__value_is(tnk__value_get(message, "role"), "tool"))
       break;
-    /* What came as one message of its own stays one. */
+    /* A message that was separate in the input stays separate. */
     if (*n_messages > 0 &&
         tnk__value_get(tnk__value_get(message, "extra"), "anthropic").kind !=
             TNK__VALUE_UNDEFINED)

@@ -5,10 +5,10 @@
 #include "chat/message/shapes.h"
 
 /*
- * Bodies of shapes, and what is kept of them. Where writing what was read would
- * not give what came, that is kept in `extra` of the first message: the items
- * and the number of messages they are. Who writes reads it once more, and uses
- * it if it still means these messages.
+ * Reading and writing of bodies, and the original data that is kept. If writing
+ * a message would not give the original items, they are kept in `extra` of the
+ * first message, with the number of messages. The writer reads them again. It
+ * uses them if they still give the same messages.
  */
 
 static const tnk__shape_t *shape_of(tnk_chat_shape_t shape) {
@@ -46,7 +46,7 @@ static tnk__value_t cut(tnk__io_t *io, tnk__value_t list, size_t from,
   return out;
 }
 
-/* ---- What is kept ---- */
+/* ---- Original data ---- */
 
 static void keep(tnk__io_t *io, tnk__value_t message, const char *name,
                  tnk__value_t value) {
@@ -63,7 +63,7 @@ static tnk__value_t kept(tnk__value_t message, const char *name) {
   return tnk__value_get(tnk__value_get(message, "extra"), name);
 }
 
-/* Whether two messages say the same, whatever is kept of them. */
+/* Returns whether two messages are equal, apart from kept data. */
 static int is_same(tnk__value_t a, tnk__value_t b) {
   size_t n = 0, n_b = 0;
 
@@ -83,7 +83,7 @@ static int is_same(tnk__value_t a, tnk__value_t b) {
   return n == n_b;
 }
 
-/* Write some messages as if nothing were kept. */
+/* Write messages without using kept data. */
 static int write_plainly(tnk__io_t *io, const tnk__shape_t *shape,
                          tnk__value_t messages, size_t from, size_t n,
                          tnk__value_t *items) {
@@ -100,13 +100,13 @@ static int write_plainly(tnk__io_t *io, const tnk__shape_t *shape,
   return err;
 }
 
-/* Keep what the messages from `from` on came as, if it is needed. */
+/* Keep the original items of the messages from `from` on, if necessary. */
 static int keep_items(tnk__io_t *io, const tnk__shape_t *shape,
                       tnk__value_t messages, size_t from, tnk__value_t came) {
   size_t n = count(messages) - from;
   tnk__io_t quiet = {io->heap, NULL};
   tnk__value_t first = at(messages, from), plain, both;
-  /* Results that follow one another would become one message. */
+  /* Consecutive results would be merged into one message. */
   int is_result =
       tnk__value_is(tnk__value_get(first, "role"), "tool") && from > 0 &&
       tnk__value_is(tnk__value_get(at(messages, from - 1), "role"), "tool");
@@ -124,7 +124,7 @@ static int keep_items(tnk__io_t *io, const tnk__shape_t *shape,
   return io->heap->err;
 }
 
-/* Name the calls of a message whose arguments are no JSON, and stay a text. */
+/* Record which calls of a message have arguments that are not JSON. */
 static void name_texts(tnk__io_t *io, tnk__value_t message) {
   tnk__value_t calls = tnk__value_get(message, "tool_calls");
   tnk__value_t list = tnk__value_list(io->heap);
@@ -162,7 +162,7 @@ static int read_items(tnk__io_t *io, const tnk__shape_t *shape,
   return err;
 }
 
-/* Text of the system that has a member of its own. */
+/* Read the system text, if it has its own member. */
 static int read_system(tnk__io_t *io, const tnk__shape_t *shape,
                        tnk__value_t json, tnk__value_t messages) {
   tnk__place_t here = {NULL, shape->system, 0};
@@ -175,7 +175,7 @@ static int read_system(tnk__io_t *io, const tnk__shape_t *shape,
   if (err != TNK_OK)
     return err;
   tnk__value_append(io->heap, messages, message);
-  /* Only that shape has nowhere else to put it. */
+  /* Only the format of Anthropic has no other place for it. */
   if (shape != &tnk__shape_anthropic ||
       tnk__anthropic_write_system(io, &here, messages, 1, &plain) != TNK_OK ||
       !tnk__value_equal(plain, json))
@@ -206,7 +206,7 @@ static int read_tools(tnk__io_t *io, const tnk__shape_t *shape,
   return err;
 }
 
-/* A body that is as templates want it. */
+/* Read a body in the form of templates. */
 static int read_template(tnk__io_t *io, tnk__value_t json,
                          tnk__value_t *messages, tnk__value_t *tools) {
   tnk__place_t here = {NULL, "messages", 0}, there = {NULL, "tools", 0};
@@ -231,7 +231,7 @@ static int read_template(tnk__io_t *io, tnk__value_t json,
   return err;
 }
 
-/* The items of a body; a text is one message of the user. */
+/* Get the items of a body. A string is one message of the user. */
 static int find_items(tnk__io_t *io, const tnk__shape_t *shape,
                       tnk__value_t json, tnk__value_t *items) {
   tnk__value_t message, text;
@@ -288,7 +288,8 @@ int tnk__message_read(tnk__heap_t *heap, tnk_chat_shape_t shape,
 
 /* ---- Writing ---- */
 
-/* Whether what is kept of a message still means it and those behind it. */
+/* Returns whether the kept data of a message still matches it and the messages
+ * after it. */
 static int still_means(tnk__io_t *io, const tnk__shape_t *shape,
                        tnk__value_t messages, size_t from, tnk__value_t *items,
                        size_t *n) {
@@ -331,8 +332,8 @@ static int write_items(tnk__io_t *io, const tnk__shape_t *shape,
   return err;
 }
 
-/* How many messages at the front go to the member for the system, and what
- * that is. */
+/* Count the leading messages that belong to the system member, and write that
+ * member. */
 static int write_system(tnk__io_t *io, const tnk__shape_t *shape,
                         tnk__value_t messages, size_t *n, tnk__value_t *json) {
   tnk__place_t here = {NULL, "messages", 0};

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The shape of OpenAI's chat completions. */
+/* The format of OpenAI's chat completions. */
 
 static int read_image(tnk__io_t *io, const tnk__place_t *place,
                       tnk__value_t part, tnk__value_t *url) {
@@ -43,8 +43,8 @@ static int read_content(tnk__io_t *io, const tnk__place_t *place,
   int err = TNK_OK;
 
   *out = tnk__value_get(json, "content");
-  /* An answer of calls alone has no content. Most templates take an empty text
-   * for that, and few take anything else. */
+  /* An answer that has only calls has no content. Most templates accept an
+   * empty string for that, and few accept anything else. */
   if (is_answer &&
       (out->kind == TNK__VALUE_UNDEFINED || out->kind == TNK__VALUE_NONE))
     *out = tnk__io_word("");
@@ -111,7 +111,7 @@ static int read_calls(tnk__io_t *io, const tnk__place_t *place,
   return err;
 }
 
-/* What only answers have. */
+/* Read the members that only answers have. */
 static int read_answer(tnk__io_t *io, const tnk__place_t *place,
                        tnk__value_t json, tnk__value_t message) {
   static const char *const names[] = {"reasoning_content", "thinking",
@@ -125,7 +125,7 @@ static int read_answer(tnk__io_t *io, const tnk__place_t *place,
     return tnk__io_fail(io, place, TNK_EUNSUPPORTED,
                         "\"function_call\" is of an older API; use "
                         "\"tool_calls\"");
-  /* Servers differ in the name of this member. */
+  /* Servers use different names for this member. */
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && err == TNK_OK &&
                      thinking.kind != TNK__VALUE_TEXT;
        i++)
@@ -141,7 +141,7 @@ static int read_answer(tnk__io_t *io, const tnk__place_t *place,
   return read_calls(io, place, json, message);
 }
 
-/* The role as templates know it, or NULL. */
+/* The role in the form of templates, or NULL. */
 static const char *role_of(tnk__value_t role) {
   static const char *const known[][2] = {{"system", "system"},
                                          {"developer", "system"},
@@ -281,7 +281,7 @@ static int write_message(tnk__io_t *io, const tnk__place_t *place,
         write_content(io, place, tnk__value_get(message, "content"), &content);
   if (err != TNK_OK)
     return err;
-  /* As the API answers with calls alone. */
+  /* The API returns null if there are only calls. */
   if (tnk__value_truth(calls) && tnk__value_is(content, ""))
     content = tnk__value_none();
   tnk__io_set(io, json, "role", role);
@@ -298,7 +298,7 @@ static int write_message(tnk__io_t *io, const tnk__place_t *place,
   return err;
 }
 
-/* ---- Tools: they are as templates want them ---- */
+/* ---- Tools: the same as for templates ---- */
 
 static int read_tool(tnk__io_t *io, const tnk__place_t *place,
                      tnk__value_t json, tnk__value_t *tool) {

@@ -5,7 +5,7 @@
 #include "chat/message/shapes.h"
 #include "lib/base/text.h"
 
-/* Places, members, texts and parts, for all shapes. */
+/* Positions, members, strings and parts, shared by all formats. */
 
 static void print_place(tnk__text_t *text, const tnk__place_t *place) {
   if (place == NULL)
@@ -137,7 +137,7 @@ int tnk__io_to_json(tnk__io_t *io, const tnk__place_t *place,
   tnk__buf_deinit(&buf);
   if (err == TNK_EINVAL)
     return tnk__io_fail(io, place, err, "the arguments are no JSON");
-  /* Short memory is remembered by the heap, also where nobody looks now. */
+  /* Record the error in the heap, as some callers ignore the result. */
   if (err != TNK_OK && io->heap->err == TNK_OK)
     io->heap->err = err;
   return io->heap->err;

@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-/* The shape of OpenAI's responses: reading is here, writing in
- * responses_write.c. An answer is several items: its reasoning, its text, its
- * calls. */
+/* The format of OpenAI's responses. Reading is here; responses_write.c writes.
+ * An answer is several items: its reasoning, its text, its calls. */
 
 static int read_part(tnk__io_t *io, const tnk__place_t *place,
                      tnk__value_t json, tnk__value_t parts) {
@@ -30,7 +29,7 @@ static int read_part(tnk__io_t *io, const tnk__place_t *place,
   return err;
 }
 
-/* A text, or a list of parts. */
+/* Read a string, or a list of parts. */
 static int read_content(tnk__io_t *io, const tnk__place_t *place,
                         tnk__value_t json, const char *name, int is_answer,
                         tnk__value_t *content) {
@@ -52,7 +51,7 @@ static int read_content(tnk__io_t *io, const tnk__place_t *place,
   return err;
 }
 
-/* An item that is no part of an answer. */
+/* Read an item that is not part of an answer. */
 static int read_message(tnk__io_t *io, const tnk__place_t *place,
                         tnk__value_t item, tnk__value_t messages) {
   tnk__value_t role, message, content;
@@ -95,7 +94,7 @@ typedef struct {
   size_t n_calls;
 } said_t;
 
-/* What it thought or, where that is not told, its summary. */
+/* Read the reasoning or, if it is missing, its summary. */
 static int read_reasoning(tnk__io_t *io, const tnk__place_t *place,
                           tnk__value_t item, said_t *said) {
   static const char *const members[] = {"content", "summary"};
@@ -141,7 +140,7 @@ static int read_call(tnk__io_t *io, const tnk__place_t *place,
   return TNK_OK;
 }
 
-/* What an item is; those without a type are messages. */
+/* Kinds of items. Items without a type are messages. */
 typedef enum {
   ITEM_OTHER,
   ITEM_MESSAGE,
@@ -165,7 +164,7 @@ static item_t item_of(tnk__value_t item) {
   return tnk__value_is(type, "function_call_output") ? ITEM_RESULT : ITEM_OTHER;
 }
 
-/* Take one more item into an answer; 0: it belongs to the next one. */
+/* Add an item to an answer. Returns 0 if it belongs to the next one. */
 static int take_item(tnk__io_t *io, const tnk__place_t *place,
                      tnk__value_t item, said_t *said, int *err) {
   tnk__value_t text;
@@ -242,7 +241,7 @@ static int read_items(tnk__io_t *io, const tnk__place_t *place,
 
 /* ---- Tools: flat ---- */
 
-/* Move members from one dict to another, as far as they are there. */
+/* Copy the members that exist from one dict to another. */
 static void copy_members(tnk__io_t *io, tnk__value_t from, tnk__value_t to) {
   static const char *const members[] = {"name", "description", "parameters",
                                         "strict"};

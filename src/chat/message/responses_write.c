@@ -2,7 +2,7 @@
 
 /* Messages as items of OpenAI's responses. */
 
-/* Content as a text, or as parts of input. */
+/* Write content as a string, or as parts of input. */
 static int write_content(tnk__io_t *io, const tnk__place_t *place,
                          tnk__value_t content, tnk__value_t *json) {
   tnk__place_t here = {place, "content", 0};

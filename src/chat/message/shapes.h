@@ -3,32 +3,33 @@
 
 #include "chat/message/message.h"
 
-/* What the files of this room share. */
+/* Shared by the files of this folder. */
 
-/* Where in the body something is: a member, or an element of a list. */
+/* Position in the body: a member, or an element of a list. */
 typedef struct tnk__place {
   const struct tnk__place *up; /* NULL: the body itself */
   const char *name;            /* NULL: an element */
   size_t index;
 } tnk__place_t;
 
-/* What is read with, or written with. */
+/* Context of reading or writing. */
 typedef struct {
   tnk__heap_t *heap;
   tnk__why_t *why;
 } tnk__io_t;
 
 /*
- * A shape. Items are what its list of messages consists of. Readers append the
- * messages that some items are, and say how many items these were; writers
- * append the items that some messages are, and say how many messages.
+ * A format ("shape"). Its list of messages consists of items. A reader appends
+ * the messages of some items, and returns the number of items. A writer appends
+ * the items of some messages, and returns the number of messages.
  */
 typedef struct {
-  const char *list;   /* the member of the body with the items */
-  const char *system; /* the member with text of the system, or NULL */
-  /* Members of `extra` that keep what came. */
+  const char *list; /* the member of the body that has the items */
+  const char
+      *system; /* the member of the body that has the system text, or NULL */
+  /* Members of `extra` that keep original data. */
   const char *keeps, *keeps_system, *keeps_tools;
-  /* The one that says that it was a text in place of a list; or NULL. */
+  /* The member of `extra` that records a string instead of a list; or NULL. */
   const char *text;
   int (*read)(tnk__io_t *io, const tnk__place_t *place, tnk__value_t items,
               size_t at, size_t *n_items, tnk__value_t messages);
@@ -44,13 +45,14 @@ extern const tnk__shape_t tnk__shape_openai;
 extern const tnk__shape_t tnk__shape_responses;
 extern const tnk__shape_t tnk__shape_anthropic;
 
-/* System text of Anthropic to a message; and back, of the first `n`. */
+/* Convert the system text of Anthropic to a message, and the first `n` messages
+ * back. */
 int tnk__anthropic_read_system(tnk__io_t *io, const tnk__place_t *place,
                                tnk__value_t json, tnk__value_t *message);
 int tnk__anthropic_write_system(tnk__io_t *io, const tnk__place_t *place,
                                 tnk__value_t messages, size_t n,
                                 tnk__value_t *json);
-/* Writers of two shapes, which have files of their own. */
+/* Writers that are in separate files. */
 int tnk__anthropic_write(tnk__io_t *io, const tnk__place_t *place,
                          tnk__value_t messages, size_t at, size_t *n_messages,
                          tnk__value_t items);
@@ -62,25 +64,25 @@ int tnk__responses_write(tnk__io_t *io, const tnk__place_t *place,
 
 /* ---- parts.c ---- */
 
-/* Say what is wrong at a place, and return the code. */
+/* Report an error at a position, and return the code. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
 #endif
 int tnk__io_fail(tnk__io_t *io, const tnk__place_t *place, int code,
                  const char *format, ...);
-/* A member that is a text; undefined where it is none or not there. */
+/* Get a member that is a string. Undefined if it is missing or null. */
 int tnk__io_text(tnk__io_t *io, const tnk__place_t *place, tnk__value_t dict,
                  const char *name, tnk__value_t *out);
-/* The same for one that must be there. */
+/* The same for a required member. */
 int tnk__io_need(tnk__io_t *io, const tnk__place_t *place, tnk__value_t dict,
                  const char *name, tnk__value_t *out);
-/* The member `type`, as a text with a NUL behind it in `type`. */
+/* Get the required member `type` of a value, which must be a dict. */
 int tnk__io_type(tnk__io_t *io, const tnk__place_t *place, tnk__value_t dict,
                  tnk__value_t *type);
-/* Refuse a type by its name. */
+/* Reject a type, and name it. */
 int tnk__io_no_type(tnk__io_t *io, const tnk__place_t *place,
                     tnk__value_t type);
-/* A list of dicts; TNK_EINVAL for another value. */
+/* Check that a value is a list of dicts; otherwise TNK_EINVAL. */
 int tnk__io_list(tnk__io_t *io, const tnk__place_t *place, tnk__value_t value);
 
 tnk__value_t tnk__io_word(const char *word);
@@ -90,26 +92,26 @@ tnk__value_t tnk__io_typed(tnk__io_t *io, const char *word);
 tnk__value_t tnk__io_message(tnk__io_t *io, const char *role);
 void tnk__io_set(tnk__io_t *io, tnk__value_t dict, const char *name,
                  tnk__value_t value);
-/* Two texts as one, with something between them unless one is empty. Those that
- * are no texts count as empty. */
+/* Join two strings, with `between` unless one is empty. Other values count as
+ * empty. */
 tnk__value_t tnk__io_join(tnk__io_t *io, tnk__value_t a, const char *between,
                           tnk__value_t b);
-/* The arguments of a call as JSON text. */
+/* Write the arguments of a call as a JSON string. */
 int tnk__io_to_json(tnk__io_t *io, const tnk__place_t *place,
                     tnk__value_t value, tnk__value_t *text);
-/* A call of the inner form, of the JSON text of its arguments: what is no JSON
- * object stays a text. */
+/* Make a call in the internal form from JSON arguments. If they are not a JSON
+ * object, they stay a string. */
 tnk__value_t tnk__io_call(tnk__io_t *io, tnk__value_t id, tnk__value_t name,
                           tnk__value_t arguments);
 
 /* {"type": "text", "text"}, {"type": "image", "image"} */
 tnk__value_t tnk__part_text(tnk__io_t *io, tnk__value_t text);
 tnk__value_t tnk__part_image(tnk__io_t *io, tnk__value_t url);
-/* Parts as content: one that is text, or none, as a text. With `is_joined`, all
- * that are text as one. */
+/* Convert parts to content. No part, or a single text part, becomes a string.
+ * With `is_joined` all text parts become one string. */
 tnk__value_t tnk__part_content(tnk__io_t *io, tnk__value_t parts,
                                int is_joined);
-/* Content as parts: a text is one. */
+/* Convert content to parts. A string is one part. */
 int tnk__part_list(tnk__io_t *io, const tnk__place_t *place,
                    tnk__value_t content, tnk__value_t *parts);
 

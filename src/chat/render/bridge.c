@@ -6,20 +6,22 @@
 
 #define MAX_BYTES (SIZE_MAX / 2)
 
-/* What the answer says and thinks here: words that no template writes. */
+/* Content and thoughts of the placeholder answer: words that no template
+ * contains. */
 static const char SAYS[] = "Zq7answer7qZ";
 static const char THINKS[] = "Zq7thought7qZ";
 
-/* The conversations: the beginning, the answer, and what is new. */
+/* The conversations: the beginning, the answer, and the new messages. */
 typedef struct {
   const tnk__prompt_t *prompt;
   tnk__heap_t *heap;
-  tnk__value_t messages; /* of the caller */
+  tnk__value_t messages; /* the caller's */
   size_t first;
-  int is_whole; /* begins as the caller's, not with a small beginning */
+  int is_whole; /* starts with the caller's messages, instead of a minimal
+                   beginning */
   int thinks;
   tnk__value_t all; /* [opening ..., answer, new ...] */
-  size_t n_closed;  /* up to the answer */
+  size_t n_closed;  /* number of messages up to the answer, included */
 } tiny_t;
 
 static int has_role(tnk__value_t message, const char *role) {
@@ -45,8 +47,8 @@ static tnk__value_t make_call(tnk__heap_t *heap, tnk__value_t result) {
   return call;
 }
 
-/* The calls of the answer: those of the caller's, or, where he gave none, one
- * for each result. */
+/* The calls of the answer: the caller's, or one for each result if the caller
+ * has passed none. */
 static tnk__value_t calls_of(const tiny_t *tiny) {
   const tnk__value_list_t *list = tiny->messages.as.list;
   tnk__value_t calls = tnk__value_undefined();
@@ -98,8 +100,8 @@ static void build(tiny_t *tiny) {
     tnk__value_append(tiny->heap, tiny->all, list->items[i]);
 }
 
-/* The last place of what the answer says; its end. 0: the template leaves it
- * out. */
+/* The end of the last occurrence of the answer's content. 0: the template does
+ * not contain it. */
 static size_t end_of_words(const tnk__buf_t *text, size_t from) {
   const size_t n = sizeof(SAYS) - 1;
 
@@ -109,8 +111,8 @@ static size_t end_of_words(const tnk__buf_t *text, size_t from) {
   return 0;
 }
 
-/* Where the answer itself ends in the conversation that it closes: before the
- * text that ends answers, or where its words do. */
+/* Find the end of the answer in the closed conversation. It is before the text
+ * that ends answers, or after the answer's content. */
 static int find_end(const tiny_t *tiny, const tnk__buf_t *opened,
                     const tnk__buf_t *closed, size_t *end, tnk__why_t *why) {
   const tnk__value_t answer = tiny->all.as.list->items[tiny->n_closed - 1];
@@ -128,7 +130,7 @@ static int find_end(const tiny_t *tiny, const tnk__buf_t *opened,
   return TNK_OK;
 }
 
-enum { DIFFERS = 1 }; /* beside codes: the answer began otherwise */
+enum { DIFFERS = 1 }; /* not a code: the answer starts differently */
 
 static int differs(tnk__why_t *why, const tnk__buf_t *text,
                    const tnk__buf_t *longer, const char *when) {
@@ -173,8 +175,8 @@ static int try(tiny_t *tiny, tnk__buf_t text[3], tnk__buf_t *out,
   return err;
 }
 
-/* With thoughts first, as a template may leave those out later; without where
- * an answer cannot have any, since what begins it rules them out. */
+/* Try an answer with thoughts first, as a template may drop thoughts later. Try
+ * without thoughts if the start of an answer rules them out. */
 static int try_both(const tnk__prompt_t *prompt, tnk__value_t messages,
                     size_t first, int is_whole, tnk__buf_t text[3],
                     tnk__buf_t *out, tnk__why_t *why) {
@@ -199,9 +201,9 @@ static int try_both(const tnk__prompt_t *prompt, tnk__value_t messages,
   return err;
 }
 
-/* Behind the messages there are, since what a template writes may hang on all
- * of them; behind a small beginning where it refuses those, as some are
- * missing. */
+/* Try with all messages first, since the output of a template may depend on any
+ * of them. If the template rejects them, because some are missing, try a
+ * minimal beginning. */
 int tnk__bridge_text(const tnk__prompt_t *prompt, tnk__value_t messages,
                      size_t first, tnk__buf_t *out, tnk__why_t *why) {
   tnk__buf_t text[3];
@@ -218,8 +220,9 @@ int tnk__bridge_text(const tnk__prompt_t *prompt, tnk__value_t messages,
   return err == DIFFERS ? TNK_EUNSUPPORTED : err;
 }
 
-/* How many bytes of the text the ids end with: one of the texts that end
- * answers, if the text begins with it. *other: the ids end with another. */
+/* Find a stop that the sampled ids end with and that the text starts with. *n
+ * is its length. *other is set if the ids end with a different stop. Returns 0
+ * if only such a stop was found. */
 static int count_sampled(const tnk__prompt_t *prompt, const tnk__buf_t *tail,
                          const tnk__buf_t *text, size_t *n,
                          const char **other) {
@@ -240,8 +243,9 @@ static int count_sampled(const tnk__prompt_t *prompt, const tnk__buf_t *tail,
   return *other == NULL;
 }
 
-/* Whether the first of the ids that follow was sampled already: what ends an
- * answer may be a token that no list of stops has. Blanks may well be both. */
+/* Returns whether the first of the new ids was already sampled: an answer may
+ * end with a token that is not in the list of stops. White space does not
+ * count, as it may be on both sides. */
 static int is_sampled(const tnk__coder_t *coder, int32_t last,
                       const tnk__buf_t *ids, tnk__buf_t *tail, int *err,
                       tnk__why_t *why) {
@@ -264,7 +268,7 @@ int tnk__bridge_ids(const tnk__prompt_t *prompt, const tnk__coder_t *coder,
   tnk__buf_t tail;
   int err;
 
-  /* As many ids as a text that ends answers has bytes, at most. */
+  /* A stop of n bytes has at most n ids. */
   for (const char *const *stop = prompt->stops; *stop != NULL; stop++)
     n_tail = strlen(*stop) > n_tail ? strlen(*stop) : n_tail;
   n_tail = n_tail < n_so_far ? n_tail : n_so_far;

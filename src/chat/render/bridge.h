@@ -5,20 +5,22 @@
 #include "chat/render/prompt.h"
 
 /*
- * The text that follows an answer: what ends it, the messages from `first` on,
- * and what begins the next answer. Two conversations tell it: one that ends
- * with an answer, and the same with the new messages behind. They begin with
- * the messages before the answer, or, where there are none or the template
- * refuses them, with a small one. The first must begin with what begins an
- * answer, and the second with the first; where either does not hold the
- * template writes answers differently later on, and what was sampled cannot
- * stay. Then TNK_EUNSUPPORTED.
+ * The text after an answer: its end, the messages from `first` on, and the
+ * start of the next answer. It is found by comparing two conversations. One
+ * ends with an answer, and the other continues with the new messages. Both
+ * start with the messages before the answer. If there are none, or if the
+ * template rejects them, a minimal beginning is used.
+ *
+ * The first conversation must start with the text that starts an answer, and
+ * the second one with the whole first one. Otherwise the template later writes
+ * answers differently, so the sampled ids cannot be kept. The result is then
+ * TNK_EUNSUPPORTED.
  */
 int tnk__bridge_text(const tnk__prompt_t *prompt, tnk__value_t messages,
                      size_t first, tnk__buf_t *out, tnk__why_t *why);
 
-/* The ids of that text without what was sampled of it already: a text that ends
- * answers. */
+/* The ids of that text, without the part that was already sampled: the text
+ * that ends answers. */
 int tnk__bridge_ids(const tnk__prompt_t *prompt, const tnk__coder_t *coder,
                     const int32_t *so_far, size_t n_so_far,
                     const tnk__buf_t *text, tnk__buf_t *ids, tnk__why_t *why);

@@ -5,15 +5,15 @@
 #include "lib/base/utf8.h"
 #include "tnk/error.h"
 
-/* Marks are noncharacters, which no text has a reason to hold: U+FDD0 to
- * U+FDEF. */
+/* Marks are the noncharacters U+FDD0 to U+FDEF, which normal text does not
+ * contain. */
 enum { FIRST_MARK = 0xfdd0, N_MARKS = 32, N_MARK = 3, N_ESCAPE = 6 };
 
 static int no_memory(tnk__why_t *why) {
   return tnk__why(why, TNK_ENOMEM, 0, "out of memory");
 }
 
-/* ---- Which characters get marks ---- */
+/* ---- Characters that get marks ---- */
 
 static int has_mark(const tnk__guard_t *guard, uint32_t c) {
   const uint32_t *others = (const uint32_t *)(const void *)guard->others.data;
@@ -37,9 +37,9 @@ static int is_blank(uint32_t c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The first and the last character of a token that are no blanks: templates
- * strip blanks from texts, so no mark may stand among them. 0: it has but
- * blanks, and is no control token. */
+/* Add the first and the last character of a token that are not white space.
+ * Templates strip white space from messages, so it must not get marks. Returns
+ * 0 if the token is only white space; it is not treated as a control token. */
 static int add_ends(tnk__guard_t *guard, const char *text, size_t n) {
   const char *at = text;
   uint32_t last = ' ';
@@ -104,7 +104,7 @@ static int hex(char c) {
                                 : -1;
 }
 
-/* Which marks occur in a text, as themselves or as escapes. */
+/* Find the marks in a text, as characters or as escapes. */
 static uint32_t marks_in(const char *text, size_t n) {
   uint32_t found = 0;
 
@@ -179,12 +179,12 @@ void tnk__guard_close(tnk__guard_t *guard) {
 
 /* ---- Marking ---- */
 
-/* Write a text with marks to `out`, or count its bytes if that is NULL. */
+/* Write a text with marks to `out`. NULL: only count the bytes. */
 static size_t write_marked(const tnk__guard_t *guard, tnk__value_t text,
                            char *out) {
   const char *at = text.as.text, *end = at + text.n_text;
   size_t n = 0;
-  int is_behind = 0; /* a mark was the last that was written */
+  int is_behind = 0; /* a mark was written last */
 
   while (at < end) {
     const char *from = at;
@@ -226,8 +226,8 @@ static tnk__value_t mark_text(const tnk__guard_t *guard, tnk__heap_t *heap,
   return tnk__value_text(out, n);
 }
 
-/* The kind of a part is compared with words by every template. Only what could
- * be such a word stays without marks. */
+/* Returns whether a value could be the type of a part. Templates compare types
+ * with words, so such words get no marks. */
 static int is_word(tnk__value_t value) {
   if (value.kind != TNK__VALUE_TEXT)
     return 0;

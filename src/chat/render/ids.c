@@ -13,7 +13,8 @@ static int take_bytes(const char *bytes, size_t n, void *user) {
   return tnk__buf_append(user, bytes, n);
 }
 
-/* A code of the plug-in, or of the buffer, with its sentence if it has one. */
+/* Report a code of the plug-in or of a buffer, with the plug-in's message if it
+ * has one. */
 static int failed(tnk__why_t *why, int err, const tnk__coder_t *coder,
                   const char *said) {
   const char *name = coder->calls.name != NULL ? coder->calls.name : "plug-in";
@@ -39,7 +40,7 @@ static int encode(const tnk__coder_t *coder, const tnk__buf_t *text,
   return err == TNK_OK ? TNK_OK : failed(why, err, coder, said);
 }
 
-/* ---- Control tokens that are text ---- */
+/* ---- Control tokens as text ---- */
 
 static const tnk__control_t *control_at(const tnk__coder_t *coder, size_t i) {
   return (const tnk__control_t *)(const void *)coder->controls->data + i;
@@ -53,8 +54,8 @@ static size_t n_barriers(const tnk__coder_t *coder) {
   return coder->barriers == NULL ? 0 : coder->barriers->len / sizeof(size_t);
 }
 
-/* The first of the controls [from, to), which agree in their first `k` bytes,
- * whose next byte is at least `byte`. */
+/* Find the first control token in [from, to) whose byte `k` is at least `byte`.
+ * All of them agree in their first `k` bytes. */
 static size_t narrow(const tnk__coder_t *coder, size_t from, size_t to,
                      size_t k, unsigned byte) {
   while (from < to) {
@@ -69,8 +70,8 @@ static size_t narrow(const tnk__coder_t *coder, size_t from, size_t to,
   return from;
 }
 
-/* The longest control token that begins at `at` and ends at `end` or before;
- * NULL: none. */
+/* The longest control token at `at` that ends at or before `end`. NULL:
+ * none. */
 static const tnk__control_t *find_control(const tnk__coder_t *coder,
                                           const tnk__buf_t *text, size_t at,
                                           size_t end) {
@@ -86,9 +87,9 @@ static const tnk__control_t *find_control(const tnk__coder_t *coder,
   return found;
 }
 
-/* Whether a control token at [at, at + n) was put together from a message that
- * is text. `next` is the first barrier behind `at`. A token of one character
- * has no inside: it has a barrier on both sides then. */
+/* Returns whether a control token at [at, at + n) comes from a message that is
+ * plain text. `next` is the first barrier after `at`. A token of one character
+ * has no inside; it then has a barrier on both sides. */
 static int is_text(const tnk__coder_t *coder, const tnk__buf_t *text, size_t at,
                    size_t n, size_t next) {
   if (barrier_at(coder, next) < at + n)
@@ -98,8 +99,8 @@ static int is_text(const tnk__coder_t *coder, const tnk__buf_t *text, size_t at,
          tnk__utf8_char((const char *)text->data + at, n) == n;
 }
 
-/* Append the ids of a control token as plain text. A model may know it as a
- * piece of text too: then it is cut at the barrier. */
+/* Append the ids of a control token as plain text. If the tokenizer still finds
+ * it as a single token, it is cut at the barrier. */
 static int encode_text(const tnk__coder_t *coder, const tnk__buf_t *text,
                        size_t begin, const tnk__control_t *control,
                        size_t barrier, tnk__buf_t *ids, tnk__why_t *why) {
@@ -180,7 +181,7 @@ int tnk__ids_decode(const tnk__coder_t *coder, const int32_t *ids, size_t n,
   return err == TNK_OK ? TNK_OK : failed(why, err, coder, said);
 }
 
-/* Where the id ends that begins at *at. 0: its bytes are others. */
+/* Find the end of the id that starts at *at. Returns 0 if its bytes differ. */
 static int find_end(const tnk__coder_t *coder, int32_t id, const char *text,
                     size_t n, size_t *at, tnk__buf_t *bytes, int *err,
                     tnk__why_t *why) {

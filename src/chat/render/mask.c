@@ -4,14 +4,14 @@
 
 #include "tnk/error.h"
 
-/* Of a rendering, which has limits of its own. */
+/* Renderings have their own limit. */
 #define MAX_TEXT (SIZE_MAX / 2)
 
-/* One message on its way to its place. */
+/* State of finding one message. */
 typedef struct {
   const tnk__mask_t *mask;
   size_t index;
-  size_t span; /* of the answers, which one */
+  size_t span; /* index of the current answer among all answers */
   tnk__buf_t rendered, other;
 } finder_t;
 
@@ -23,8 +23,8 @@ static int is_answer(tnk__value_t message) {
   return tnk__value_is(tnk__value_get(message, "role"), "assistant");
 }
 
-/* Memory and limits are told as they are, what the template says of some of the
- * messages alone as what it means for a mask. */
+/* Pass on errors of memory and limits. If the template rejects some of the
+ * messages on their own, report what that means for the mask. */
 static int explain(tnk__why_t *why, int err, size_t index) {
   tnk__why_t said;
 
@@ -37,7 +37,7 @@ static int explain(tnk__why_t *why, int err, size_t index) {
                   index, said.text);
 }
 
-/* Render the first messages; the text must begin like that. */
+/* Render the first messages. The whole text must start with the result. */
 static int render(finder_t *finder, size_t n, int is_open, tnk__why_t *why) {
   const tnk__mask_t *mask = finder->mask;
   char had[40], has[40];
@@ -65,7 +65,7 @@ static int render(finder_t *finder, size_t n, int is_open, tnk__why_t *why) {
       finder->index, had, at, has);
 }
 
-/* Up to the end of the message. The last one ends where the text does. */
+/* Find the end of the message. The last message ends with the text. */
 static int find_end(finder_t *finder, size_t *end, tnk__why_t *why) {
   const tnk__mask_t *mask = finder->mask;
   int err;
@@ -79,7 +79,7 @@ static int find_end(finder_t *finder, size_t *end, tnk__why_t *why) {
   return err;
 }
 
-/* The characters at both ends of what a message says, but for blanks. */
+/* The first and the last character of the content that are not white space. */
 static void find_ends(tnk__value_t content, char ends[2]) {
   if (content.kind == TNK__VALUE_LIST)
     for (size_t i = 0; i < content.as.list->n; i++)
@@ -92,7 +92,7 @@ static void find_ends(tnk__value_t content, char ends[2]) {
       }
 }
 
-/* The first n messages, of which this one says something else. */
+/* The first n messages, with other content in the current one. */
 static tnk__value_t say_other(finder_t *finder, tnk__heap_t *heap, size_t n) {
   const tnk__value_t message = message_at(finder);
   tnk__value_t list = tnk__value_list(heap), changed = tnk__value_dict(heap);
@@ -115,7 +115,7 @@ static tnk__value_t say_other(finder_t *finder, tnk__heap_t *heap, size_t n) {
   return list;
 }
 
-/* Render the first n messages, of which this one says something else. */
+/* Render the first n messages, with other content in the current one. */
 static int render_other(finder_t *finder, size_t n, int is_open,
                         tnk__why_t *why) {
   const tnk__mask_t *mask = finder->mask;
@@ -136,23 +136,24 @@ static int render_other(finder_t *finder, size_t n, int is_open,
   return err;
 }
 
-/* Where the words of a message begin: from there on its text is another if it
- * says something else. */
+/* Find the start of a message's content: the first difference if the content is
+ * changed. */
 static int find_words(finder_t *finder, size_t *begin, tnk__why_t *why) {
   const tnk__mask_t *mask = finder->mask;
   const int err = render_other(finder, finder->index + 1, 0, why);
 
   if (err == TNK_OK)
     *begin = tnk__prompt_common(&finder->other, mask->text);
-  /* A blank in front belongs to the first word, as tokenizers have it. */
+  /* As in tokenizers, a leading space belongs to the first word. */
   if (err == TNK_OK && *begin > 0 && mask->text->data[*begin - 1] == ' ')
     (*begin)--;
   return err;
 }
 
-/* Where a message of which nothing is learnt says something, as it stands in
- * the whole: what was told before an answer may be written otherwise there. Its
- * words are what becomes another when it says something else. */
+/* Find the content of a message with weight 0 in the whole text. Its content is
+ * the range that changes if the content is changed. The template may write
+ * messages before an answer differently from how it would write them on their
+ * own. */
 static int find_in_place(finder_t *finder, size_t *begin, size_t *end,
                          tnk__why_t *why) {
   const tnk__mask_t *mask = finder->mask;
@@ -179,7 +180,7 @@ static size_t n_spans(const tnk__mask_t *mask) {
   return mask->spans->len / sizeof(tnk__template_span_t);
 }
 
-/* What is to be learnt of a message: [*begin, *end). */
+/* Find the range of a message to train on: [*begin, *end). */
 static int find(finder_t *finder, size_t *begin, size_t *end, tnk__why_t *why) {
   const tnk__mask_t *mask = finder->mask;
   size_t stop;
@@ -203,14 +204,14 @@ static int find(finder_t *finder, size_t *begin, size_t *end, tnk__why_t *why) {
   if (err == TNK_OK && *begin > *end)
     return tnk__why(why, TNK_EUNSUPPORTED, 0,
                     "message %zu ends before it begins", finder->index);
-  /* Blanks behind what ends an answer are never sampled. */
+  /* White space after the end of an answer is never sampled. */
   if (err == TNK_OK &&
       tnk__prompt_stop(mask->prompt, mask->text, *begin, *end, &stop, end))
     return TNK_OK;
   return err;
 }
 
-/* Whether a text says these words. */
+/* Returns whether the text contains these words. */
 static int says(const tnk__buf_t *text, size_t from, size_t to,
                 tnk__value_t words) {
   const char *begin = words.as.text, *end = begin + words.n_text;
@@ -225,9 +226,9 @@ static int says(const tnk__buf_t *text, size_t from, size_t to,
   return 0;
 }
 
-/* An answer of words alone loses nothing where a template writes it differently
- * once others follow. It can be learnt as it stands in the whole if it begins
- * behind what begins an answer, says its words, and ends with what ends one. */
+/* Find an answer that has only text. It can be trained on even if the template
+ * writes it differently after more messages follow. It must come after the
+ * start of an answer, contain its words, and end as answers end. */
 static int find_words_of_answer(finder_t *finder, size_t *begin, size_t *end,
                                 tnk__why_t *why) {
   const tnk__mask_t *mask = finder->mask;
@@ -283,7 +284,7 @@ static int cut_message(finder_t *finder, size_t *at, tnk__buf_t *cuts,
     err = tnk__why(why, TNK_EUNSUPPORTED, 0,
                    "message %zu begins before the one in front of it ends",
                    finder->index);
-  /* What nobody learns from need not be found. */
+  /* A message with weight 0 need not be found. */
   if (err == TNK_EUNSUPPORTED && !mask->each && !(weight != 0.0f))
     return TNK_OK;
   if (err != TNK_OK)
@@ -293,7 +294,7 @@ static int cut_message(finder_t *finder, size_t *at, tnk__buf_t *cuts,
   return TNK_OK;
 }
 
-/* Spans of generation blocks are of use where each answer has one. */
+/* Generation blocks are used only if each answer has one. */
 static int check_spans(const tnk__mask_t *mask) {
   size_t n_answers = 0;
 

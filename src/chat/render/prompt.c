@@ -5,8 +5,8 @@
 #include "lib/base/utf8.h"
 #include "tnk/error.h"
 
-/* The member that keeps what a message said in the shape of an API. Templates
- * must not see it. */
+/* The member that keeps API-specific data of a message. Templates must not see
+ * it. */
 #define EXTRA "extra"
 
 static int is_there(tnk__value_t value) {
@@ -34,9 +34,9 @@ static int needs_change(tnk__value_t message) {
   return is_there(tnk__prompt_thoughts(message));
 }
 
-/* A message as the reference hands it to a template: without null members, and
- * with its thoughts under both names that templates read. The order of members
- * matters, since a template may print the whole message. */
+/* A message as the reference passes it to a template. Members that are null are
+ * removed, and thoughts are present under both names that templates read. The
+ * order of members matters, since a template may print the whole message. */
 static tnk__value_t as_seen(tnk__heap_t *heap, tnk__value_t message) {
   const tnk__value_dict_t *dict = message.as.dict;
   tnk__value_t seen, thoughts;
@@ -69,7 +69,7 @@ static tnk__value_t variables(tnk__heap_t *heap, const tnk__prompt_t *prompt,
       seen = tnk__guard_message(prompt->guard, heap, seen);
     tnk__value_append(heap, list, seen);
   }
-  /* What the reference hands to every template. */
+  /* Variables that the reference passes to every template. */
   tnk__value_set(heap, all, "messages", list);
   tnk__value_set(heap, all, "tools", tnk__value_none());
   tnk__value_set(heap, all, "documents", tnk__value_none());
@@ -103,7 +103,7 @@ size_t tnk__prompt_common(const tnk__buf_t *a, const tnk__buf_t *b) {
 
   while (n < max && a->data[n] == b->data[n])
     n++;
-  /* Back to where a character begins. */
+  /* Go back to the start of a character. */
   while (n > 0 && ((n < a->len && (a->data[n] & 0xc0) == 0x80) ||
                    (n < b->len && (b->data[n] & 0xc0) == 0x80)))
     n--;
@@ -122,7 +122,7 @@ static int is_blank(const tnk__buf_t *text, size_t from, size_t to) {
   return from == to;
 }
 
-/* The last place of `stop` in [from, to), or SIZE_MAX. */
+/* The last position of `stop` in [from, to), or SIZE_MAX. */
 static size_t find_last(const tnk__buf_t *text, size_t from, size_t to,
                         const char *stop, size_t n) {
   for (size_t at = to - from < n ? from : to - n + 1; at > from; at--)

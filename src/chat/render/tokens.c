@@ -25,7 +25,8 @@ void tnk__marked_clear(tnk__marked_t *marked) {
   tnk__buf_clear(&marked->messages);
 }
 
-/* Room for four bytes an id, all of which the caller fills. NULL: no memory. */
+/* Grow an array of 4-byte elements to one for each id. The caller fills the new
+ * ones. NULL: out of memory. */
 static void *widen(tnk__buf_t *buf, size_t n_ids, size_t *had) {
   *had = buf->len / 4;
   if (*had < n_ids && tnk__buf_reserve(buf, (n_ids - *had) * 4) != NULL)
@@ -77,7 +78,7 @@ static int refuse(const tnk__buf_t *text, size_t begin, size_t end, size_t cut,
                   (int)message, cut, piece);
 }
 
-/* Where the places of tokens are known. */
+/* Mark the tokens whose ends in the text are known. */
 static int mark(const tnk__buf_t *text, const tnk__buf_t *cuts,
                 const tnk__buf_t *ends, tnk__marked_t *marked,
                 tnk__why_t *why) {
@@ -103,7 +104,7 @@ static int mark(const tnk__buf_t *text, const tnk__buf_t *cuts,
   return tnk__marked_fill(marked, 0, -1, why);
 }
 
-/* Whether the ids from `before` on are those at the beginning of the whole. */
+/* Returns whether the ids from `before` on are a prefix of the whole. */
 static int is_beginning(const tnk__buf_t *ids, size_t before,
                         const tnk__buf_t *whole) {
   const size_t n = ids->len - before;
@@ -112,8 +113,8 @@ static int is_beginning(const tnk__buf_t *ids, size_t before,
          (n <= whole->len && memcmp(ids->data + before, whole->data, n) == 0);
 }
 
-/* Tokenize the pieces between changes of the weight; together they must be the
- * ids of the whole. */
+/* Tokenize the parts between changes of the weight. Together they must give the
+ * ids of the whole text. */
 static int mark_pieces(const tnk__coder_t *coder, const tnk__buf_t *text,
                        const tnk__buf_t *cuts, const tnk__buf_t *whole,
                        tnk__marked_t *marked, tnk__why_t *why) {

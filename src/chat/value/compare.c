@@ -26,7 +26,7 @@ int tnk__value_truth(tnk__value_t value) {
 
 static int compare_texts(tnk__value_t a, tnk__value_t b) {
   const size_t n = a.n_text < b.n_text ? a.n_text : b.n_text;
-  /* The order of UTF-8 is that of the characters. */
+  /* The bytewise order of UTF-8 is the order of code points. */
   const int order = n > 0 ? memcmp(a.as.text, b.as.text, n) : 0;
 
   if (order != 0)

@@ -1,15 +1,14 @@
 /*
- * Dicts, and what they need: hashes and equality as Python's. Values nest as
- * deep as they were made: JSON has a limit of its own, and what a template
- * builds is bounded by its steps, so that the depth is counted here and very
- * deep ones are taken for unequal.
+ * Dicts with the hashes and the equality of Python. Values may be nested
+ * deeply: JSON has a limit, but a template is limited only by its steps. The
+ * depth is therefore counted here. Values beyond the limit are unequal.
  */
 #include <string.h>
 
 #include "chat/value/value.h"
 #include "tnk/error.h"
 
-/* Up to FEW members are looked through one by one. */
+/* Up to this many members are searched linearly. */
 enum { FEW = 8 };
 
 /* ---- Hashes ---- */
@@ -39,8 +38,8 @@ static size_t hash_depth(tnk__value_t value, size_t seed, int depth) {
   if (value.kind == TNK__VALUE_TEXT)
     return hash_bytes(value.as.text, value.n_text, seed);
   if (tnk__value_number(value, &real)) {
-    /* Zero has two signs and one hash; whole numbers that a double cannot tell
-     * apart share theirs. */
+    /* Zero has two signs and one hash. Integers that convert to the same double
+     * have the same hash. */
     if (real == 0)
       real = 0;
     return hash_bytes((const char *)&real, sizeof(real), seed);
@@ -55,8 +54,8 @@ static size_t hash_depth(tnk__value_t value, size_t seed, int depth) {
   return mix(hash, value.kind);
 }
 
-/* Each dict has hashes of its own, by where it lies: a peer does not know that,
- * and cannot choose keys that all have one place. */
+/* The hash depends on the address of the dict. A peer does not know it, so it
+ * cannot choose keys that collide. */
 static size_t hash_of(const tnk__value_dict_t *dict, tnk__value_t value) {
   return hash_depth(value, mix((size_t)(uintptr_t)dict, 0), 0);
 }
@@ -96,7 +95,7 @@ static int is_same_key(tnk__value_t a, tnk__value_t b) {
   return tnk__value_equal(a, b);
 }
 
-/* The place of a key in the entries, or n. */
+/* The index of a key in the entries, or n. */
 static size_t find_place(const tnk__value_dict_t *dict, tnk__value_t key) {
   size_t i;
 
@@ -121,7 +120,7 @@ static void put_index(tnk__value_dict_t *dict, size_t place) {
   dict->index[i] = (uint32_t)place + 1;
 }
 
-/* Make room for one more entry, and a table that stays half empty. */
+/* Make room for one more entry, and keep the hash table at most half full. */
 static int grow_dict(tnk__heap_t *heap, tnk__value_dict_t *dict) {
   const size_t cap = dict->cap == 0 ? 4 : dict->cap * 2;
   tnk__value_entry_t *entries;
@@ -177,7 +176,7 @@ void tnk__value_set(tnk__heap_t *heap, tnk__value_t dict, const char *key,
 
   if (dict.kind != TNK__VALUE_DICT)
     return;
-  /* A key is copied only where it is new. */
+  /* Copy the key only if it is new. */
   place = find_place(dict.as.dict, text);
   if (place < dict.as.dict->n)
     dict.as.dict->entries[place].value = value;
@@ -226,7 +225,7 @@ static int equal_dicts(tnk__value_t a, tnk__value_t b, int depth) {
     return 0;
   for (size_t i = 0; i < d->n; i++) {
     other = tnk__value_find(b, d->entries[i].key);
-    /* An undefined member is there, and is not found. */
+    /* A member that is undefined exists, but its value equals nothing. */
     if (!equal_depth(d->entries[i].value, other, depth + 1))
       return 0;
   }

@@ -31,7 +31,7 @@ static tnk__value_t read_word(tnk__json_pull_t *pull, tnk__pull_kind_t kind) {
                                 : tnk__value_bool(kind == TNK__PULL_TRUE);
 }
 
-/* Recursion is bounded by what the reader allows. */
+/* The reader limits the depth of the recursion. */
 static tnk__value_t read_value(tnk__heap_t *heap, tnk__json_pull_t *pull) {
   const tnk__pull_kind_t kind = tnk__json_pull_kind(pull);
   tnk__value_t value;
@@ -75,7 +75,7 @@ int tnk__value_from_json(tnk__heap_t *heap, const char *json, size_t n,
   *out = tnk__value_undefined();
   if (n > UINT32_MAX)
     return TNK_ETOOBIG;
-  /* One copy holds all texts: they are decoded where they lie. */
+  /* Copy the JSON once; strings are decoded in place. */
   copy = tnk__heap_alloc(heap, n + 1);
   if (copy == NULL)
     return heap->err;

@@ -15,7 +15,8 @@ typedef struct {
   int err;
 } writer_t;
 
-/* \\uXXXX. Written by hand: texts may be nothing but that. */
+/* Write \\uXXXX. It is written by hand for speed, as texts may consist of
+ * it. */
 static void write_code(writer_t *w, uint32_t c) {
   static const char digits[] = "0123456789abcdef";
   const char text[] = {'\\',
@@ -44,7 +45,7 @@ static void write_escape(writer_t *w, uint32_t c) {
   }
 }
 
-/* Whether the character that begins with this byte stands for itself. */
+/* Returns whether the character with this first byte needs no escape. */
 static int is_plain(const writer_t *w, unsigned char c) {
   return c >= 0x20 && c != '"' && c != '\\' && (c < 0x7f || !w->how->is_ascii);
 }
@@ -63,7 +64,7 @@ static void write_text(writer_t *w, const char *text, size_t n) {
   tnk__buf_byte(w->buf, '"');
 }
 
-/* A number that JSON does not have. */
+/* Write a number that JSON does not have. */
 static void write_wide(writer_t *w, double real) {
   if (w->how->has_wide)
     tnk__buf_text(w->buf, isnan(real) ? "NaN"
@@ -75,7 +76,8 @@ static void write_wide(writer_t *w, double real) {
     tnk__buf_text(w->buf, real > 0 ? "1e999" : "-1e999");
 }
 
-/* Numbers, truth and null, also as names of members. 0: it is none of these. */
+/* Write numbers, booleans and null, also as names of members. Returns 0 for
+ * other values. */
 static int write_plain(writer_t *w, tnk__value_t value) {
   char text[TNK__VALUE_NUMBER];
 
@@ -139,7 +141,7 @@ static int compare_entries(const void *a, const void *b) {
   return order;
 }
 
-/* The entries in the order in which they are written, or NULL. */
+/* The entries in sorted order, or NULL. */
 static const tnk__value_entry_t **sort_entries(writer_t *w,
                                                const tnk__value_dict_t *dict) {
   const tnk__value_entry_t **sorted =

@@ -6,15 +6,15 @@
 #include "chat/value/value.h"
 #include "lib/wire/format/number_text.h"
 
-/* Digits and the place of the point: 0.ddd * 10^point. */
+/* Digits and the position of the decimal point: 0.ddd * 10^point. */
 typedef struct {
   char digits[TNK__NUMBER_TEXT];
   size_t n;
   int point;
 } decimal_t;
 
-/* Take what the codec has written apart: it has the shortest digits already,
- * but another rule for where exponents begin. */
+/* Parse the codec's output. It has the shortest digits, but uses exponents in
+ * other cases. */
 static void take_apart(decimal_t *d, const char *text, size_t n) {
   int seen_point = 0;
   int exponent = 0;
@@ -66,7 +66,7 @@ static size_t put_exponent(char *out, const decimal_t *d) {
   return at + tnk__uint_text(out + at, (uint64_t)abs(exponent));
 }
 
-/* Python writes exponents below 1e-4 and from 1e16 on. */
+/* Python uses an exponent below 1e-4 and from 1e16 on. */
 static size_t put_decimal(char *out, const decimal_t *d) {
   size_t at = 0;
   size_t before;
@@ -89,7 +89,7 @@ static size_t put_decimal(char *out, const decimal_t *d) {
   return at;
 }
 
-/* ---- What numbers are ---- */
+/* ---- Kinds of numbers ---- */
 
 int tnk__value_whole(tnk__value_t value, int64_t *out) {
   if (value.kind == TNK__VALUE_BOOL)
@@ -118,7 +118,7 @@ int tnk__value_is_number(tnk__value_t value) {
          value.kind == TNK__VALUE_FLOAT;
 }
 
-/* A whole number beside a double, exactly: -1, 0, 1, or 2 for NaN. */
+/* Compare an integer with a double exactly. Returns -1, 0, 1, or 2 for NaN. */
 static int compare_mixed(int64_t whole, double real) {
   double floor_of;
   int64_t other;
@@ -182,7 +182,7 @@ int tnk__value_read_float(const char *text, size_t n, double *out) {
     return 0;
   memcpy(copy, text, n);
   copy[n] = '\0';
-  /* strtod() wants the point of the locale, whatever that is. */
+  /* strtod() needs the decimal point of the current locale. */
   snprintf(point, sizeof(point), "%.1f", 0.5);
   dot = strchr(copy, '.');
   if (dot != NULL && point[2] == '5')

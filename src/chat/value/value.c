@@ -18,8 +18,8 @@ void *tnk__heap_alloc(tnk__heap_t *heap, size_t size) {
   void *data =
       heap->err != TNK_OK ? NULL : tnk__arena_alloc(&heap->arena, size);
 
-  /* The arena does not tell which of the two it was; a piece that would not
-   * have fitted in any case was too big. */
+  /* The arena does not report which of the two it was. A size that can never
+   * fit is too big. */
   if (data == NULL && heap->err == TNK_OK)
     heap->err =
         size > heap->arena.max - heap->arena.total ? TNK_ETOOBIG : TNK_ENOMEM;

@@ -21,7 +21,7 @@ int tnk__why(tnk__why_t *why, int code, uint32_t line, const char *format,
   va_start(args, format);
   vsnprintf(why->text + at, sizeof(why->text) - at, format, args);
   va_end(args);
-  /* What was cut may end inside of a character. */
+  /* Truncation may have split a character. */
   tnk__utf8_repair(why->text);
   for (char *p = why->text; *p != '\0'; p++)
     if ((unsigned char)*p < 0x20 || *p == 0x7f)

@@ -3,16 +3,16 @@
 
 #include <stdint.h>
 
-/* Why something was refused: a code of tnk/error.h, a line of the template or
- * 0, and a sentence. */
+/* Reason of an error: a code of tnk/error.h, a line of the template or 0, and a
+ * sentence. */
 typedef struct {
   int code;
-  uint32_t line; /* counted from 1 */
+  uint32_t line; /* starts at 1 */
   char text[368];
 } tnk__why_t;
 
-/* Write the reason, unless `why` is NULL, and return the code. Names of a
- * template or a peer are cut, and control characters in them become blanks. */
+/* Set the reason, unless `why` is NULL, and return the code. Long text is
+ * truncated, and control characters become spaces. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
 #endif
