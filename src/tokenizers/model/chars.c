@@ -9,11 +9,9 @@
 /* Properties of a character below U+10000. The low bits are the id + 1 of the
  * token that its bytes merge to on their own, or 0. The high bits are flags. */
 #define CHAR_ID ((UINT32_C(1) << 21) - 1)
-#define CHAR_AHEAD (UINT32_C(1) << 21) /* its bytes can be merged in advance   \
-                                        */
-#define CHAR_TAIL (UINT32_C(1) << 22)  /* a token may start with a tail of it  \
-                                        */
-#define CHAR_HEAD (UINT32_C(1) << 23)  /* a token may end with a head of it */
+#define CHAR_AHEAD (UINT32_C(1) << 21) /* its bytes can be merged ahead */
+#define CHAR_TAIL (UINT32_C(1) << 22)  /* a token may start with its tail */
+#define CHAR_HEAD (UINT32_C(1) << 23)  /* a token may end with its head */
 
 /*
  * Characters whose bytes can be merged in advance. The bytes are merged step by
