@@ -3,13 +3,13 @@
 #include "chat/jinja/run.h"
 #include "tnk/error.h"
 
-/* ---- Looking for names ---- */
+/* ---- Lookup of names ---- */
 
 const tnk__builtin_t *tnk__builtin_find(const tnk__builtin_t *table,
                                         tnk__value_t name) {
   if (name.kind != TNK__VALUE_TEXT || name.n_text == 0)
     return NULL;
-  /* The first byte rules most of them out. */
+  /* Compare the first byte first; it rules out most names. */
   for (; table->name != NULL; table++)
     if (table->name[0] == name.as.text[0] &&
         strlen(table->name) == name.n_text &&
@@ -53,7 +53,7 @@ int tnk__class_has(const tnk__class_t *class, tnk__value_t name) {
 
 /* ---- Arguments ---- */
 
-/* The number of a parameter, or -1; with no name, how many there are. */
+/* The index of a parameter, or -1. Without a name, the number of parameters. */
 static int find_param(const char *params, const tnk__value_t *name) {
   int i = 0;
 
@@ -68,7 +68,7 @@ static int find_param(const char *params, const tnk__value_t *name) {
   return name != NULL ? -1 : i;
 }
 
-/* Put arguments in the order of the parameters. */
+/* Sort arguments in the order of the parameters. */
 static int bind(tnk__run_t *run, const tnk__builtin_t *known,
                 const tnk__args_t *args, tnk__value_t *v) {
   const int by_name = known->params[0] != '/';
@@ -105,7 +105,7 @@ static int bind(tnk__run_t *run, const tnk__builtin_t *known,
 
 tnk__value_t tnk__builtin_call(tnk__run_t *run, const tnk__builtin_t *known,
                                tnk__value_t self, const tnk__args_t *args) {
-  /* Filters that are given filters call themselves. */
+  /* Filters that take filters call this function recursively. */
   const unsigned levels = known->params == NULL ? 2 : 1;
   tnk__value_t v[TNK__MAX_PARAMS], value;
 

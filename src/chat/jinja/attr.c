@@ -1,4 +1,4 @@
-/* Attributes and items, as the sandbox of the reference gives them. */
+/* Attributes and items, as in the sandbox of the reference. */
 #include <string.h>
 
 #include "chat/jinja/lex/chars.h"
@@ -19,7 +19,7 @@ static tnk__value_t call_method(tnk__run_t *run, tnk__value_t self,
 
 const tnk__class_t tnk__class_method = {.name = "method", .call = call_method};
 
-/* What getattr() of Python finds. 0: nothing. */
+/* The equivalent of getattr() in Python. Returns 0 if nothing is found. */
 static int own_attr(tnk__run_t *run, tnk__value_t of, tnk__value_t name,
                     tnk__value_t *out) {
   const tnk__class_t *class = tnk__class_of(run, of);
@@ -53,8 +53,8 @@ static int own_attr(tnk__run_t *run, tnk__value_t of, tnk__value_t name,
   return class->attr != NULL && class->attr(run, of, name, out);
 }
 
-/* The character with a number, which counts from the end where it is negative.
- * 0: there is none. */
+/* Get a character by its index, which counts from the end if it is negative.
+ * Returns 0 if there is no such character. */
 static int char_item(tnk__run_t *run, tnk__value_t text, int64_t at,
                      tnk__value_t *out) {
   size_t place;
@@ -70,7 +70,7 @@ static int char_item(tnk__run_t *run, tnk__value_t text, int64_t at,
   return 1;
 }
 
-/* What [] of Python finds. 0: it would fail. */
+/* The equivalent of [] in Python. Returns 0 if that would fail. */
 static int own_item(tnk__run_t *run, tnk__value_t of, tnk__value_t key,
                     tnk__value_t *out) {
   const tnk__range_t *range = of.as.object;
@@ -131,7 +131,8 @@ tnk__value_t tnk__getitem(tnk__run_t *run, tnk__value_t of, tnk__value_t key) {
 
 /* ---- Slices ---- */
 
-/* A part of a slice: its place, or -1 or n + 1 beyond the ends. */
+/* Get the start or stop of a slice as an index. An index beyond the ends
+ * becomes -1 or n. */
 static int slice_part(tnk__run_t *run, tnk__value_t part, int64_t otherwise,
                       int64_t n, int is_backward, int64_t *out) {
   int64_t at;
@@ -153,8 +154,8 @@ static int slice_part(tnk__run_t *run, tnk__value_t part, int64_t otherwise,
   return 1;
 }
 
-/* The place of a character so many behind or, below zero, before that at a
- * place; the end of the text where there are not so many. */
+/* Move by n characters from a byte offset, backward if n is negative. Stops at
+ * the ends of the text. */
 static size_t walk(tnk__value_t text, size_t place, int64_t n) {
   const char *at = text.as.text + place;
 
@@ -225,8 +226,8 @@ tnk__value_t tnk__slice(tnk__run_t *run, tnk__value_t of, tnk__value_t start,
   list = of.kind == TNK__VALUE_LIST ? tnk__value_list(run->heap)
                                     : tnk__value_tuple(run->heap);
   if (by == 1 && count > 0 && tnk__is_fine(run)) {
-    /* Lists never change, so a part of one can share its items. It is full, so
-     * that whoever appends takes a copy. */
+    /* Lists never change, so a slice can share the items. Its capacity is full,
+     * so appending to it makes a copy. */
     *list.as.list = (tnk__value_list_t){of.as.list->items + from, (size_t)count,
                                         (size_t)count};
     return list;

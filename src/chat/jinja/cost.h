@@ -2,51 +2,53 @@
 #define TNK_CHAT_JINJA_COST_H
 
 /*
- * The price list of templates. A rendering pays for each operation before or
- * while it works, and ends with TNK_ETOOBIG when its budget is used up.
+ * Costs of the operations of templates. A rendering is charged for each
+ * operation before or while it works. It fails with TNK_ETOOBIG when its budget
+ * is used up.
  *
- * One unit is 0.1 ns of a processor at 2.5 GHz. Each price is what the worst
- * input costs, rounded up. test_template_cost runs every operation with large
- * inputs and compares what was paid with the work that was counted;
- * fuzz_template_cost looks for others.
+ * One unit is 0.1 ns of a CPU at 2.5 GHz. Each cost is the cost of the worst
+ * input, rounded up. The test test_template_cost runs every operation with
+ * large inputs, and compares the charged cost with the counted work. The fuzz
+ * target fuzz_template_cost searches for more expensive inputs.
  */
 enum {
   /* The interpreter. */
-  TNK__COST_CONST = 30,      /* a constant in an expression */
-  TNK__COST_NODE = 200,      /* a statement, or another node of an expression */
-  TNK__COST_CALL = 1000,     /* a filter, test, method, function or macro */
-  TNK__COST_GET = 800,       /* a member or item, by [] or by a path */
-  TNK__COST_LOOKUP = 2000,   /* an attribute that is no member of a dict */
-  TNK__COST_SLOT = 40,       /* a variable set up, or one frame further out */
-  TNK__COST_RESOLVE = 500,   /* a name looked for in what the caller gave */
-  TNK__COST_ITEM = 250,      /* an item gone through, or put into a list */
-  TNK__COST_VALUE = 300,     /* a value compared, or measured for that */
-  TNK__COST_FAILURE = 20000, /* a failure that is kept for later */
+  TNK__COST_CONST = 30,  /* a constant in an expression */
+  TNK__COST_NODE = 200,  /* a statement, or any other node of an expression */
+  TNK__COST_CALL = 1000, /* call of a filter, test, method, function or macro */
+  TNK__COST_GET = 800,   /* get a member or item, by [] or by a path */
+  TNK__COST_LOOKUP =
+      2000,            /* look up an attribute that is not a member of a dict */
+  TNK__COST_SLOT = 40, /* set up a variable, or go one frame outward */
+  TNK__COST_RESOLVE = 500, /* look up a name in the caller's variables */
+  TNK__COST_ITEM = 250,    /* get the next item, or append an item to a list */
+  TNK__COST_VALUE = 300,   /* compare a value, or estimate the cost of that */
+  TNK__COST_FAILURE = 20000, /* store an error for later */
 
-  /* A byte of text. */
-  TNK__COST_COPY = 3,       /* compared, copied, or searched for one byte */
-  TNK__COST_HASH = 20,      /* hashed and compared, as the key of a dict */
-  TNK__COST_COUNT = 25,     /* looked at for where characters begin */
-  TNK__COST_SCAN = 80,      /* taken apart into characters */
-  TNK__COST_CLASSIFY = 550, /* ... each asked what it is */
-  TNK__COST_CASE = 900,     /* ... each written in another case */
-  TNK__COST_ESCAPE = 300,   /* ... each written, perhaps escaped */
-  TNK__COST_WRITE = 200,    /* ... each written as it is */
+  /* Per byte of text. */
+  TNK__COST_COPY = 3,       /* compare, copy, or search for one byte */
+  TNK__COST_HASH = 20,      /* hash and compare, as the key of a dict */
+  TNK__COST_COUNT = 25,     /* find the start of characters */
+  TNK__COST_SCAN = 80,      /* decode characters */
+  TNK__COST_CLASSIFY = 550, /* ... and classify each of them */
+  TNK__COST_CASE = 900,     /* ... and convert the case of each */
+  TNK__COST_ESCAPE = 300,   /* ... and write each, escaped if necessary */
+  TNK__COST_WRITE = 200,    /* ... and write each unchanged */
 
-  /* Others. */
-  TNK__COST_TRY = 200,      /* a place where a part may begin is compared */
-  TNK__COST_SIGMA = 4000,   /* a capital sigma in lower case */
-  TNK__COST_DIVIDE = 90000, /* a remainder, or a power, of floats */
-  TNK__COST_FLOAT = 120000, /* a float written or read as text */
+  /* Other operations. */
+  TNK__COST_TRY = 200, /* compare at a position where a substring may start */
+  TNK__COST_SIGMA = 4000,   /* convert a capital sigma to lower case */
+  TNK__COST_DIVIDE = 90000, /* remainder or power of floats */
+  TNK__COST_FLOAT = 120000, /* write or read a float as text */
   TNK__COST_FORMAT = 6000,  /* a field of a format, or of a date */
-  TNK__COST_SORT = 30,      /* factor: keys sorted by the writer of JSON */
-  TNK__COST_MEMORY = 30     /* a byte of memory that is taken */
+  TNK__COST_SORT = 30,      /* factor for sorting keys in the JSON writer */
+  TNK__COST_MEMORY = 30     /* allocate a byte of memory */
 };
 
-/* The budget of one rendering. It is worth 0.7 s by the list and at most 0.4 s
- * in fact, because each price is that of the worst input. */
+/* The budget of one rendering. It amounts to 0.7 s according to the costs, and
+ * takes at most 0.4 s in practice, because each cost is for the worst input. */
 #define TNK__COST_MAX ((uint64_t)7 * 1000 * 1000 * 1000)
-/* The budget of the constants of one template, when it is compiled. */
+/* The budget for the constants of a template at compile time. */
 #define TNK__COST_MAX_COMPILE ((uint64_t)1000 * 1000 * 1000)
 
 #endif

@@ -7,10 +7,10 @@ static const char *const days[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
                                    "Thursday", "Friday", "Saturday"};
 
 typedef struct {
-  int year, month, day; /* counted from 1 */
+  int year, month, day; /* month and day start at 1 */
   int hour, minute, second;
   int weekday; /* 0: Sunday */
-  int yearday; /* counted from 1 */
+  int yearday; /* starts at 1 */
 } date_t;
 
 static int is_leap(int64_t year) {
@@ -99,7 +99,7 @@ static int put_one(tnk__buf_t *out, const date_t *d, char c) {
 
 int tnk__date_text(tnk__buf_t *out, int64_t now_s, const char *format,
                    size_t n) {
-  /* Beyond these years nobody's clock goes. */
+  /* Clamp the time to years up to 9999. */
   const int64_t max = INT64_C(253402300799);
   const date_t date = to_date(now_s < 0 ? 0 : now_s > max ? max : now_s);
 
@@ -111,7 +111,7 @@ int tnk__date_text(tnk__buf_t *out, int64_t now_s, const char *format,
     if (++i < n && format[i] == '-' && i + 1 < n) {
       const size_t at = out->len;
 
-      /* Without the zero or blank in front. */
+      /* Remove the leading zero or space. */
       if (!put_one(out, &date, format[++i]) || out->err != 0)
         return 0;
       if (out->len > at + 1 && (out->data[at] == '0' || out->data[at] == ' ')) {

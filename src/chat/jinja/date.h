@@ -6,8 +6,9 @@
 
 #include "lib/base/buf.h"
 
-/* Append a time, in seconds since 1970 of the caller's own clock, by a format
- * of strftime, in English whatever the locale. 0: a conversion is not known. */
+/* Append a time in a format of strftime(), always in English. `now_s` is in
+ * seconds since 1970, in the caller's local time. Returns 0 for an unknown
+ * conversion. */
 int tnk__date_text(tnk__buf_t *out, int64_t now_s, const char *format,
                    size_t n);
 

@@ -4,16 +4,16 @@
 #include "chat/jinja/run.h"
 #include "tnk/error.h"
 
-/* Arguments that need no lists. */
+/* Calls with at most this many arguments need no lists. */
 enum { FEW = 8 };
 
 /* How often the name of an argument is hashed or compared. */
 enum { NAMES = 4 * TNK__COST_HASH / TNK__COST_COPY };
 
-/* Room for the arguments of a call. Calls are nested, and stacks are small: it
- * is memory of the heap, and used again once the call has ended. */
+/* Memory for the arguments of a call. Calls are nested and stacks are small, so
+ * it is allocated in the heap. It is reused when the call has ended. */
 typedef struct tnk__call {
-  struct tnk__call *next; /* one more that is free */
+  struct tnk__call *next; /* next in the list of free ones */
   tnk__args_t args;
   tnk__value_t items[FEW];
   tnk__value_t names[FEW];
@@ -29,7 +29,7 @@ static call_t *take_call(tnk__run_t *run) {
   return call;
 }
 
-/* NULL does nothing. */
+/* Release the memory of a call; it may be NULL. */
 static void give_call(tnk__run_t *run, call_t *call) {
   if (call == NULL)
     return;
@@ -37,7 +37,8 @@ static void give_call(tnk__run_t *run, call_t *call) {
   run->free_calls = call;
 }
 
-/* Before a template is run there are no frames. Returns 1 when that is so. */
+/* There are no frames before a template runs, as for constants at compile time.
+ * Returns 1 and fails in that case. */
 static int is_too_early(tnk__run_t *run) {
   if (run->frame == NULL)
     tnk__fail(run, TNK_EUNSUPPORTED, "this is known when it is run");
@@ -72,7 +73,8 @@ static int add_spread(tnk__run_t *run, const tnk__node_t *node,
   return tnk__is_fine(run);
 }
 
-/* Arguments with *args or **kwargs, or many: in lists. */
+/* Collect arguments in lists, if there are many or if there is *args or
+ * **kwargs. */
 static int gather_many(tnk__run_t *run, const tnk__node_t *node,
                        tnk__value_t caller, call_t *call) {
   const tnk__value_t items = tnk__value_list(run->heap);
@@ -164,8 +166,8 @@ tnk__value_t tnk__call(tnk__run_t *run, tnk__value_t callee,
   return class->call(run, callee, args);
 }
 
-/* What is called. A method of a text is not made into a value for that: its
- * text is, and *known is what is to be done with it. */
+/* Evaluate the callee. A method of a text is not made into a value: the result
+ * is the text, and *known is the method. */
 static tnk__value_t eval_callee(tnk__run_t *run, const tnk__node_t *node,
                                 const tnk__builtin_t **known) {
   tnk__value_t of;
@@ -204,7 +206,7 @@ tnk__value_t tnk__eval_call(tnk__run_t *run, const tnk__node_t *node,
   return result;
 }
 
-/* Run a filter or a test with its arguments. */
+/* Call a filter or test with its arguments. */
 static tnk__value_t apply(tnk__run_t *run, const tnk__node_t *node,
                           tnk__value_t input, const char *what) {
   tnk__value_t result = tnk__value_undefined();
@@ -216,7 +218,7 @@ static tnk__value_t apply(tnk__run_t *run, const tnk__node_t *node,
       tnk__fail(run, TNK_EUNSUPPORTED, "there is no %s \"%.*s\"", what,
                 (int)(node->value.n_text < 80 ? node->value.n_text : 80),
                 node->value.as.text);
-    /* Those that look for others of their kind in what is run. */
+    /* Filters that look up other filters need a running template. */
     else if (run->frame != NULL || node->known->params != NULL ||
              tnk__builtin_find(tnk__filters_pick, node->value) == NULL ||
              !is_too_early(run))
@@ -228,7 +230,7 @@ static tnk__value_t apply(tnk__run_t *run, const tnk__node_t *node,
 
 tnk__value_t tnk__eval_filter(tnk__run_t *run, const tnk__node_t *node,
                               tnk__value_t input) {
-  /* The innermost of a chain has the input. */
+  /* The innermost filter of a chain gets the input. */
   if (node->a != NULL && node->a->kind == TNK__NODE_FILTER &&
       tnk__is_given(input))
     input = tnk__eval_filter(run, node->a, input);
@@ -266,7 +268,7 @@ static tnk__value_t eval_dict(tnk__run_t *run, const tnk__node_t *node) {
   return dict;
 }
 
-/* Texts one behind the other, in the room of the first. */
+/* Concatenate texts, in the spare memory of the first one if possible. */
 static tnk__value_t join(tnk__run_t *run, const tnk__value_t *parts,
                          size_t n_parts) {
   size_t n = 0;
@@ -307,8 +309,8 @@ static int is_plain_text(tnk__value_t value) {
   return value.kind == TNK__VALUE_TEXT && !value.is_markup;
 }
 
-/* Add to the operands of a sum, which are several only while all of them are
- * texts: those are put together once, at the end. */
+/* Add an operand to a sum. While all operands are texts, several are kept and
+ * concatenated once, at the end. */
 static void add_operand(tnk__run_t *run, call_t *sum, tnk__value_t value) {
   tnk__value_t *items = sum->items;
   size_t *n = &sum->args.n;
@@ -323,7 +325,7 @@ static void add_operand(tnk__run_t *run, call_t *sum, tnk__value_t value) {
     items[0] = tnk__binary(run, TNK__OP_ADD, items[0], value);
 }
 
-/* The operands of a + b + c ..., from the left. */
+/* Add the operands of a + b + c ..., from left to right. */
 static void add_operands(tnk__run_t *run, const tnk__node_t *node,
                          call_t *sum) {
   if (node->a->kind != TNK__NODE_BINARY || node->a->op != TNK__OP_ADD) {
@@ -336,7 +338,7 @@ static void add_operands(tnk__run_t *run, const tnk__node_t *node,
   add_operand(run, sum, tnk__eval(run, node->b));
 }
 
-/* A sum, the operands of which go to the output one by one if `prints`. */
+/* Evaluate a sum. If `prints` is set, its operands are printed one by one. */
 static tnk__value_t eval_sum(tnk__run_t *run, const tnk__node_t *node,
                              int prints) {
   call_t *sum = take_call(run);
@@ -437,7 +439,7 @@ static tnk__value_t eval_getattr(tnk__run_t *run, const tnk__node_t *node) {
   const tnk__value_t of = tnk__eval(run, node->a);
   tnk__value_t value;
 
-  /* Nearly all of them are members of messages. */
+  /* Fast path: nearly all attributes are members of messages. */
   if (!node->flag || of.kind != TNK__VALUE_DICT ||
       !tnk__charge_name(run, node->value) || run->err != TNK_OK)
     return tnk__getattr(run, of, node->value);

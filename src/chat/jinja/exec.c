@@ -1,4 +1,4 @@
-/* Statements, but for loops and macros. */
+/* Statements, except loops and macros. */
 #include "chat/jinja/run.h"
 #include "tnk/error.h"
 
@@ -24,7 +24,7 @@ static void exec_if(tnk__run_t *run, const tnk__node_t *node) {
   tnk__exec_all(run, &node->other);
 }
 
-/* The text that a body makes. */
+/* Execute a body and return its output as a text. */
 static tnk__value_t exec_captured(tnk__run_t *run, const tnk__node_t *node) {
   const size_t mark = tnk__capture(run);
 
@@ -73,8 +73,9 @@ static void exec_call_block(tnk__run_t *run, const tnk__node_t *node) {
   tnk__print(run, run->out, tnk__eval_call(run, node->b, caller));
 }
 
-/* The place of a span is that in the text as far as it is written: what is
- * taken aside counts from where that begins. */
+/* Execute a generation block. The span is an offset in the output. If the
+ * output is captured, the span counts from the start of the outermost
+ * capture. */
 static void exec_generation(tnk__run_t *run, const tnk__node_t *node) {
   const tnk__args_t none = {.n = 0};
   const tnk__value_t body = tnk__macro_new(run, node, 1);

@@ -1,4 +1,4 @@
-/* Filters that order items, or put them together. */
+/* Filters that sort, group or combine items. */
 #include "chat/jinja/lex/chars.h"
 #include "chat/jinja/text.h"
 #include "tnk/error.h"
@@ -7,7 +7,7 @@
   static tnk__value_t name(tnk__run_t *run, tnk__value_t self,                 \
                            const tnk__value_t *v, const tnk__args_t *args)
 
-/* An item and what it is ordered by. */
+/* An item and its sort key. */
 typedef struct {
   tnk__value_t key, item;
 } row_t;
@@ -18,7 +18,8 @@ static void merge(tnk__run_t *run, row_t *rows, row_t *spare, size_t mid,
   size_t k = mid;
 
   for (size_t at = 0; at < n; at++) {
-    /* The one from the right only where it is really before. */
+    /* Take the item from the right only if it is strictly less, to keep the
+     * sort stable. */
     const int from_right =
         i == mid || (k < n && tnk__compare(run, op, rows[k].key, rows[i].key));
 
@@ -30,7 +31,7 @@ static void merge(tnk__run_t *run, row_t *rows, row_t *spare, size_t mid,
     rows[at] = spare[at];
 }
 
-/* Stable, as Python's. */
+/* A stable merge sort, as in Python. */
 static void sort_rows(tnk__run_t *run, row_t *rows, row_t *spare, size_t n,
                       tnk__op_t op) {
   if (n < 2 || !tnk__charge(run, TNK__COST_ITEM, n))
@@ -40,7 +41,7 @@ static void sort_rows(tnk__run_t *run, row_t *rows, row_t *spare, size_t n,
   merge(run, rows, spare, n / 2, n, op);
 }
 
-/* The items of a list by their keys, in a new list. */
+/* Return a new list with the items sorted by their keys. */
 static tnk__value_t sorted(tnk__run_t *run, tnk__value_t items,
                            tnk__value_t keys, int is_reverse) {
   const tnk__value_t list = tnk__value_list(run->heap);
@@ -57,8 +58,8 @@ static tnk__value_t sorted(tnk__run_t *run, tnk__value_t items,
   return list;
 }
 
-/* What an item is ordered by: attributes with commas between, in a tuple, so
- * that undefined ones are equal and need no order. */
+/* The sort key of an item: its attributes, separated by commas, as a tuple.
+ * Undefined ones in a tuple are equal, so they need no order. */
 static tnk__value_t key_of(tnk__run_t *run, tnk__value_t item,
                            tnk__value_t attribute, int as_is) {
   const tnk__value_t key = tnk__value_tuple(run->heap);
@@ -215,7 +216,7 @@ FILTER(groupby) {
       group = tnk__value_list(run->heap);
       previous = tnk__fold(run, key, as_is);
       key = pair(run, key, group);
-      key.spare = 1; /* has "grouper" and "list" */
+      key.spare = 1; /* has the attributes "grouper" and "list" */
       tnk__value_append(run->heap, groups, key);
     }
     tnk__value_append(run->heap, group, self.as.list->items[i]);

@@ -1,4 +1,4 @@
-/* Filters that choose items, or something of each. */
+/* Filters that select items, or a part of each item. */
 #include "chat/jinja/text.h"
 #include "tnk/error.h"
 
@@ -11,7 +11,8 @@ tnk__value_t tnk__fold(tnk__run_t *run, tnk__value_t value, int as_is) {
                                                 : tnk__text_lower(run, value);
 }
 
-/* The part of a path before the next point, as a number where it is one. */
+/* The part of a path up to the next dot. It is a number if it has only
+ * digits. */
 static tnk__value_t path_part(tnk__value_t path, size_t from, size_t *to) {
   int64_t number = 0;
   int is_number = 1;
@@ -71,7 +72,7 @@ static tnk__value_t named(const tnk__args_t *args, const char *name) {
   return tnk__missing();
 }
 
-/* The rest of the arguments, behind the first ones. */
+/* The arguments after the first n. */
 static tnk__args_t behind(const tnk__args_t *args, size_t n) {
   return (tnk__args_t){args->items + n, args->n - n, args->names, args->values,
                        args->n_named};
@@ -139,7 +140,7 @@ FILTER(map) {
   return tnk__stream(run, list);
 }
 
-/* select, reject, and those that look at an attribute. */
+/* select and reject, by the item or by an attribute. */
 static tnk__value_t choose(tnk__run_t *run, tnk__value_t self,
                            const tnk__args_t *args, int by_attribute,
                            int wanted) {
@@ -241,7 +242,7 @@ FILTER(last) {
                                       : self.as.list->items[n - 1];
 }
 
-/* The least item, or the greatest. */
+/* The minimum or the maximum. */
 static tnk__value_t extreme(tnk__run_t *run, tnk__value_t self,
                             const tnk__value_t *v, tnk__op_t op) {
   const int as_is = tnk__arg_truth(v[0], 0);

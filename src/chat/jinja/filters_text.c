@@ -1,4 +1,4 @@
-/* Filters that give a text. */
+/* Filters that return a text. */
 #include <string.h>
 
 #include "chat/jinja/lex/chars.h"
@@ -100,7 +100,7 @@ FILTER(format) {
   return tnk__percent(run, self, args->n_named > 0 ? dict : tuple);
 }
 
-/* A word begins behind blanks and opening brackets. */
+/* Words start after white space and opening brackets. */
 FILTER(title) {
   const char *p;
   const char *end;
@@ -169,7 +169,8 @@ FILTER(indent) {
                      tnk__value_int(width));
   }
   lines = tnk__text_lines(run, self, 0);
-  /* The reference appends a newline first, so that one at the end stays. */
+  /* The reference appends a newline first, so that a trailing newline is
+   * kept. */
   line = tnk__text_lines(run, self, 1);
   if (!tnk__is_fine(run))
     return tnk__value_undefined();
@@ -270,7 +271,7 @@ FILTER(wordcount) {
   return tnk__value_int(n);
 }
 
-/* A text as C has them. NULL: there is no memory for it. */
+/* Copy a text as a C string. NULL: out of memory. */
 static const char *copy_cstr(tnk__run_t *run, tnk__value_t text) {
   char *copy = tnk__charge(run, TNK__COST_COPY, text.n_text)
                    ? tnk__heap_alloc(run->heap, (size_t)text.n_text + 1)
@@ -284,7 +285,7 @@ static const char *copy_cstr(tnk__run_t *run, tnk__value_t text) {
   return copy;
 }
 
-/* "," and ": " of json.dumps(). */
+/* Get the separators "," and ": " of json.dumps(). */
 static const char *separator(tnk__run_t *run, tnk__value_t separators,
                              size_t i) {
   if (!tnk__is_given(separators) || separators.kind == TNK__VALUE_NONE)
@@ -299,7 +300,7 @@ static const char *separator(tnk__run_t *run, tnk__value_t separators,
   return copy_cstr(run, separators.as.list->items[i]);
 }
 
-/* Writing a byte as JSON, in bytes that are compared. */
+/* Cost of writing a byte as JSON, as a multiple of TNK__COST_COPY. */
 enum { WRITES = TNK__COST_ESCAPE / TNK__COST_COPY };
 
 FILTER(tojson) {

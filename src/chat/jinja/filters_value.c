@@ -35,7 +35,7 @@ FILTER(attr) {
   if (!tnk__arg_text(run, v[0], NULL, &name))
     return tnk__value_undefined();
   if (self.kind == TNK__VALUE_DICT) {
-    /* Attributes only, and no members. */
+    /* Look up attributes only, not members. */
     const tnk__value_t empty = tnk__value_dict(run->heap);
 
     if (tnk__getattr(run, empty, name).kind == TNK__VALUE_UNDEFINED)
@@ -57,7 +57,7 @@ FILTER(absolute) {
 
 /* ---- Texts as numbers ---- */
 
-/* A sign and the rest of a text without blanks around. */
+/* Remove white space at both ends and the sign. */
 static tnk__value_t take_sign(tnk__run_t *run, tnk__value_t text,
                               int *is_negative) {
   text = tnk__text_strip(run, text, tnk__missing(),
@@ -170,7 +170,7 @@ static int read_real(tnk__run_t *run, tnk__value_t text, double *out) {
   return 1;
 }
 
-/* What a float is without its fraction. */
+/* The integer part of a float. */
 static tnk__value_t cut_fraction(tnk__run_t *run, double real,
                                  tnk__value_t otherwise) {
   if (isnan(real) || isinf(real))
@@ -231,7 +231,8 @@ FILTER(real_number) {
   return or_else;
 }
 
-/* To so many places, half to even, as the digits of the number are. */
+/* Round to a number of decimal places. The decimal value of the number is
+ * rounded, half to even. */
 static tnk__value_t round_common(tnk__run_t *run, tnk__value_t self,
                                  int64_t places) {
   const tnk__layout_t how = {

@@ -6,7 +6,7 @@
 #include "chat/jinja/lex/chars.h"
 #include "tnk/error.h"
 
-/* Of widths and precisions that are given as arguments. */
+/* Maximum of widths and precisions that are arguments. */
 enum { MAX_SIZE = 1 << 30 };
 
 /* ---- "%" ---- */
@@ -28,7 +28,7 @@ static tnk__value_t next_arg(percent_t *p) {
                   : (p->n_used++, p->args);
 }
 
-/* The value of "%(name)": 1; 0: there is no name here. */
+/* Get the value of "%(name)". Returns 0 if there is no name here. */
 static int named_arg(percent_t *p, tnk__value_t *out) {
   const char *from = p->at + 1;
   tnk__value_t name;
@@ -201,7 +201,7 @@ static void one_percent(percent_t *p) {
     put_value(p, value, &how, type, is_zero);
 }
 
-/* Of a markup text what goes into it is escaped. */
+/* If the format is markup, escape the arguments. */
 static tnk__value_t escape_args(tnk__run_t *run, tnk__value_t args) {
   tnk__value_t tuple;
 
@@ -255,7 +255,7 @@ tnk__value_t tnk__percent(tnk__run_t *run, tnk__value_t format,
 
 /* ---- format() ---- */
 
-/* Read "<10.2f" and the like. 0: it is none. */
+/* Read a format such as "<10.2f". Returns 0 if it is malformed. */
 static int read_layout(tnk__value_t spec, tnk__layout_t *how) {
   const char *p = spec.as.text;
   const char *end = p + spec.n_text;
@@ -298,7 +298,7 @@ static int read_layout(tnk__value_t spec, tnk__layout_t *how) {
   return p == end;
 }
 
-/* A value by a format of Python: "5.2f". */
+/* Format a value with a format of Python, such as "5.2f". */
 static void format_value(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
                          tnk__value_t spec) {
   tnk__layout_t how;
@@ -336,14 +336,16 @@ static void format_value(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
 typedef struct {
   tnk__run_t *run;
   const tnk__args_t *args;
-  int64_t next; /* of the fields without a number; -1: they have numbers */
+  int64_t next; /* index of the next field without a number; -1: fields are
+                   numbered */
   int is_markup;
-  int in_spec; /* of a field: what stands in there has no more of them */
+  int in_spec; /* inside the format of a field; fields in it may not nest
+                  further */
 } fields_t;
 
 static tnk__value_t format_fields(fields_t *f, tnk__value_t format);
 
-/* The value that a field begins with: its number, or its name. */
+/* The value at the start of a field: by its number or its name. */
 static tnk__value_t first_of(fields_t *f, tnk__value_t name) {
   int64_t number = 0;
   int has_digits = name.n_text > 0;
@@ -374,7 +376,7 @@ static tnk__value_t first_of(fields_t *f, tnk__value_t name) {
   return tnk__fail(f->run, TNK_EINVAL, "a format has a name that is not given");
 }
 
-/* A field's name with what it asks for of it: "0.name[key]". */
+/* The value of a field with attributes and items: "0.name[key]". */
 static tnk__value_t field_value(fields_t *f, tnk__value_t name) {
   const char *p = name.as.text;
   const char *end = p + name.n_text;

@@ -1,4 +1,4 @@
-/* Variables while a template runs. */
+/* Variables of a running template. */
 #include "chat/jinja/run.h"
 #include "tnk/error.h"
 
@@ -28,7 +28,7 @@ static tnk__value_t call_function(tnk__run_t *run, tnk__value_t self,
 const tnk__class_t tnk__class_function = {.name = "function",
                                           .call = call_function};
 
-/* The value of a name that the template does not set. */
+/* Look up a name that the template does not set. */
 static tnk__value_t resolve(tnk__run_t *run, tnk__value_t name) {
   const tnk__builtin_t *known;
   tnk__value_t value;

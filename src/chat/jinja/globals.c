@@ -1,11 +1,11 @@
-/* What every template can call. */
+/* Functions that every template can call. */
 #include <string.h>
 
 #include "chat/jinja/date.h"
 #include "chat/jinja/run.h"
 #include "tnk/error.h"
 
-/* The sandbox of the reference allows no more. */
+/* The limit of the reference's sandbox. */
 enum { MAX_RANGE = 100000 };
 
 #define FUNCTION(name)                                                         \
@@ -40,10 +40,10 @@ FUNCTION(range) {
   return tnk__object(TNK__OBJECT_RANGE, made);
 }
 
-/* How often a key is hashed or compared when it is put into a dict. */
+/* How often a key is hashed or compared when it is added to a dict. */
 enum { KEYS = 2 * TNK__COST_HASH / TNK__COST_COPY };
 
-/* Members from a dict or from pairs, then those with a name. */
+/* Add members from a dict or from pairs, then the named arguments. */
 static tnk__value_t make_dict(tnk__run_t *run, const tnk__args_t *args) {
   const tnk__value_t dict = tnk__value_dict(run->heap);
   tnk__iter_t iter;

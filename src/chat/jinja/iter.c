@@ -1,4 +1,4 @@
-/* What can be gone through, and how. */
+/* Iteration over all kinds of iterable values. */
 #include <string.h>
 
 #include "chat/jinja/lex/chars.h"

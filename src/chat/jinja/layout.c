@@ -21,7 +21,7 @@ void tnk__layout_text(tnk__run_t *run, tnk__buf_t *out, tnk__value_t text,
   tnk__print(run, out, tnk__text_pad(run, text, how->width, how->fill, where));
 }
 
-/* Digits of a whole number by its base. */
+/* The digits of an integer in the base of its type. */
 static size_t whole_digits(char *out, uint64_t value, char type) {
   const char *digits = type == 'X' ? "0123456789ABCDEF" : "0123456789abcdef";
   const unsigned base = type == 'b'            ? 2
@@ -39,7 +39,8 @@ static size_t whole_digits(char *out, uint64_t value, char type) {
   return n;
 }
 
-/* Digits of a real number that is not negative, with a point. */
+/* The digits of a real number with a decimal point. The number must not be
+ * negative. */
 static size_t real_digits(char *out, size_t size, double real,
                           const tnk__layout_t *how) {
   char format[] = "%.*f";
@@ -60,7 +61,7 @@ static size_t real_digits(char *out, size_t size, double real,
   n = snprintf(out, size, format,
                (int)(how->precision < 0 ? 6 : how->precision),
                how->type == '%' ? real * 100 : real);
-  /* The point is the locale's. */
+  /* printf() writes the decimal point of the locale. */
   snprintf(point, sizeof(point), "%.1f", 0.5);
   dot = strchr(out, point[1]);
   if (dot != NULL)
@@ -70,7 +71,7 @@ static size_t real_digits(char *out, size_t size, double real,
   return (size_t)n;
 }
 
-/* Put separators between groups of digits before the point. */
+/* Insert separators between groups of digits before the point. */
 static size_t group(char *out, const char *digits, size_t n, char comma,
                     char type) {
   const size_t every =

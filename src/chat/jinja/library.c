@@ -1,4 +1,5 @@
-/* The library: tables of what templates can call, and types of values. */
+/* The library: tables of the filters, tests, methods and functions, and types
+ * of values. */
 #include "chat/jinja/library.h"
 
 static const tnk__builtin_t *const filters[] = {
@@ -38,7 +39,7 @@ static const tnk__class_t values[] = {
                          .methods = dict},
 };
 
-/* Objects that are values and no more: iter.c and print.c know them. */
+/* Objects that are plain data: iter.c and print.c handle them. */
 static const tnk__class_t range = {.name = "range",
                                    .lacking = "count index start step stop"};
 static const tnk__class_t stream = {.name = "generator",

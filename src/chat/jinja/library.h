@@ -9,7 +9,7 @@
 
 struct tnk__run;
 
-/* Arguments of a call: those without a name, then those with one. */
+/* Arguments of a call: positional ones, then named ones. */
 typedef struct {
   const tnk__value_t *items;
   size_t n;
@@ -18,38 +18,38 @@ typedef struct {
   size_t n_named;
 } tnk__args_t;
 
-/* Parameters that a function has at most. */
+/* Maximum number of parameters of a function. */
 enum { TNK__MAX_PARAMS = 8 };
 
 /*
- * A filter, test, method or function. `self` is what a filter or test is
- * applied to, or the object of a method; v has the arguments in the order of
- * the parameters, those that were not given as missing.
+ * A filter, test, method or function. `self` is the input of a filter or test,
+ * or the object of a method. v has the arguments in the order of the
+ * parameters. Arguments that are not given are marked as missing.
  */
 typedef struct tnk__builtin {
   const char *name;
-  const char *params; /* names with blanks between them; a slash in front: they
-                         cannot be given by name; NULL: takes what comes */
+  const char *params; /* names separated by spaces; a leading slash: positional
+                         only; NULL: any arguments */
   unsigned n_needed;
   tnk__value_t (*run)(struct tnk__run *run, tnk__value_t self,
                       const tnk__value_t *v, const tnk__args_t *args);
 } tnk__builtin_t;
 
-/* A function of a table, which ends with a row without a name; NULL: there is
- * none of that name. */
+/* Find a function in a table, which ends with a row without a name. NULL: not
+ * found. */
 const tnk__builtin_t *tnk__builtin_find(const tnk__builtin_t *table,
                                         tnk__value_t name);
-/* The same of several tables with NULL at the end. */
+/* The same for several tables; the list ends with NULL. */
 const tnk__builtin_t *tnk__builtin_among(const tnk__builtin_t *const *tables,
                                          tnk__value_t name);
 
-/* What objects have in `spare`. */
+/* Kinds of objects, in `spare` of the value. */
 typedef enum {
   TNK__OBJECT_NAMESPACE = 1, /* tnk__value_dict_t */
   TNK__OBJECT_MACRO,
   TNK__OBJECT_LOOP,
   TNK__OBJECT_RANGE,
-  TNK__OBJECT_STREAM,   /* what can be gone through once */
+  TNK__OBJECT_STREAM,   /* can be iterated once */
   TNK__OBJECT_METHOD,   /* of a value */
   TNK__OBJECT_FUNCTION, /* const tnk__builtin_t */
   TNK__OBJECT_CYCLER,
@@ -58,49 +58,54 @@ typedef enum {
 } tnk__object_kind_t;
 
 /*
- * A type of values: what it has and what can be done with it. A member that is
- * NULL: it has none of that, or that cannot be done.
+ * A type of values: its attributes and operations. A member that is NULL is not
+ * supported by the type.
  */
 typedef struct {
-  const char *name;    /* what Python calls it */
-  const char *lacking; /* attributes that Python's has and this has not, with
-                          blanks between, so that nothing is taken for undefined
-                          that is there */
-  const char *unsafe;  /* the same: methods that the sandbox hides */
-  const tnk__builtin_t *const *methods; /* tables, with NULL at the end */
-  /* An attribute that is no method. 0: there is none of that name. */
+  const char *name; /* name of the type in Python */
+  const char
+      *lacking; /* attributes of Python's type that are missing here, separated
+                   by spaces; using one is an error instead of undefined */
+  const char *unsafe; /* methods that the sandbox hides, separated by spaces */
+  const tnk__builtin_t *const *methods; /* tables; ends with NULL */
+  /* Get an attribute that is not a method. Returns 0 if there is none with this
+   * name. */
   int (*attr)(struct tnk__run *run, tnk__value_t self, tnk__value_t name,
               tnk__value_t *out);
   tnk__value_t (*call)(struct tnk__run *run, tnk__value_t self,
                        const tnk__args_t *args);
-  /* len(), where it has to run for that: tnk__length() knows the others. */
+  /* len(), if the type must run code for it. tnk__length() handles other
+   * types. */
   int64_t (*length)(struct tnk__run *run, tnk__value_t self);
-  /* Append repr(); `depth` counts the values around it. */
+  /* Append repr(); `depth` is the number of values around it. */
   void (*print)(struct tnk__run *run, tnk__buf_t *out, tnk__value_t self,
                 int depth);
 } tnk__class_t;
 
-/* Whether a name stands in a list with blanks between; NULL: an empty one. */
+/* Returns whether a name is in a list separated by spaces. NULL is an empty
+ * list. */
 int tnk__is_listed(const char *list, tnk__value_t name);
-/* Names of Python's own, which all objects have and the sandbox hides. */
+/* Names that all objects of Python have and that the sandbox hides. */
 int tnk__is_hidden(tnk__value_t name);
-/* Whether there may be something of that name in all values of a type, before
- * its items and its `attr` are looked at. */
+/* Returns whether all values of a type may have an attribute of this name,
+ * apart from items and `attr`. */
 int tnk__class_has(const tnk__class_t *class, tnk__value_t name);
 
 /*
- * All that a template finds by name, and the types of its values. The parser
- * and a run are handed one, so that files below need not know those above.
+ * All names that a template can use, and the types of its values. The parser
+ * and a run get a pointer to it, so that lower files do not depend on higher
+ * ones.
  */
 typedef struct tnk__library {
-  const tnk__builtin_t *const *filters; /* tables, with NULL at the end */
+  const tnk__builtin_t *const *filters; /* tables; ends with NULL */
   const tnk__builtin_t *tests;
   const tnk__builtin_t *globals;
-  const tnk__class_t *values; /* by tnk__value_kind_t; but for objects */
-  const tnk__class_t *const *objects; /* by tnk__object_kind_t */
+  const tnk__class_t *values; /* indexed by tnk__value_kind_t, except objects */
+  const tnk__class_t *const *objects; /* indexed by tnk__object_kind_t */
 } tnk__library_t;
 
-/* Of this interpreter; the parts stand in the files that make them. */
+/* The library of this interpreter. Its parts are defined in the files that
+ * implement them. */
 extern const tnk__library_t tnk__library;
 
 extern const tnk__builtin_t tnk__filters_text[];

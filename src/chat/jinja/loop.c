@@ -11,13 +11,13 @@ typedef struct {
   tnk__value_t current, before, after;
   tnk__value_t changed; /* TUPLE, or undefined at first */
   int has_after, is_over;
-  int is_tested; /* what is left has passed the test */
+  int is_tested; /* the remaining items have passed the test */
   int64_t index0;
-  int64_t length; /* -1: not known yet */
+  int64_t length; /* -1: unknown */
   int64_t depth0;
 } loop_t;
 
-/* The next item that passes the test of the loop. */
+/* Get the next item that passes the test of the loop. */
 static int pull(tnk__run_t *run, loop_t *loop, tnk__value_t *out) {
   const tnk__node_t *node = loop->node;
   tnk__frame_t *frame = run->frame;
@@ -60,8 +60,8 @@ static int next(tnk__run_t *run, loop_t *loop) {
   return 1;
 }
 
-/* How many items there are; those of a stream, or with a test, are all taken
- * first. */
+/* The number of items. Items of a stream, or of a loop with a test, are all
+ * read first. */
 static int64_t length(tnk__run_t *run, loop_t *loop) {
   tnk__value_t rest;
   tnk__value_t item;
@@ -79,7 +79,7 @@ static int64_t length(tnk__run_t *run, loop_t *loop) {
   if (!tnk__is_fine(run))
     return 0;
   loop->length = (int64_t)rest.as.list->n + loop->index0 + 1 + loop->has_after;
-  /* What was taken has passed the test. */
+  /* These items have already passed the test. */
   loop->iter = (tnk__iter_t){.of = rest};
   loop->is_tested = 1;
   return loop->length;
@@ -150,11 +150,11 @@ static const tnk__builtin_t functions[] = {
 
 /* ---- Running ---- */
 
-/* Go through the items in the current frame. */
+/* Run the loop in the current frame. */
 static void run_loop(tnk__run_t *run, const tnk__node_t *node,
                      tnk__value_t items, int64_t depth0) {
   loop_t *loop = tnk__heap_alloc(run->heap, sizeof(*loop));
-  int is_whole = 0; /* an iteration has come to its end */
+  int is_whole = 0; /* an iteration was completed */
 
   if (loop == NULL)
     return;
@@ -189,7 +189,7 @@ static void run_loop(tnk__run_t *run, const tnk__node_t *node,
   }
 }
 
-/* The text of a recursive loop over these items. */
+/* Run a recursive loop over these items, and return its output. */
 static tnk__value_t run_recursive(tnk__run_t *run, const tnk__node_t *node,
                                   tnk__frame_t *parent, tnk__value_t items,
                                   int64_t depth0) {
@@ -240,7 +240,7 @@ static void loop_print(tnk__run_t *run, tnk__buf_t *out, tnk__value_t self,
                   (long long)n);
 }
 
-/* Run it again, over what is inside an item. */
+/* Run the loop again, over the items inside an item. */
 static tnk__value_t loop_call(tnk__run_t *run, tnk__value_t self,
                               const tnk__args_t *args) {
   const loop_t *loop = self.as.object;

@@ -1,10 +1,10 @@
-/* {% macro %}, and the bodies that {% call %} hands to one. */
+/* {% macro %}, and the bodies that {% call %} passes to one. */
 #include "chat/jinja/run.h"
 #include "tnk/error.h"
 
 typedef struct {
   const tnk__node_t *node;
-  tnk__frame_t *frame; /* where it was made */
+  tnk__frame_t *frame; /* frame in which it was defined */
   int is_caller;
 } macro_t;
 
@@ -17,10 +17,10 @@ tnk__value_t tnk__macro_new(tnk__run_t *run, const tnk__node_t *node,
   return tnk__object(TNK__OBJECT_MACRO, macro);
 }
 
-/* Arguments that no parameter has taken. */
+/* Arguments that no parameter has used. */
 typedef struct {
   const tnk__args_t *args;
-  uint64_t taken; /* a bit for each of the first 64 with a name */
+  uint64_t taken; /* a bit for each of the first 64 named arguments */
 } named_t;
 
 static tnk__value_t take_named(named_t *named, tnk__value_t name) {
@@ -40,7 +40,7 @@ static int has_rest(const named_t *named) {
   return 0;
 }
 
-/* Looking for each parameter among the arguments with a name. */
+/* Charge for looking up each parameter among the named arguments. */
 static int charge_bind(tnk__run_t *run, const tnk__node_t *node,
                        const tnk__args_t *args) {
   for (size_t i = 0; i < args->n_named; i++)
@@ -68,7 +68,7 @@ static tnk__value_t rest_items(tnk__run_t *run, const tnk__args_t *args,
   return tuple;
 }
 
-/* Put what a macro was called with into the slots of its frame. */
+/* Store the arguments of a macro in the slots of its frame. */
 static int bind(tnk__run_t *run, const tnk__node_t *node, tnk__frame_t *frame,
                 const tnk__args_t *args) {
   const tnk__macro_extras_t *extras = node->extras;

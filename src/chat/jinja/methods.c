@@ -1,4 +1,4 @@
-/* Methods of lists and dicts, and those of texts that ask what they are. */
+/* Methods of lists and dicts, and predicates of texts. */
 #include "chat/jinja/lex/chars.h"
 #include "chat/jinja/run.h"
 #include "tnk/error.h"
@@ -7,9 +7,10 @@
   static tnk__value_t name(tnk__run_t *run, tnk__value_t self,                 \
                            const tnk__value_t *v, const tnk__args_t *args)
 
-/* ---- What texts are ---- */
+/* ---- Predicates of texts ---- */
 
-/* Whether there is a character, and all are of one of the classes. */
+/* Returns true if the text is not empty and all characters have one of the
+ * classes. */
 static tnk__value_t all_are(tnk__run_t *run, tnk__value_t text,
                             const tnk__char_class_t *classes, size_t n) {
   const char *p = text.as.text;
@@ -87,7 +88,8 @@ METHOD(check_printable) {
   return tnk__value_bool(1);
 }
 
-/* Whether something has a case, and nothing the other one. */
+/* Returns true if the text has characters of one case and none of the other
+ * case. */
 static tnk__value_t one_case(tnk__run_t *run, tnk__value_t text,
                              tnk__char_class_t wanted,
                              tnk__char_class_t other) {
@@ -191,7 +193,7 @@ METHOD(get) {
 
 METHOD(same) {
   (void)run, (void)v, (void)args;
-  return self; /* nothing can change it, so that it is its own copy */
+  return self; /* values never change, so this is its own copy */
 }
 
 const tnk__builtin_t tnk__methods_dict[] = {

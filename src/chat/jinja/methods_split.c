@@ -1,4 +1,4 @@
-/* Methods of Python's texts that cut one, or look into it. */
+/* Methods of texts in Python that split or search a text. */
 #include <string.h>
 
 #include "chat/jinja/lex/chars.h"
@@ -56,7 +56,7 @@ static void split_text(tnk__run_t *run, tnk__value_t list, tnk__value_t text,
   add(run, list, text, at, text.n_text);
 }
 
-/* The last place of a part before a byte, or SIZE_MAX. */
+/* The last occurrence of a substring before a byte offset, or SIZE_MAX. */
 static size_t find_back(tnk__run_t *run, tnk__value_t text, tnk__value_t part,
                         size_t end) {
   const uint64_t price = TNK__COST_TRY + (uint64_t)TNK__COST_COPY * part.n_text;
@@ -205,9 +205,10 @@ METHOD(rpartition) {
   return cut_in_three(run, self, v[0], 1);
 }
 
-/* ---- Looking into it ---- */
+/* ---- Searching ---- */
 
-/* The part that start and end leave, in bytes. 0: nothing, not even empty. */
+/* Cut a text to the range from start to end. Returns 0 if the range is invalid,
+ * even for an empty substring. */
 static int cut_range(tnk__run_t *run, tnk__value_t *text, const tnk__value_t *v,
                      size_t *before) {
   int64_t from = 0;
@@ -279,7 +280,7 @@ METHOD(endswith) {
   return ends(run, self, v, 0);
 }
 
-/* The number of the character where a part is found, or -1. */
+/* The index of the character where a substring is found, or -1. */
 static int64_t find_place(tnk__run_t *run, tnk__value_t self,
                           const tnk__value_t *v, int is_back) {
   const tnk__value_t all = self;

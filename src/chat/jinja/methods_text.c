@@ -1,4 +1,4 @@
-/* Methods of Python's texts that give a text. */
+/* Methods of texts in Python that return a text. */
 #include "chat/jinja/lex/chars.h"
 #include "chat/jinja/text.h"
 #include "tnk/error.h"

@@ -7,36 +7,37 @@
 #include "chat/value/value.h"
 #include "chat/value/why.h"
 
-/* The tree of a template. Which members a node uses stands beside its kind. */
+/* The syntax tree of a template. The comment of each kind lists the members
+ * that it uses. */
 typedef enum {
-  TNK__NODE_CONST,       /* value */
-  TNK__NODE_NAME,        /* value: the name; ref */
-  TNK__NODE_LIST,        /* list */
-  TNK__NODE_TUPLE,       /* list */
-  TNK__NODE_DICT,        /* list: keys and values in turn */
-  TNK__NODE_NOT,         /* a */
-  TNK__NODE_NEG,         /* a */
-  TNK__NODE_POS,         /* a */
-  TNK__NODE_BINARY,      /* op, a, b */
-  TNK__NODE_CONCAT,      /* list */
-  TNK__NODE_AND,         /* a, b */
-  TNK__NODE_OR,          /* a, b */
-  TNK__NODE_COMPARE,     /* a; list of OPERAND */
-  TNK__NODE_OPERAND,     /* op, a */
-  TNK__NODE_COND,        /* a: test, b: then, c: else or NULL */
-  TNK__NODE_GETATTR,     /* a, value: the name; flag: in dicts it can but be a
-                            member; known: the method of texts, or NULL */
-  TNK__NODE_GETITEM,     /* a, b */
-  TNK__NODE_SLICE,       /* a, b, c, each may be NULL */
-  TNK__NODE_CALL,        /* a; list, more: KEYWORDs, b: *args, c: **kwargs */
-  TNK__NODE_KEYWORD,     /* value: the name, a */
-  TNK__NODE_FILTER,      /* a or NULL, value: the name; list, more, b, c */
-  TNK__NODE_TEST,        /* the same */
-  TNK__NODE_OUTPUT,      /* list */
-  TNK__NODE_IF,          /* a: test; body, more: IFs, other */
-  TNK__NODE_FOR,         /* a: target, b: iterable, c: test, list: its target;
-                            body, other; flag: recursive */
-  TNK__NODE_SET,         /* a: target, b */
+  TNK__NODE_CONST,   /* value */
+  TNK__NODE_NAME,    /* value: the name; ref */
+  TNK__NODE_LIST,    /* list */
+  TNK__NODE_TUPLE,   /* list */
+  TNK__NODE_DICT,    /* list: keys and values, alternating */
+  TNK__NODE_NOT,     /* a */
+  TNK__NODE_NEG,     /* a */
+  TNK__NODE_POS,     /* a */
+  TNK__NODE_BINARY,  /* op, a, b */
+  TNK__NODE_CONCAT,  /* list */
+  TNK__NODE_AND,     /* a, b */
+  TNK__NODE_OR,      /* a, b */
+  TNK__NODE_COMPARE, /* a; list of OPERAND */
+  TNK__NODE_OPERAND, /* op, a */
+  TNK__NODE_COND,    /* a: test, b: then, c: else or NULL */
+  TNK__NODE_GETATTR, /* a, value: the name; flag: in a dict it can only be a
+                        member; known: the method of texts, or NULL */
+  TNK__NODE_GETITEM, /* a, b */
+  TNK__NODE_SLICE,   /* a, b, c; each may be NULL */
+  TNK__NODE_CALL,    /* a; list, more: KEYWORDs, b: *args, c: **kwargs */
+  TNK__NODE_KEYWORD, /* value: the name, a */
+  TNK__NODE_FILTER,  /* a or NULL, value: the name; list, more, b, c */
+  TNK__NODE_TEST,    /* the same */
+  TNK__NODE_OUTPUT,  /* list */
+  TNK__NODE_IF,      /* a: test; body, more: IFs, other */
+  TNK__NODE_FOR, /* a: target, b: iterable, c: test, list: target of the test;
+                    body, other; flag: recursive */
+  TNK__NODE_SET, /* a: target, b */
   TNK__NODE_SETBLOCK,    /* a: target, b: filter or NULL; body */
   TNK__NODE_MACRO,       /* a: NAME; list: parameters, more: defaults; body */
   TNK__NODE_CALLBLOCK,   /* b: CALL; list, more, body as MACRO */
@@ -73,14 +74,14 @@ typedef struct {
   uint32_t n, cap;
 } tnk__nodes_t;
 
-/* Where a variable is: so many units further out, in that slot. */
+/* Location of a variable: the slot, and how many units outward it is. */
 typedef struct {
   uint32_t up, slot;
 } tnk__ref_t;
 
-/* What a slot has when its scope is entered. */
+/* Initial value of a slot when its scope is entered. */
 typedef enum {
-  TNK__LOAD_PARAM, /* somebody else sets it */
+  TNK__LOAD_PARAM, /* set by the caller */
   TNK__LOAD_RESOLVE,
   TNK__LOAD_ALIAS,
   TNK__LOAD_UNDEFINED
@@ -93,14 +94,15 @@ typedef struct {
   tnk__value_t name;
 } tnk__load_t;
 
-/* The variables of a scope: of a template, the body of a loop, a macro. */
+/* The variables of a scope: a template, the body of a loop, or a macro. */
 typedef struct {
   tnk__load_t *loads;
   uint32_t n_loads;
-  uint32_t n_slots; /* of the unit, where the scope is all of one; else 0 */
+  uint32_t n_slots; /* number of slots of the unit if the scope is its
+                       outermost, else 0 */
 } tnk__scope_t;
 
-/* What a macro has beside its parameters; slots. */
+/* Implicit variables of a macro, as slots. */
 typedef struct {
   uint32_t caller, kwargs, varargs; /* slot + 1, or 0 */
   uint32_t explicit_caller;         /* index of the parameter + 1, or 0 */
@@ -112,32 +114,34 @@ struct tnk__node {
   uint8_t kind;
   uint8_t op;
   uint8_t flag;
-  uint16_t height; /* of the tree below; bounded */
+  uint16_t height; /* height of the tree below; limited */
   uint32_t line;
   tnk__value_t value;
   tnk__node_t *a, *b, *c;
   tnk__ref_t ref; /* of NAME */
   tnk__nodes_t list, more, body, other;
   const struct tnk__builtin *known; /* of FILTER, TEST and GETATTR */
-  tnk__scope_t *scope;              /* of what has a body of its own */
-  tnk__scope_t *second;             /* of FOR: of its `other` */
-  tnk__scope_t *third;              /* of FOR: of its test */
+  tnk__scope_t *scope;              /* scope of the body */
+  tnk__scope_t *second;             /* of FOR: scope of `other` */
+  tnk__scope_t *third;              /* of FOR: scope of the test */
   tnk__macro_extras_t *extras;      /* of MACRO, CALLBLOCK */
-  uint32_t loop_slot;               /* of FOR: `loop` */
+  uint32_t loop_slot;               /* of FOR: slot of `loop` */
 };
 
-/* parse.c: whether a body reads a name before it writes it, and whether
- * anything below a loop assigns to `loop`. */
+/* parse.c: tnk__node_reads() returns whether a body reads a name before it
+ * writes it. tnk__node_sets_loop() returns whether anything in a loop assigns
+ * to `loop`. */
 int tnk__node_reads(const tnk__nodes_t *body, const char *name);
 int tnk__node_sets_loop(const tnk__node_t *node);
-/* Whether an expression is known before the template is run: 0 no, 1 yes, 2 it
- * is also one that cannot be the name of a member. The work is taken from
- * *budget (cost.h), which is 0 when it did not suffice. */
+/* Returns whether an expression is constant: 0 no, 1 yes, 2 it is also not
+ * valid as the name of a member. The work is subtracted from *budget (cost.h),
+ * which is 0 if it was not enough. */
 typedef int (*tnk__is_known_cb)(const tnk__node_t *node,
                                 const tnk_allocator_t *alloc, uint64_t *budget);
-/* scope.c: find out where each variable of a template lives, and refuse what
- * the reference does before it runs one: filters and tests that there are not,
- * where they would be looked for, and constants that cannot be. */
+/* scope.c: assign a slot to each variable of a template. Also reports the
+ * errors that the reference reports before running a template: unknown filters
+ * and tests, unless they are in code that may never run, and invalid
+ * constants. */
 int tnk__scope_resolve(tnk__node_t *root, tnk__is_known_cb is_known,
                        tnk__heap_t *heap, tnk__why_t *why);
 

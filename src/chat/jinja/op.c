@@ -1,4 +1,4 @@
-/* Python's operators. */
+/* Operators of Python. */
 #include <math.h>
 #include <string.h>
 
@@ -19,12 +19,12 @@ static tnk__value_t no_operator(tnk__run_t *run, const char *what,
                    tnk__class_of(run, b)->name);
 }
 
-/* ---- Whole numbers ---- */
+/* ---- Integers ---- */
 
 static int64_t floor_div(int64_t a, int64_t b) {
   int64_t quotient;
 
-  if (b == 0) /* It was refused before. */
+  if (b == 0) /* The caller has checked this. */
     return 0;
   quotient = a / b;
   return quotient - (a % b != 0 && (a < 0) != (b < 0));
@@ -71,7 +71,7 @@ static tnk__value_t whole(tnk__run_t *run, tnk__op_t op, int64_t a, int64_t b) {
     return power_whole(run, a, b);
   default:
     if (b == -1) {
-      /* The only division that can leave 64 bits. */
+      /* The only division with a result beyond 64 bits. */
       is_over = op == TNK__OP_FLOORDIV && __builtin_sub_overflow(0, a, &result);
       break;
     }
@@ -198,7 +198,7 @@ static tnk__value_t repeat_text(tnk__run_t *run, tnk__value_t text,
     return tnk__value_undefined();
   if (n > 0)
     memcpy(copy, text.as.text, text.n_text);
-  /* What is there is doubled until it fills the rest. */
+  /* Double the copied part until the rest is full. */
   for (size_t at = text.n_text; at < n; at *= 2)
     memcpy(copy + at, copy, at < n - at ? at : n - at);
   repeated = tnk__value_text(copy, n);
@@ -226,7 +226,7 @@ static int is_list(tnk__value_t value) {
   return value.kind == TNK__VALUE_LIST || value.kind == TNK__VALUE_TUPLE;
 }
 
-/* A text or list, so many times. */
+/* Repeat a text or list. */
 static int repeat(tnk__run_t *run, tnk__value_t a, tnk__value_t b,
                   tnk__value_t *out) {
   int64_t times;
@@ -294,7 +294,8 @@ tnk__value_t tnk__negate(tnk__run_t *run, tnk__value_t value, int is_minus) {
   return tnk__value_int(is_minus ? -number : number);
 }
 
-/* Whether two texts are the same, or are not: most of what templates ask. */
+/* Compare two texts for equality. This is the most frequent comparison in
+ * templates. */
 static int compare_texts(tnk__run_t *run, tnk__op_t op, tnk__value_t a,
                          tnk__value_t b) {
   const uint32_t n = a.n_text < b.n_text ? a.n_text : b.n_text;

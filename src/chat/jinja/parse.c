@@ -8,8 +8,8 @@
 static void parse_body(tnk__parser_t *p, tnk__node_t *node, tnk__nodes_t *list,
                        const char *const *ends);
 
-/* The rest of a tag, then what stands up to one of the names, whose tag is
- * current afterwards. */
+/* Parse the rest of a tag and the body up to one of the names. The tag with
+ * that name is then the current one. */
 static void parse_block(tnk__parser_t *p, tnk__node_t *node, tnk__nodes_t *list,
                         const char *const *ends) {
   tnk__parse_skip(p, ':');
@@ -22,7 +22,7 @@ static void parse_block(tnk__parser_t *p, tnk__node_t *node, tnk__nodes_t *list,
   }
 }
 
-/* The same up to one name, which is passed over. */
+/* The same up to a single name, which is skipped. */
 static void parse_last_block(tnk__parser_t *p, tnk__node_t *node,
                              const char *end) {
   const char *const ends[] = {end, NULL};
@@ -49,7 +49,7 @@ static tnk__node_t *parse_set(tnk__parser_t *p, uint32_t line) {
   return node;
 }
 
-/* Another tree for the same target. */
+/* Copy the tree of a target. */
 static tnk__node_t *copy_target(tnk__parser_t *p, const tnk__node_t *target) {
   tnk__node_t *node;
 
@@ -159,7 +159,8 @@ static void parse_signature(tnk__parser_t *p, tnk__node_t *node) {
   tnk__parse_expect(p, ')');
 }
 
-/* A body that is called from elsewhere: loops around it are not its own. */
+/* Parse a body that is called from elsewhere. It is not part of the loops
+ * around it. */
 static void parse_called_body(tnk__parser_t *p, tnk__node_t *node,
                               const char *end) {
   const unsigned n_loops = p->n_loops;
@@ -240,7 +241,7 @@ static tnk__node_t *parse_continue(tnk__parser_t *p, uint32_t line) {
   return parse_jump(p, TNK__NODE_CONTINUE, line);
 }
 
-/* ---- The body of anything ---- */
+/* ---- Bodies ---- */
 
 static tnk__node_t *parse_statement(tnk__parser_t *p) {
   static const struct {
@@ -292,7 +293,7 @@ static int is_one_of(const tnk__parser_t *p, const char *const *names) {
   return 0;
 }
 
-/* Data and {{ }} that stand side by side are one node. */
+/* Adjacent data and {{ }} are one node. */
 static void parse_output(tnk__parser_t *p, tnk__node_t *output) {
   tnk__node_t *data;
 
@@ -362,9 +363,10 @@ int tnk__parse(tnk__node_t **out, const tnk__library_t *library,
   return p.err;
 }
 
-/* ---- What a part reads and writes ---- */
+/* ---- Names that a part reads and writes ---- */
 
-/* 1: a body reads a name; 0: it does not; -1: it has written it before. */
+/* Returns 1 if a body reads a name, 0 if not, and -1 if it writes the name
+ * first. */
 static int reads(const tnk__node_t *node, const char *name) {
   const tnk__nodes_t *lists[4];
   const tnk__node_t *parts[3];

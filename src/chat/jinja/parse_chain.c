@@ -1,4 +1,4 @@
-/* Operators between operands, and lists with commas. */
+/* Binary operators, and lists separated by commas. */
 #include "chat/jinja/parse.h"
 #include "tnk/error.h"
 
@@ -145,7 +145,7 @@ static tnk__node_t *parse_and(tnk__parser_t *p) {
   return left;
 }
 
-/* An expression that is no inline if. */
+/* Parse an expression without an inline if. */
 static tnk__node_t *parse_or(tnk__parser_t *p) {
   tnk__node_t *left = parse_and(p);
   uint32_t line = p->at->line;
@@ -176,7 +176,7 @@ tnk__node_t *tnk__parse_expression(tnk__parser_t *p) {
   return p->err == TNK_OK ? node : NULL;
 }
 
-/* ---- Several with commas, and targets ---- */
+/* ---- Tuples and targets ---- */
 
 static int is_tuple_end(const tnk__parser_t *p, const char *end) {
   return p->at->kind == TNK__TOKEN_VARIABLE_END ||
@@ -184,7 +184,7 @@ static int is_tuple_end(const tnk__parser_t *p, const char *end) {
          (end != NULL && tnk__parse_sees_name(p, end));
 }
 
-/* How the items of a tuple are read. */
+/* Kinds of items of a tuple. */
 typedef enum { WITH_COND, WITHOUT_COND, SIMPLE, SIMPLE_OR_NAMESPACE } item_t;
 
 static tnk__node_t *parse_item(tnk__parser_t *p, item_t how) {

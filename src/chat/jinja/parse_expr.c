@@ -1,4 +1,4 @@
-/* Expressions, from the loosest binding to the tightest. */
+/* Expressions, from the lowest precedence to the highest. */
 #include <string.h>
 
 #include "chat/jinja/parse.h"
@@ -215,7 +215,7 @@ static void parse_arguments(tnk__parser_t *p, tnk__node_t *node) {
   tnk__parse_expect(p, ')');
 }
 
-/* A name with dots is one name. */
+/* A name with dots is a single name. */
 static tnk__value_t dotted_name(tnk__parser_t *p) {
   const tnk__value_t name = tnk__parse_name(p);
 
@@ -267,7 +267,7 @@ static int begins_argument(const tnk__parser_t *p) {
   }
 }
 
-/* What follows "is". */
+/* Parse the test after "is". */
 static tnk__node_t *parse_test(tnk__parser_t *p, tnk__node_t *node) {
   const uint32_t line = p->at->line;
   const int is_negated = tnk__parse_skip_name(p, "not");
@@ -363,7 +363,7 @@ static tnk__node_t *parse_call(tnk__parser_t *p, tnk__node_t *node) {
   parse_arguments(p, node);
   if (node == NULL)
     return NULL;
-  /* *args and **kwargs share the places of operands. */
+  /* *args and **kwargs use the members of operands. */
   return p->err == TNK_OK ? node : NULL;
 }
 
@@ -417,7 +417,7 @@ static tnk__node_t *parse_named(tnk__parser_t *p, int with_namespace) {
   return node;
 }
 
-/* Texts that stand beside each other are one. */
+/* Adjacent texts are one text. */
 static tnk__node_t *parse_texts(tnk__parser_t *p) {
   const tnk__token_t *first = p->at;
   size_t n = 0;

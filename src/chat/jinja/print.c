@@ -1,4 +1,4 @@
-/* What Python's str() and repr() make of values. */
+/* str() and repr() of values, as in Python. */
 #include <string.h>
 
 #include "chat/jinja/lex/chars.h"
@@ -28,8 +28,8 @@ tnk__value_t tnk__scratch_text(tnk__run_t *run, tnk__buf_t *buf) {
   return text;
 }
 
-/* A character as \\xXX, \\uXXXX or \\UXXXXXXXX. Written by hand: texts may be
- * nothing but that. */
+/* Write a character as \\xXX, \\uXXXX or \\UXXXXXXXX. It is written by hand for
+ * speed, as texts may consist of such characters. */
 static void repr_code(tnk__buf_t *out, uint32_t c) {
   static const char digits[] = "0123456789abcdef";
   int n = c < 0x100 ? 2 : c < 0x10000 ? 4 : 8;

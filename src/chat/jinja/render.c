@@ -7,13 +7,13 @@
 
 #define MIB ((size_t)1024 * 1024)
 
-/* Memory of a compiled template at most. */
+/* Maximum memory of a compiled template. */
 #define MAX_TREE (64 * MIB)
 
-/* Bytes of a template at most. */
+/* Maximum size of a template in bytes. */
 #define MAX_TEXT MIB
 
-/* Units of work for one constant, and for making a run of its own for it. */
+/* Maximum work for one constant, and the cost of setting up a run for it. */
 #define MAX_CONSTANT ((uint64_t)20 * 1000 * 1000)
 #define CONSTANT ((uint64_t)20 * 1000)
 
@@ -23,7 +23,7 @@ struct tnk__template {
   tnk__node_t *root;
 };
 
-/* What the reference can write down again. */
+/* Returns whether the reference can write a value as a constant. */
 static int is_plain(tnk__value_t value, int depth) {
   if (value.kind == TNK__VALUE_UNDEFINED || value.kind == TNK__VALUE_OBJECT ||
       depth > 64)
@@ -40,8 +40,8 @@ static int is_plain(tnk__value_t value, int depth) {
   return 1;
 }
 
-/* Whether an expression can be worked out without variables and calls, and is
- * no name of a member (node.h). */
+/* Returns whether an expression can be evaluated without variables and calls,
+ * and whether it is valid as the name of a member (node.h). */
 static int is_known(const tnk__node_t *node, const tnk_allocator_t *alloc,
                     uint64_t *budget) {
   tnk__why_t why;
@@ -66,7 +66,7 @@ static int is_known(const tnk__node_t *node, const tnk_allocator_t *alloc,
   tnk__heap_init(&heap, alloc, MIB);
   tnk__buf_init(&out, alloc, MIB);
   value = tnk__eval(&run, node);
-  tnk__charge(&run, 0, 0); /* its memory */
+  tnk__charge(&run, 0, 0); /* charge for its memory */
   result = tnk__is_fine(&run) && is_plain(value, 0)
                ? 1 + !tnk__value_is_hashable(value)
                : 0;

@@ -17,7 +17,7 @@ tnk__value_t tnk__fail(tnk__run_t *run, int code, const char *format, ...) {
   char text[sizeof(run->why->text)];
   va_list args;
 
-  /* What is not there for lack of memory is not the template's fault. */
+  /* If memory is out, report that instead of its effect on the template. */
   if (run->err == TNK_OK && run->heap->err != TNK_OK)
     fail_heap(run);
   if (run->err != TNK_OK)
@@ -67,9 +67,9 @@ static uint64_t weigh_key(tnk__value_t key) {
                                      : TNK__COST_VALUE;
 }
 
-/* The price of comparing a value. What stands in several places is paid for in
- * each, because it is compared in each. Fails where values are nested too deep.
- * The sum ends at `max`. */
+/* Estimate the cost of comparing a value. A shared part counts each time it
+ * occurs, because it is compared each time. Fails if values are nested too
+ * deeply. The sum stops at `max`. */
 static uint64_t weigh(tnk__run_t *run, tnk__value_t value, uint64_t max,
                       int depth) {
   const tnk__value_list_t *list = value.as.list;
@@ -180,8 +180,8 @@ tnk__value_t tnk__bad_type(tnk__run_t *run, const char *what,
                    tnk__class_of(run, value)->name);
 }
 
-/* Where a text that was put together is noted; where it is not, the place of
- * the shortest, whose copy costs the least. */
+/* Find the entry of a concatenated text. If there is none, return the entry of
+ * the shortest text, which is the cheapest to copy again. */
 static tnk__joined_t *find_joined(tnk__run_t *run, tnk__value_t text,
                                   int *is_there) {
   tnk__joined_t *least = &run->joined[0];
@@ -200,8 +200,9 @@ static tnk__joined_t *find_joined(tnk__run_t *run, tnk__value_t text,
   return least;
 }
 
-/* The first time a text gets the room that it needs. One that is added to again
- * is added to often, and gets more: else the heap would have all its states. */
+/* Give a text exactly the memory that it needs the first time. A text that is
+ * extended again is likely to be extended often, so it gets more. Otherwise the
+ * heap would contain all of its intermediate states. */
 char *tnk__text_room(tnk__run_t *run, tnk__value_t text, size_t more) {
   size_t cap = text.n_text + more;
   int is_there;

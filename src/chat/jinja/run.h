@@ -8,19 +8,19 @@
 #include "tnk/error.h"
 
 /*
- * A template while it is rendered. A failure is kept in `err`; after it
- * everything returns undefined values and does nothing, so that it is looked at
- * where that matters and not behind every call.
+ * State of a rendering. The first error is kept in `err`. After it all
+ * functions return undefined values and do nothing. Callers therefore check
+ * `err` only where it matters, not after every call.
  */
 typedef struct tnk__frame tnk__frame_t;
 struct tnk__frame {
-  tnk__frame_t *parent; /* of the unit around this one */
+  tnk__frame_t *parent; /* frame of the enclosing unit */
   tnk__value_t *slots;
 };
 
 typedef enum { TNK__GO_ON, TNK__GO_BREAK, TNK__GO_CONTINUE } tnk__flow_t;
 
-/* A text that was put together, in its room. */
+/* A concatenated text with spare memory. */
 typedef struct {
   char *at;
   size_t n, cap;
@@ -30,8 +30,8 @@ enum { TNK__MAX_JOINED = 4 };
 
 typedef struct tnk__run {
   const tnk__library_t *tables;
-  /* tnk__exec_all(): for loops and macros, which statements run and which run
-   * statements. */
+  /* tnk__exec_all(). Loops and macros call it through this pointer, because
+   * statements run loops and macros, which run statements. */
   void (*execute)(struct tnk__run *run, const tnk__nodes_t *body);
   tnk__heap_t *heap;
   tnk__buf_t *out;
@@ -40,10 +40,10 @@ typedef struct tnk__run {
   tnk__value_t variables;
   tnk__template_env_t env;
   tnk__frame_t *frame;
-  uint64_t n_work;  /* units that were paid (cost.h) */
-  size_t n_memory;  /* bytes of the heap that were paid */
-  size_t out_start; /* of `out`, when the rendering began */
-  size_t captured;  /* where the outermost text that is taken aside begins */
+  uint64_t n_work;  /* units charged (cost.h) */
+  size_t n_memory;  /* bytes of the heap that were charged */
+  size_t out_start; /* length of `out` at the start */
+  size_t captured;  /* start of the outermost captured output in `out` */
   unsigned n_captures;
   tnk__joined_t joined[TNK__MAX_JOINED];
   struct tnk__call *free_calls; /* of eval.c */
@@ -53,7 +53,7 @@ typedef struct tnk__run {
   tnk__flow_t flow;
 } tnk__run_t;
 
-/* What undefined values have in `spare`. */
+/* Kinds of undefined values, in `spare`. */
 enum {
   TNK__IS_MISSING = 1, /* an argument that was not given */
   TNK__IS_UNSAFE = 2   /* a method that the sandbox hides */
@@ -64,27 +64,27 @@ typedef struct {
   size_t n;
 } tnk__range_t;
 
-/* The number at a place below n. It fits, and what it takes to come there may
- * not. */
+/* The number at index `at`, which is less than n. The result fits in 64 bits,
+ * but intermediate results may not, so the arithmetic is unsigned. */
 static inline int64_t tnk__range_at(const tnk__range_t *range, size_t at) {
   return (int64_t)((uint64_t)range->start +
                    (uint64_t)at * (uint64_t)range->step);
 }
 
-/* Items that were worked out at once; an error that came is told where it would
- * have come. */
+/* Items that were computed in advance. If that failed, the error is reported at
+ * the item where it would have occurred. */
 typedef struct {
   tnk__value_t items; /* LIST */
   size_t at;
-  tnk__why_t *why; /* NULL: none */
+  tnk__why_t *why; /* the error, or NULL */
 } tnk__stream_t;
 
 typedef struct {
   tnk__value_t dict;
-  char kind; /* 'i'tems, 'k'eys, 'v'alues */
+  char kind; /* 'i', 'k' or 'v': items, keys or values */
 } tnk__view_t;
 
-/* The way through what can be gone through. */
+/* An iterator over an iterable value. */
 typedef struct {
   tnk__value_t of;
   size_t at;
@@ -92,28 +92,29 @@ typedef struct {
 
 /* ---- run.c ---- */
 
-/* Note a failure, at the current line. Returns an undefined value. */
+/* Record an error at the current line. Returns an undefined value. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
 tnk__value_t
 tnk__fail(tnk__run_t *run, int code, const char *format, ...);
-/* Tell that a limit is reached. Both return 0. */
+/* Report that a limit is reached. Both return 0. */
 int tnk__is_too_deep(tnk__run_t *run);
 int tnk__is_too_much(tnk__run_t *run);
-/* Go levels deeper, which is as much of the stack as so many nodes take; 0:
- * that is too deep, and told. Only after a 1 they are to be given back, from
- * `depth`. */
+/* Enter `levels` levels of nesting, each of which uses as much stack as a node.
+ * Returns 0 and fails if it is too deep. After a 1, subtract them from `depth`
+ * again. */
 static inline int tnk__enter(tnk__run_t *run, unsigned levels) {
   if (run->depth + levels > run->env.max_depth)
     return tnk__is_too_deep(run);
   run->depth += levels;
   return 1;
 }
-/* Pay for memory that the heap has taken since the last time. */
+/* Charge for the memory that the heap has allocated since the last call. */
 int tnk__charge_memory(tnk__run_t *run);
-/* Pay the price of n bytes, items or operations (cost.h). 1: continue; 0: the
- * rendering has failed, perhaps because its budget is used up. */
+/* Charge for n bytes, items or operations at a price of cost.h. Returns 1 to
+ * continue, and 0 if the rendering has failed, for example because its budget
+ * is used up. */
 static inline int tnk__charge(tnk__run_t *run, uint64_t price, uint64_t n) {
   const uint64_t left = run->env.max_work - run->n_work;
 
@@ -124,22 +125,22 @@ static inline int tnk__charge(tnk__run_t *run, uint64_t price, uint64_t n) {
     return tnk__charge_memory(run);
   return run->err == TNK_OK;
 }
-/* Pay for going through all that a value holds, so many times. */
+/* Charge for visiting all parts of a value, `times` times. */
 int tnk__charge_value(tnk__run_t *run, tnk__value_t value, uint64_t times);
-/* Pay for comparing two values: all that the smaller one holds. */
+/* Charge for comparing two values: all parts of the smaller one. */
 int tnk__charge_equal(tnk__run_t *run, tnk__value_t a, tnk__value_t b);
-/* Pay for a text that is looked up in a dict. Names of common length are part
- * of the price of a node. */
+/* Charge for looking up a text in a dict. The cost of a node includes short
+ * names. */
 static inline int tnk__charge_name(tnk__run_t *run, tnk__value_t name) {
   return name.n_text < 64 || tnk__charge(run, TNK__COST_HASH, name.n_text);
 }
-/* The first place of a part from this byte on, or SIZE_MAX. Pays for each place
- * that it compares. */
+/* Find the first occurrence of a substring from this byte on, or SIZE_MAX.
+ * Charges for each position that is compared. */
 size_t tnk__text_find(tnk__run_t *run, tnk__value_t text, tnk__value_t part,
                       size_t from);
-/* Whether a value can be the key of a dict; pays for hashing it. */
+/* Returns whether a value can be the key of a dict. Charges for hashing it. */
 int tnk__can_be_key(tnk__run_t *run, tnk__value_t value);
-/* 0: there was a failure, also of the heap or the output. */
+/* Returns 0 after any error, including errors of the heap and the output. */
 int tnk__is_fine(tnk__run_t *run);
 tnk__value_t tnk__object(tnk__object_kind_t kind, void *object);
 int tnk__is_object(tnk__value_t value, tnk__object_kind_t kind);
@@ -151,26 +152,27 @@ static inline int tnk__is_given(tnk__value_t value) {
 }
 /* The type of a value; never NULL. */
 const tnk__class_t *tnk__class_of(const tnk__run_t *run, tnk__value_t value);
-/* "must be a text" and the like, about an argument. */
+/* Fail with a message such as "must be a text" about an argument. */
 tnk__value_t tnk__bad_type(tnk__run_t *run, const char *what,
                            tnk__value_t value);
 tnk__value_t tnk__undefined(tnk__value_t name);
-/* Refuse an undefined value by its name. Returns 1 when it was one. */
+/* Fail if a value is undefined, and name it. Returns 1 if it is. */
 int tnk__refuse_undefined(tnk__run_t *run, tnk__value_t value);
-/* A text again, in room for so many bytes more behind it; NULL: there is none.
- * They are written once: of two who go on from one text, the later has a copy.
- */
+/* Get a text in memory that has space for `more` bytes after it. NULL: out of
+ * memory. The space is used only once. If two texts continue the same text, the
+ * later one gets a copy. */
 char *tnk__text_room(tnk__run_t *run, tnk__value_t text, size_t more);
-/* Take the output aside from here on, and give it back as a text. */
+/* Capture the output from here on. tnk__captured() ends that and returns the
+ * output as a text. */
 size_t tnk__capture(tnk__run_t *run);
 tnk__value_t tnk__captured(tnk__run_t *run, size_t mark);
 
 /* ---- args.c ---- */
 
-/* Call a function with its arguments in the order of the parameters. */
+/* Call a function with its arguments sorted in the order of the parameters. */
 tnk__value_t tnk__builtin_call(tnk__run_t *run, const tnk__builtin_t *known,
                                tnk__value_t self, const tnk__args_t *args);
-/* Arguments of a kind; where they are not given, `otherwise`. */
+/* Get an argument of a type, or `otherwise` if it is not given. */
 int tnk__arg_whole(tnk__run_t *run, tnk__value_t v, int64_t otherwise,
                    int64_t *out);
 int tnk__arg_text(tnk__run_t *run, tnk__value_t v, const char *otherwise,
@@ -179,39 +181,41 @@ int tnk__arg_truth(tnk__value_t v, int otherwise);
 
 /* ---- print.c ---- */
 
-/* Append str(), or repr(), of a value to the output, or to a buffer. */
+/* Append str() or repr() of a value to the output or a buffer. */
 void tnk__print(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value);
 void tnk__print_repr(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value);
-/* Append the members of a dict in curly brackets; `depth` values are around. */
+/* Append the members of a dict in braces; `depth` is the number of values
+ * around it. */
 void tnk__print_members(tnk__run_t *run, tnk__buf_t *out,
                         const tnk__value_dict_t *dict, int depth);
-/* str() of a value; a text is itself. */
+/* str() of a value. A text is returned unchanged. */
 tnk__value_t tnk__text_of(tnk__run_t *run, tnk__value_t value);
-/* A buffer of its own, which holds no more than the budget pays for. */
+/* Initialize a separate buffer. Its limit is the remaining budget. */
 void tnk__scratch(tnk__run_t *run, tnk__buf_t *buf);
-/* The text in it, which is paid for; frees the buffer. */
+/* Return the content of the buffer as a text, charge for it, and free the
+ * buffer. */
 tnk__value_t tnk__scratch_text(tnk__run_t *run, tnk__buf_t *buf);
 /* Append a text to the output or a buffer. */
 void tnk__put(tnk__run_t *run, tnk__buf_t *out, tnk__value_t text);
-/* & < > " ' as HTML has them. */
+/* Escape & < > " ' as in HTML. */
 tnk__value_t tnk__escape(tnk__run_t *run, tnk__value_t text);
 
 /* ---- iter.c ---- */
 
-/* 0: it cannot be gone through, which is told. */
+/* Returns 0 and fails if the value is not iterable. */
 int tnk__iter_begin(tnk__run_t *run, tnk__iter_t *iter, tnk__value_t of);
 int tnk__iter_next(tnk__run_t *run, tnk__iter_t *iter, tnk__value_t *out);
 int tnk__is_iterable(tnk__value_t value);
-/* len(), or -1. Pays for counting the characters of a text. */
+/* len(), or -1. Charges for counting the characters of a text. */
 int64_t tnk__length(tnk__run_t *run, tnk__value_t value);
-/* bool(): empty ranges and views of dicts are false. */
+/* bool(): empty ranges and dict views are false. */
 int tnk__truth(tnk__value_t value);
-/* The character at a byte of a text. */
+/* The character at a byte offset. */
 tnk__value_t tnk__char_at(tnk__value_t text, size_t place);
-/* All items in a new list. */
+/* A new list with all items. */
 tnk__value_t tnk__list_of(tnk__run_t *run, tnk__value_t value);
-/* A stream of the items of a list. After a failure of the template, which is
- * then none yet, it ends with that. */
+/* Make a stream of the items of a list. If the template has just failed, the
+ * error is removed, and the stream ends with it. */
 tnk__value_t tnk__stream(tnk__run_t *run, tnk__value_t list);
 int tnk__contains(tnk__run_t *run, tnk__value_t in, tnk__value_t item);
 
@@ -236,11 +240,11 @@ tnk__value_t tnk__percent(tnk__run_t *run, tnk__value_t format,
 /* ---- eval.c ---- */
 
 tnk__value_t tnk__eval(tnk__run_t *run, const tnk__node_t *node);
-/* The same, for the output. */
+/* The same, printed to the output. */
 void tnk__eval_print(tnk__run_t *run, const tnk__node_t *node);
 tnk__value_t tnk__eval_filter(tnk__run_t *run, const tnk__node_t *node,
                               tnk__value_t input);
-/* `caller` is handed on where it is given. */
+/* `caller` is passed on if it is given. */
 tnk__value_t tnk__eval_call(tnk__run_t *run, const tnk__node_t *node,
                             tnk__value_t caller);
 tnk__value_t tnk__call(tnk__run_t *run, tnk__value_t callee,

@@ -1,13 +1,13 @@
 /*
- * Where variables live, by the rules of the reference: a scope decides from its
- * text alone which names are its own. A name that is first read belongs to
- * whoever has it outside, or to the variables of the caller; one that is first
- * written begins as the outer one, or as nothing, even where the caller has a
- * variable of that name. The branches of an if are looked at apart, and what
- * only some of them write is looked up outside before.
+ * Locations of variables, by the rules of the reference. A scope determines its
+ * own names from its source text. A name that is read first belongs to an outer
+ * scope, or to the caller's variables. A name that is written first starts with
+ * the value of the outer scope, or undefined, even if the caller has a variable
+ * of that name. The branches of an if are analyzed separately. A name that only
+ * some of them write is first looked up outside.
  *
- * Scopes of a unit (a template, a macro, a recursive loop) share its slots. A
- * unit in another one reaches the slots of the outer one, as they are then.
+ * The scopes of a unit (a template, a macro, a recursive loop) share its slots.
+ * A nested unit accesses the current slots of the outer one.
  */
 #include "chat/jinja/cost.h"
 #include "chat/jinja/node.h"
@@ -16,7 +16,7 @@
 
 #include "tnk/error.h"
 
-/* Names that are compared at most. */
+/* Maximum number of comparisons of names. */
 enum { MAX_COMPARED = 20 * 1000 * 1000 };
 
 typedef struct {
@@ -38,23 +38,23 @@ typedef struct {
 typedef struct symbols symbols_t;
 struct symbols {
   symbols_t *parent;
-  symbols_t *idents; /* where slots are given out: itself, or what it is a
-                        copy of */
+  symbols_t *idents; /* table that assigns the slots: this one, or the one that
+                        it was copied from */
   unit_t *unit;
   entry_t *entries;
   size_t n, cap;
 };
 
 typedef struct {
-  tnk__heap_t *heap;   /* of the tree */
-  tnk__heap_t scratch; /* of this pass */
+  tnk__heap_t *heap;   /* memory of the tree */
+  tnk__heap_t scratch; /* memory of this pass */
   tnk__why_t *why;
   uint64_t n_compared;
-  uint64_t budget; /* left for constants */
+  uint64_t budget; /* remaining budget for constants */
   tnk__is_known_cb is_known;
-  const tnk__node_t
-      *printed;   /* what is being looked at is a part of, or NULL */
-  int is_lacking; /* it names a filter or test that there is not */
+  const tnk__node_t *printed; /* the printed expression that contains the
+                                 current node, or NULL */
+  int is_lacking;             /* some filter or test does not exist */
   int err;
 } pass_t;
 
@@ -110,7 +110,7 @@ static entry_t *append(pass_t *pass, symbols_t *s, const entry_t *entry) {
   return &s->entries[s->n++];
 }
 
-/* Copies of a table have one slot for a name. */
+/* A name has the same slot in all copies of a table. */
 static uint32_t slot_for(pass_t *pass, symbols_t *s, tnk__value_t name) {
   entry_t *known = s->idents == s ? NULL : find_own(pass, s->idents, name);
   entry_t entry = {.name = name};
@@ -184,7 +184,7 @@ static unit_t *new_unit(pass_t *pass, const unit_t *outer) {
   return unit;
 }
 
-/* ---- What names a scope has ---- */
+/* ---- Names of a scope ---- */
 
 static void collect(pass_t *pass, symbols_t *s, const tnk__node_t *node);
 
@@ -215,7 +215,8 @@ static void copy_into(pass_t *pass, symbols_t *copy, const symbols_t *from) {
     append(pass, copy, &from->entries[i]);
 }
 
-/* Take over what a branch knows. What only it has stored goes to `fresh`. */
+/* Merge the names of a branch. Names that only the branch has stored are added
+ * to `fresh`. */
 static void merge(pass_t *pass, symbols_t *s, const symbols_t *branch,
                   symbols_t *fresh) {
   for (size_t i = 0; i < branch->n && pass->err == TNK_OK; i++) {
@@ -229,7 +230,7 @@ static void merge(pass_t *pass, symbols_t *s, const symbols_t *branch,
     if (own == NULL) {
       own = append(pass, s, entry);
       if (own != NULL)
-        own->is_stored = 0; /* set below, when all branches are in */
+        own->is_stored = 0; /* set below, after all branches are merged */
     } else {
       own->load = entry->load;
       own->alias = entry->alias;
@@ -302,13 +303,13 @@ static void collect(pass_t *pass, symbols_t *s, const tnk__node_t *node) {
   }
 }
 
-/* ---- Writing it into the tree ---- */
+/* ---- Writing the result to the tree ---- */
 
-/* What is known of the place of a node. */
+/* Properties of the context of a node. */
 enum {
-  SOFT = 1,  /* it may never be run, so that filters and tests are missed only
-                when it is */
-  FOLDED = 2 /* it is worked out before, as far as it is constant */
+  SOFT = 1,  /* it may never run, so a missing filter or test is an error only
+                when it runs */
+  FOLDED = 2 /* its constant parts are evaluated in advance */
 };
 
 static void annotate(pass_t *pass, symbols_t *s, tnk__node_t *node, int how);
@@ -384,7 +385,7 @@ static void annotate_for(pass_t *pass, symbols_t *s, tnk__node_t *node,
     node->scope->n_slots = unit->n_slots;
 }
 
-/* A macro, or a body that is handed to one. */
+/* Annotate a macro, or a body that is passed to one. */
 static void annotate_macro(pass_t *pass, symbols_t *s, tnk__node_t *node) {
   unit_t *unit = new_unit(pass, s->unit);
   symbols_t *own = inner(pass, s, unit);
@@ -440,7 +441,7 @@ static void annotate_with(pass_t *pass, symbols_t *s, tnk__node_t *node,
   node->scope = finish(pass, own);
 }
 
-/* A block whose text is taken, with the filter that it goes through. */
+/* Annotate a block whose output is captured, with its filter. */
 static void annotate_block(pass_t *pass, symbols_t *s, tnk__node_t *node) {
   symbols_t *own = inner(pass, s, s->unit);
 
@@ -474,7 +475,7 @@ static void annotate_name(pass_t *pass, symbols_t *s, tnk__node_t *node) {
     fail(pass, TNK_EINTERNAL, node->line, "a variable has no place");
 }
 
-/* What the callback says (node.h). Fails when the budget is used up. */
+/* Call the callback (node.h). Fails when the budget is used up. */
 static int is_known(pass_t *pass, const tnk__node_t *node) {
   const int result =
       pass->is_known(node, pass->heap->arena.alloc, &pass->budget);
@@ -484,9 +485,9 @@ static int is_known(pass_t *pass, const tnk__node_t *node) {
   return result;
 }
 
-/* Whether parts of an expression may never be looked at: those that a test
- * decides about, and in the reference those that are not needed to know
- * beforehand what it is, as in "() and x is odd". */
+/* Returns whether parts of an expression may never be evaluated: parts that
+ * depend on a condition. In the reference these are also parts that are not
+ * needed to evaluate the expression in advance, as in "() and x is odd". */
 static int is_left_out(pass_t *pass, const tnk__node_t *node) {
   switch (node->kind) {
   case TNK__NODE_IF:
@@ -501,28 +502,28 @@ static int is_left_out(pass_t *pass, const tnk__node_t *node) {
   }
 }
 
-/* Whether the reference works out what it can of an expression before it is
- * run, whatever its parts decide: of all operators, calls, filters and tests.
- */
+/* Returns whether the reference evaluates constant parts of an expression in
+ * advance, whatever its conditions are. It does so for all operators, calls,
+ * filters and tests. */
 static int is_folded(const tnk__node_t *node) {
   return node->kind >= TNK__NODE_NOT && node->kind <= TNK__NODE_TEST;
 }
 
-/* A dict of constants one of which cannot be a name. */
+/* Check a constant dict for keys that are not valid names. */
 static void check_names(pass_t *pass, const tnk__node_t *node) {
   for (uint32_t i = 0; i + 1 < node->list.n; i += 2) {
     const int key = is_known(pass, node->list.items[i]);
 
     if (key == 0 || is_known(pass, node->list.items[i + 1]) == 0)
       return;
-    /* What is printed may be known without this part. */
+    /* The printed expression may be constant without this part. */
     if (key == 2 && (pass->printed == NULL || !is_known(pass, pass->printed)))
       fail(pass, TNK_EINVAL, node->list.items[i]->line,
            "this cannot be the name of a member");
   }
 }
 
-/* Whether a dict has names that are more than a word. */
+/* Returns whether a key of a dict is more than a constant. */
 static int has_made_names(const tnk__node_t *node) {
   for (uint32_t i = 0; i < node->list.n; i += 2)
     if (node->list.items[i]->kind != TNK__NODE_CONST)

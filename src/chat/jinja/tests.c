@@ -1,4 +1,4 @@
-/* What follows "is". */
+/* Tests after "is". */
 #include "chat/jinja/lex/chars.h"
 #include "chat/jinja/run.h"
 #include "chat/jinja/text.h"
@@ -58,7 +58,7 @@ COMPARES(is_gt, TNK__OP_GT)
 COMPARES(is_ge, TNK__OP_GE)
 COMPARES(is_in, TNK__OP_IN)
 
-/* What has a length and items by number or name. */
+/* Values that have a length and items by index or name. */
 IS(is_sequence,
    self.kind == TNK__VALUE_UNDEFINED || self.kind == TNK__VALUE_TEXT ||
        self.kind == TNK__VALUE_LIST || self.kind == TNK__VALUE_TUPLE ||
@@ -89,7 +89,7 @@ TEST(is_divisible) {
   return rest_is(run, self, v[0], 0);
 }
 
-/* str() of it in one case. */
+/* Test the case of str() of the value. */
 static tnk__value_t has_case(tnk__run_t *run, tnk__value_t self,
                              const char *method) {
   const tnk__args_t none = {.n = 0};

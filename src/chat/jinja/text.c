@@ -48,7 +48,7 @@ tnk__value_t tnk__text_strip(tnk__run_t *run, tnk__value_t text,
                         (size_t)(to - text.as.text));
 }
 
-/* Around every character, and at both ends. */
+/* Replace an empty text: insert before every character and at the end. */
 static void replace_nothing(tnk__run_t *run, tnk__buf_t *buf, tnk__value_t text,
                             tnk__value_t to, int64_t most) {
   const char *p = text.as.text;
@@ -98,7 +98,7 @@ tnk__value_t tnk__text_replace(tnk__run_t *run, tnk__value_t text,
 
 /* ---- Upper and lower case ---- */
 
-/* Whether a capital sigma ends a word here. */
+/* Returns whether a capital sigma is at the end of a word. */
 static int is_final(tnk__value_t text, const char *from, const char *to) {
   const char *end = text.as.text + text.n_text;
   uint32_t c = 0;
@@ -135,7 +135,7 @@ static void put_changed(tnk__run_t *run, tnk__buf_t *buf, tnk__value_t text,
     tnk__buf_append(buf, bytes, tnk__char_put(bytes, out[i]));
 }
 
-/* How the cases are spread over a text. */
+/* How a case conversion applies to a text. */
 typedef enum { ALL_UPPER, ALL_LOWER, EVERY_WORD, FIRST, SWAPPED } spread_t;
 
 static tnk__char_to_t case_of(spread_t spread, int in_word, uint32_t c) {
@@ -166,7 +166,9 @@ static tnk__value_t change_case(tnk__run_t *run, tnk__value_t text,
 
     from = p;
     c = tnk__char_next(&p);
-    if (spread == SWAPPED && tnk__char_is(c, TNK__CHAR_TITLE)) /* is neither */
+    if (spread == SWAPPED &&
+        tnk__char_is(
+            c, TNK__CHAR_TITLE)) /* title case is neither upper nor lower */
       tnk__buf_append(&buf, from, (size_t)(p - from));
     else
       put_changed(run, &buf, text, from, p, case_of(spread, in_word, c));
@@ -214,10 +216,10 @@ tnk__value_t tnk__text_pad(tnk__run_t *run, tnk__value_t text, int64_t width,
   if ((uint64_t)width > run->env.max_output)
     return tnk__fail(run, TNK_ETOOBIG, "a text becomes too long");
   left = where == '<' ? 0 : width - n;
-  /* What is odd goes to the left where the width is odd too. */
+  /* An odd remainder goes to the left if the width is odd too. */
   if (where == '^')
     left = (width - n) / 2 + ((width - n) & width & 1);
-  if (where == 'c') /* of formats: always to the right */
+  if (where == 'c') /* in formats it always goes to the right */
     left = (width - n) / 2;
   right = width - n - left;
   if (!tnk__charge(run, TNK__COST_WRITE, (uint64_t)(width - n)))

@@ -155,8 +155,10 @@ int tnk__value_read_float(const char *text, size_t n, double *out);
  * Read JSON. Strings are copied into the heap. Of members with the same name
  * the last one is kept. Numbers without a point or exponent are INT if they
  * fit, others are FLOAT. An escaped NUL, or half of a surrogate pair, becomes
- * U+FFFD. @return TNK_OK; TNK_EINVAL for malformed or too deeply nested JSON;
- * TNK_ENOMEM; TNK_ETOOBIG.
+ * U+FFFD.
+ *
+ * @return TNK_OK; TNK_EINVAL for malformed or too deeply nested JSON;
+ *   TNK_ENOMEM; TNK_ETOOBIG.
  */
 int tnk__value_from_json(tnk__heap_t *heap, const char *json, size_t n,
                          tnk__value_t *out);

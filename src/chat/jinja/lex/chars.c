@@ -22,7 +22,7 @@ static int in_ranges(uint32_t c, const tnk__char_range_t *rows, size_t n) {
 
 #define IN(name) in_ranges(c, tnk__chars_##name, tnk__chars_n_##name)
 
-/* Nearly all characters are ASCII, and need no table. */
+/* Nearly all characters are ASCII and need no table. */
 static int is_ascii(uint32_t c, tnk__char_class_t wanted) {
   const int is_upper = c >= 'A' && c <= 'Z';
   const int is_lower = c >= 'a' && c <= 'z';

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /*
- * Characters of texts that are UTF-8, which the caller has seen to, as Python's
- * texts know them.
+ * Characters of texts, with the properties of characters in Python. Texts must
+ * be valid UTF-8.
  */
 typedef enum {
   TNK__CHAR_ALPHA,
@@ -17,7 +17,7 @@ typedef enum {
   TNK__CHAR_LOWER,
   TNK__CHAR_TITLE,
   TNK__CHAR_HIDDEN,   /* not printable */
-  TNK__CHAR_IGNORABLE /* inside of a word, for what is capital */
+  TNK__CHAR_IGNORABLE /* ignored inside words by case conversion */
 } tnk__char_class_t;
 
 typedef enum {
@@ -30,23 +30,24 @@ int tnk__char_is(uint32_t c, tnk__char_class_t wanted);
 int tnk__char_is_blank(uint32_t c);
 /* Upper, lower or title case. */
 int tnk__char_is_cased(uint32_t c);
-/* What a character becomes: one to three, the number of which is returned. */
+/* Convert the case of a character. The result has one to three characters.
+ * Returns their number. */
 size_t tnk__char_to(uint32_t c, tnk__char_to_t to, uint32_t out[3]);
 
-/* The character at *at, which goes behind it. */
+/* Read the character at *at, and move *at after it. */
 uint32_t tnk__char_next(const char **at);
-/* The character that ends before *at, which goes before it. */
+/* Read the character before *at, and move *at to it. */
 uint32_t tnk__char_prev(const char **at);
-/* Write up to 4 bytes. */
+/* Write a character, up to 4 bytes. Returns the number of bytes. */
 size_t tnk__char_put(char *out, uint32_t c);
 
 size_t tnk__chars_count(const char *text, size_t n);
-/* The place in bytes of the character with this number, or n. */
+/* The byte offset of the character with this index, or n. */
 size_t tnk__chars_place(const char *text, size_t n, size_t number);
-/* Bytes of blanks at the front, and at the end. */
+/* Number of bytes of white space at the start, and at the end. */
 size_t tnk__blank_prefix(const char *text, size_t n);
 size_t tnk__blank_suffix(const char *text, size_t n);
-/* Bytes of a name at the front, or 0. */
+/* Number of bytes of a name at the start, or 0. */
 size_t tnk__name_prefix(const char *text, size_t n);
 
 #endif

@@ -4,18 +4,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Characters of a class, in order. */
+/* Ranges of characters of a class, sorted. */
 typedef struct {
   uint32_t first, last;
 } tnk__char_range_t;
 
-/* Every step-th character becomes the one at that distance. */
+/* Every step-th character is converted by adding the distance. */
 typedef struct {
   uint32_t first, last, step;
   int32_t distance;
 } tnk__char_case_t;
 
-/* What becomes several characters; those that are 0 are none. */
+/* Characters that convert to several characters. 0 is unused. */
 typedef struct {
   uint32_t from, to[3];
 } tnk__char_special_t;

@@ -1,7 +1,7 @@
 /*
- * The text outside of tags is data. A tag begins in data, and a sign behind its
- * bracket decides about the blanks before it; inside a tag there are tokens of
- * expressions, and brackets that are open hide the end of the tag.
+ * Text outside tags is data. A tag starts in data, and the sign after its
+ * bracket controls the white space before it. Inside a tag there are tokens of
+ * expressions. While brackets are open, the tag cannot end.
  */
 #include "chat/jinja/lex/lex.h"
 
@@ -19,10 +19,10 @@ typedef struct {
   tnk__heap_t *heap;
   const char *at, *end;
   uint32_t line;
-  int line_starting; /* what came last ended with a newline */
+  int line_starting; /* the previous part ended with a newline */
   int err;
   tnk__why_t *why;
-  char open[MAX_BRACKETS]; /* brackets that are open in this tag */
+  char open[MAX_BRACKETS]; /* open brackets in this tag */
   size_t n_open;
 } lexer_t;
 
@@ -31,7 +31,7 @@ static int fail(lexer_t *l, const char *what) {
   return l->err;
 }
 
-/* Go to `to`, counting lines. */
+/* Move to `to` and count lines. */
 static void go_to(lexer_t *l, const char *to) {
   const char *p = l->at;
 
@@ -54,7 +54,6 @@ static tnk__token_t *put(lexer_t *l, tnk__token_kind_t kind) {
     items = tnk__heap_alloc(l->heap, cap * sizeof(*items));
     if (items == NULL) {
       l->err = tnk__why(l->why, l->heap->err, l->line, "no memory is left");
-      /* The last one is overwritten; nobody reads it. */
       return NULL;
     }
     if (out->n > 0)
@@ -82,17 +81,17 @@ static const char *skip_blanks(const lexer_t *l, const char *p) {
   return p + tnk__blank_prefix(p, (size_t)(l->end - p));
 }
 
-/* Whether these characters come next. */
+/* Returns whether these characters come next. */
 static int sees(const lexer_t *l, const char *p, const char *text) {
   const size_t n = strlen(text);
 
   return (size_t)(l->end - p) >= n && memcmp(p, text, n) == 0;
 }
 
-/* ---- Data, and where tags begin ---- */
+/* ---- Data, and the start of tags ---- */
 
-/* The end of the data before a tag whose sign this is. `is_variable`: a tag of
- * {{ }}, before which blanks stay. */
+/* The end of the data before a tag with this sign. `is_variable`: for a {{ }}
+ * tag, the white space before it is kept. */
 static const char *data_end(const lexer_t *l, const char *from, const char *to,
                             char sign, int is_variable) {
   const char *p = to;
@@ -122,8 +121,8 @@ static const char *find_tag(const lexer_t *l) {
   return NULL;
 }
 
-/* The end of what follows a tag's closing bracket: blanks after "-", one
- * newline where the tag is a block or comment and has no sign. */
+/* The end of the part that a closing bracket consumes: white space after "-".
+ * Without a sign it is one newline, if the tag is a block or comment. */
 static const char *after_tag(const lexer_t *l, const char *p, char sign,
                              int is_variable) {
   if (sign == '-')
@@ -137,7 +136,7 @@ static void lex_comment(lexer_t *l, const char *from) {
   const char *p = from;
   char sign;
 
-  /* The reference overlooks what ends right behind its beginning. */
+  /* The reference ignores a comment that ends right after its start. */
   if (from == l->end)
     return;
   while (p < l->end && !sees(l, p, "#}"))
@@ -150,7 +149,8 @@ static void lex_comment(lexer_t *l, const char *from) {
   go_to(l, after_tag(l, p + 2, sign, 0));
 }
 
-/* What follows "raw" in a tag, if this is one: behind its bracket, or NULL. */
+/* If the tag is "raw", return the position after its bracket, otherwise
+ * NULL. */
 static const char *raw_begin(const lexer_t *l, const char *p) {
   p = skip_blanks(l, p);
   if (!sees(l, p, "raw"))
@@ -197,7 +197,7 @@ static int is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/* Whether the tag ends here; goes behind it. */
+/* Returns whether the tag ends here, and moves after it. */
 static int lex_end(lexer_t *l, int is_variable) {
   const char *close = is_variable ? "}}" : "%}";
   const char *p = l->at;
@@ -289,7 +289,7 @@ static void lex_text(lexer_t *l) {
 
 static void lex_number(lexer_t *l) {
   tnk__value_t value = tnk__value_undefined();
-  /* "x.0.1" has whole numbers only. */
+  /* In "x.0.1" the numbers are integers. */
   const int after_point =
       l->out->n > 0 &&
       l->out->items[l->out->n - 1].kind == TNK__TOKEN_OPERATOR &&
@@ -338,7 +338,7 @@ static void lex_tag(lexer_t *l, int is_variable) {
   }
 }
 
-/* ---- All of it ---- */
+/* ---- Whole templates ---- */
 
 static void lex_one(lexer_t *l) {
   const char *from = l->at;
@@ -369,7 +369,7 @@ static void lex_one(lexer_t *l) {
   }
 }
 
-/* All newlines become one character, and one at the end goes. */
+/* Convert all newlines to one character, and remove one at the end. */
 static size_t normalize(char *out, const char *text, size_t n) {
   size_t at = 0;
 

@@ -18,7 +18,7 @@ typedef enum {
   TNK__TOKEN_TEXT,    /* value: text */
   TNK__TOKEN_WHOLE,   /* value: INT */
   TNK__TOKEN_FLOAT,   /* value: FLOAT */
-  TNK__TOKEN_OPERATOR /* op: its character, or one of the pairs below */
+  TNK__TOKEN_OPERATOR /* op: its character, or a pair from below */
 } tnk__token_kind_t;
 
 /* Operators of two characters. */
@@ -36,8 +36,8 @@ typedef struct {
   size_t n, cap;
 } tnk__tokens_t;
 
-/* Cut a template into tokens, the last of which is EOF. Blanks around tags are
- * taken off as the reference's trim_blocks and lstrip_blocks do. */
+/* Split a template into tokens; the last one is EOF. White space around tags is
+ * removed as with trim_blocks and lstrip_blocks of the reference. */
 int tnk__lex(tnk__tokens_t *out, tnk__heap_t *heap, const char *text, size_t n,
              tnk__why_t *why);
 

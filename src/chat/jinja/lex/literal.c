@@ -17,7 +17,7 @@ static int digit_of(char c, int base) {
 
 /* ---- Texts ---- */
 
-/* Read n digits of base 16 into *out. */
+/* Read n hexadecimal digits into *out. */
 static int read_hex(const char *p, const char *end, int n, uint32_t *out) {
   *out = 0;
   if (end - p < n)
@@ -32,8 +32,8 @@ static int read_hex(const char *p, const char *end, int n, uint32_t *out) {
   return 1;
 }
 
-/* An escape with a number: \x41 \u0041 \U00000041 \101. Returns the bytes read
- * behind the backslash, or 0. */
+/* Read a numeric escape: \x41 \u0041 \U00000041 \101. Returns the number of
+ * bytes after the backslash, or 0. */
 static size_t number_escape(const char *p, const char *end, uint32_t *out) {
   const int n = *p == 'x' ? 2 : *p == 'u' ? 4 : *p == 'U' ? 8 : 0;
   size_t i = 0;
@@ -60,7 +60,7 @@ int tnk__literal_text(tnk__heap_t *heap, const char *text, size_t n,
   *out = tnk__value_text(text, n);
   if (n == 0 || memchr(text, '\\', n) == NULL)
     return TNK_OK;
-  copy = tnk__heap_alloc(heap, n); /* no escape is shorter than its meaning */
+  copy = tnk__heap_alloc(heap, n); /* no escape is shorter than its result */
   if (copy == NULL)
     return heap->err;
   for (; p < end; p += used) {
@@ -93,8 +93,8 @@ int tnk__literal_text(tnk__heap_t *heap, const char *text, size_t n,
 
 /* ---- Numbers ---- */
 
-/* The end of digits of a base, with single underscores between them (or before
- * the first one, behind a prefix). */
+/* The end of digits in a base. Single underscores are allowed between them, and
+ * before the first one after a prefix. */
 static const char *digits_end(const char *p, const char *end, int base) {
   while (p < end && (digit_of(*p, base) >= 0 ||
                      (*p == '_' && p + 1 < end && digit_of(p[1], base) >= 0)))
@@ -119,7 +119,7 @@ static size_t read_whole(const char *text, const char *end, int base,
   return (size_t)(end - text);
 }
 
-/* The end of the float that begins here, or NULL. */
+/* The end of the float that starts here, or NULL. */
 static const char *float_end(const char *text, const char *end) {
   const char *p = digits_end(text, end, 10);
   const char *q;
@@ -169,7 +169,7 @@ size_t tnk__literal_number(const char *text, size_t n, int may_be_float,
       return read_whole(text, digits_end(text + 2, end, base), base, 2, out);
   }
   if (text[0] == '0') {
-    /* Zeros only: what follows is another number. */
+    /* Only zeros: other digits after them are a separate number. */
     for (p = text + 1;
          p < end && (*p == '0' || (*p == '_' && p + 1 < end && p[1] == '0'));)
       p++;

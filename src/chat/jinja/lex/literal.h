@@ -5,12 +5,13 @@
 
 #include "chat/value/value.h"
 
-/* The text between quotes, with its escapes as Python has them. TNK_EINVAL;
- * TNK_EUNSUPPORTED for characters by name and halves of pairs; the heap's. */
+/* Read the text between quotes, with the escapes of Python. TNK_EINVAL;
+ * TNK_EUNSUPPORTED for characters by name and for halves of surrogate pairs;
+ * errors of the heap. */
 int tnk__literal_text(tnk__heap_t *heap, const char *text, size_t n,
                       tnk__value_t *out);
-/* Read the number that begins here; `may_be_float` allows a point. Returns its
- * length, or 0 when it has more than 64 bits. */
+/* Read the number that starts here; `may_be_float` allows a point. Returns its
+ * length, or 0 if it needs more than 64 bits. */
 size_t tnk__literal_number(const char *text, size_t n, int may_be_float,
                            tnk__value_t *out);
 
