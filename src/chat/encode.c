@@ -27,7 +27,7 @@ typedef struct {
   int is_open;                  /* ends with the start of an answer */
   tnk__buf_t text, spans, cuts, weights;
   tnk__guard_t guard;
-  tnk__buf_t barriers; /* of the text, after the marks are removed */
+  tnk__buf_t barriers; /* positions of the removed marks in the text */
   tnk__why_t why;
 } job_t;
 

@@ -12,7 +12,7 @@
 struct tnk_chat_parser {
   tnk_allocator_t alloc;
   tnk__coder_t coder;
-  tnk__heap_t heap; /* of the tools, the stops and the message */
+  tnk__heap_t heap; /* memory of the tools, the stops and the message */
   tnk_chat_family_t family;
   tnk__value_t tools;
   tnk__answer_options_t options;

@@ -23,7 +23,7 @@ int tnk_gateway_datums(tnk_gateway_t *gateway, const char *session,
   return tnk__gw_datums(gateway->record, found, &options, cb, user);
 }
 
-/* ---- To a client ---- */
+/* ---- Requests of clients ---- */
 
 /* An export in progress. Each turn of the loop writes some of its branches, so
  * that other requests are served meanwhile. */

@@ -36,7 +36,7 @@ static int cannot(tnk__gw_fault_t *fault, const char *why) {
                        why);
 }
 
-/* ---- Which tool ---- */
+/* ---- Names of tools ---- */
 
 static const char *name_of(const json_t *tool) {
   const char *name = tnk__json_str(json_object_get(tool, "function"), "name");
@@ -214,7 +214,7 @@ static int common(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
   return err;
 }
 
-/* ---- Whether it is one ---- */
+/* ---- Checking the call ---- */
 
 static void on_delta(const tnk_chat_delta_t *delta, void *user) {
   const char **name = user;

@@ -24,7 +24,7 @@ enum { MAX_IDS = 256 << 20, MAX_ANSWER = 1 << 30, HOLD_MS = 60000 };
 
 #define JOB(node) tnk__container_of(node, tnk__gw_job_t, link)
 
-/* ---- Answers ---- */
+/* ---- Responses ---- */
 
 static void free_job(tnk__gw_job_t *job) {
   tnk_gateway_t *gateway = job->gateway;
@@ -69,9 +69,9 @@ static void succeed(tnk__gw_job_t *job) {
   free_job(job);
 }
 
-/* The record has the outcome of each request. A line says that it was asked.
- * Its turns follow, or the reason for their absence. If neither follows, the
- * process ended before. */
+/* The record has the outcome of each request. The first line is of type
+ * "asked". The turns of the request follow, or a line with the reason for their
+ * absence. If neither follows, the process ended before. */
 static int note(const tnk__gw_job_t *job, const char *type, const char *name,
                 const char *value) {
   return tnk__gw_record_note(job->gateway->record, type, name, value,
@@ -173,7 +173,7 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   return tnk__gw_fault(fault, 503, NULL, "the service is closed");
 }
 
-/* ---- The beginning ---- */
+/* ---- Starting a job ---- */
 
 static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                               const char *session) {
@@ -274,7 +274,7 @@ void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms) {
     if (!job->is_begun)
       tnk__gw_begin_stream(job->req);
     job->is_begun = 1;
-    /* The write above may have found that the client is gone. */
+    /* The write above may have detected that the client is gone. */
     if (job->req != NULL)
       tnk__srv_req_keep(job->req, tnk__gw_keep_alive(job->ask.api));
   }

@@ -35,7 +35,7 @@ static int is_numeric(const char *host) {
   return uv_ip4_addr(host, 0, &ip4) == 0 || uv_ip6_addr(host, 0, &ip6) == 0;
 }
 
-/* ---- The end ---- */
+/* ---- Closing ---- */
 
 static void on_http_closed(void *user) {
   tnk__gw_release(user);
@@ -89,7 +89,7 @@ void tnk_gateway_close(tnk_gateway_t *gateway, tnk_close_cb cb, void *user) {
   tnk__srv_close(&gateway->http, on_http_closed, gateway);
 }
 
-/* ---- The beginning ---- */
+/* ---- Opening ---- */
 
 static int say(char *why, size_t why_size, int err, const char *text) {
   if (why_size > 0)

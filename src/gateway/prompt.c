@@ -281,7 +281,7 @@ static int prompt_of_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   return found < 0 ? -1 : 0;
 }
 
-/* ---- A plain text ---- */
+/* ---- Plain prompts ---- */
 
 static int take_ids(const int32_t *ids, size_t n, void *user) {
   tnk__gw_job_t *job = user;

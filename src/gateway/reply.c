@@ -30,7 +30,7 @@ static int no_memory(tnk__gw_fault_t *fault) {
 
 typedef struct {
   tnk__gw_said_t *said;
-  uint64_t number; /* of the turn; ids of calls are made of it */
+  uint64_t number; /* number of the turn, used for ids of calls */
   int n_calls;
 } listener_t;
 
@@ -291,7 +291,7 @@ static int record(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
                                        tnk_strerror(err));
 }
 
-/* ---- The answer ---- */
+/* ---- The response ---- */
 
 static int take_bytes(const char *bytes, size_t n, void *user) {
   return tnk__buf_append(user, bytes, n);

@@ -33,7 +33,7 @@ static tnk__gw_turn_t *find_turn(const tnk_gateway_t *gateway,
              : NULL;
 }
 
-/* ---- From inside of the process ---- */
+/* ---- Calls in the process ---- */
 
 int tnk_gateway_reward(tnk_gateway_t *gateway, const char *session,
                        const char *id, uint32_t choice, double reward) {
@@ -47,7 +47,7 @@ int tnk_gateway_reward(tnk_gateway_t *gateway, const char *session,
                       : TNK_ENOTFOUND;
 }
 
-/* ---- From a client ---- */
+/* ---- Requests of clients ---- */
 
 /* A reward is written to the disk before its request is answered. */
 typedef struct {

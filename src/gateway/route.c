@@ -11,7 +11,7 @@
 #include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
 
-/* ---- Who asks ---- */
+/* ---- Credentials and sessions ---- */
 
 /* Compare in constant time, so that the duration does not show how much of the
  * key is right. */
@@ -203,7 +203,7 @@ static void serve_health(const tnk__gw_call_t *call) {
                             "{\"status\":\"the record cannot be written\"}");
 }
 
-/* ---- All ---- */
+/* ---- Routes ---- */
 
 static void serve_chat(const tnk__gw_call_t *call) {
   tnk__gw_job_begin(call->gateway, call->req, call->api,

@@ -68,7 +68,7 @@ const char *tnk__gw_call_session(const tnk__gw_call_t *call) {
   return call->session[0] != '\0' ? call->session : "default";
 }
 
-/* ---- Streams that had to wait ---- */
+/* ---- Streams that have waited ---- */
 
 void tnk__gw_begin_stream(tnk__srv_req_t *req) {
   char extra[MAX_EXTRA];

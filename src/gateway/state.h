@@ -29,7 +29,7 @@ struct tnk_gateway {
   int keeps_controls; /* control tokens in user and tool messages count */
   char *key;          /* NULL: no key is required */
   char *model;        /* NULL: the base model's name */
-  json_t *variables;  /* of templates: an object of JSON values */
+  json_t *variables;  /* template variables: an object of JSON values */
   int32_t max_tokens;
   uint32_t max_jobs;
   uint64_t max_body;
@@ -91,10 +91,11 @@ void tnk__gw_release(tnk_gateway_t *gateway);
 
 /* ---- sampler.c ---- */
 
-/* Take the current sampler for a request, or NULL if there is none yet. */
+/* Take the current sampler for a request. Returns NULL if none has been created
+ * yet. */
 tnk__gw_sampler_t *tnk__gw_sampler_take(tnk_gateway_t *gateway);
 void tnk__gw_sampler_give_back(tnk__gw_sampler_t *sampler);
-/* Close all samplers, and forget those that are being created. */
+/* Close all samplers, and cancel the pending ones. */
 void tnk__gw_samplers_close(tnk_gateway_t *gateway);
 /* Create a sampler, for a request that asks for it. */
 void tnk__gw_sampler_ask(tnk_gateway_t *gateway, tnk__srv_req_t *req);

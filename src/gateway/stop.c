@@ -5,7 +5,7 @@
 #include "lib/base/buf.h"
 #include "tnk/error.h"
 
-/* ---- Which there are ---- */
+/* ---- Finding the stops ---- */
 
 /* The ids of a stop string. */
 typedef struct {
@@ -53,7 +53,7 @@ void tnk__gw_stops_find(const tnk__gw_job_t *job, tnk__gw_stops_t *stops) {
   stops->n_texts = 0;
 }
 
-/* ---- Where the first one is ---- */
+/* ---- Cutting at the first stop ---- */
 
 static int take_bytes(const char *bytes, size_t n, void *user) {
   return tnk__buf_append(user, bytes, n);

@@ -13,7 +13,7 @@ int tnk__gw_talk_read(const tnk__gw_job_t *job, tnk_chat_shape_t shape,
 /* The same from a document in the format of templates. */
 int tnk__gw_talk_make(const tnk__gw_job_t *job, const json_t *doc,
                       tnk_chat_t **out, tnk__gw_fault_t *fault);
-/* Set the variables of the gateway, then those of the request. */
+/* Set the variables of the gateway, and after them those of the request. */
 int tnk__gw_talk_set(const tnk__gw_job_t *job, tnk_chat_t *chat,
                      tnk__gw_fault_t *fault);
 /* Create the parser of the response, and feed it the prompt. The caller frees

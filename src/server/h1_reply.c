@@ -302,8 +302,8 @@ static void drop(tnk__srv_req_t *req) {
 
 /* ---- Streamed responses ---- */
 
-/* The last piece is sent in chunks. Each one waits until the previous one is
- * written, so TLS holds only one encrypted chunk. */
+/* The last piece is sent in parts of at most MAX_SLICE bytes. Each one waits
+ * until the previous one is written, so TLS holds only one encrypted part. */
 typedef struct {
   tnk__srv_write_t write;
   uint8_t *body;

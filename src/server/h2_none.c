@@ -1,8 +1,8 @@
 #include "server/state.h"
 #include "tnk/error.h"
 
-/* A build without nghttp2 supports only HTTP/1.1. As there is no shared object,
- * no connection looks for the preface of HTTP/2. */
+/* A build without nghttp2 supports only HTTP/1.1. Without a shared object no
+ * connection looks for the preface of HTTP/2. */
 
 int tnk__srv_has_h2(void) {
   return 0;

@@ -31,8 +31,9 @@ static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t n,
              : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
-/* Append the header of a DATA frame and a part of the body. nghttp2 does not
- * copy the body (NGHTTP2_DATA_FLAG_NO_COPY), so this is its only copy. */
+/* Append the header of a DATA frame and a part of the body. With
+ * NGHTTP2_DATA_FLAG_NO_COPY nghttp2 does not copy the body, so this is its only
+ * copy. */
 static int on_send_data(nghttp2_session *session, nghttp2_frame *frame,
                         const uint8_t *head, size_t n,
                         nghttp2_data_source *source, void *user) {

@@ -75,7 +75,7 @@ typedef struct tnk__srv_req {
   const tnk__srv_req_ops_t *ops;
   const char *method;
   const char *path;    /* percent-decoded, NUL-terminated */
-  const char *query;   /* raw, without '?'; "" if there is none */
+  const char *query;   /* raw, without '?'; may be "" */
   tnk__buf_t url;      /* memory of `path` and `query` */
   tnk__buf_t head;     /* name NUL value NUL ..., names in lowercase */
   tnk__buf_t body;     /* the handler may take it */

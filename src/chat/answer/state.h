@@ -96,25 +96,25 @@ struct tnk__answer {
   int err; /* the first error; it is kept */
 
   tnk__answer_mode_t mode;
-  tnk__answer_mode_t back;   /* of BLOCK: the mode after it */
-  tnk__mark_does_t block_by; /* of BLOCK: the mark that started it */
+  tnk__answer_mode_t back;   /* BLOCK: the mode after it */
+  tnk__mark_does_t block_by; /* BLOCK: the mark that started it */
   uint8_t is_finished;
   uint8_t is_leading; /* drop held newlines before text: they follow a mark */
   uint8_t section_is_empty;
   uint8_t no_headers; /* a supposed header was text: everything is content */
-  unsigned n_ends;  /* of BLOCK: ends that were skipped, as they may be inside a
-                       string */
-  size_t first_end; /* of BLOCK: the offset in `pending` after the first of
-                       these */
-  size_t n_newlines; /* held, as a mark may follow */
-  size_t n_text;     /* total bytes fed */
+  unsigned n_ends;    /* BLOCK: ends that were skipped, as they may be inside a
+                         string */
+  size_t first_end;   /* BLOCK: the offset in `pending` after the first skipped
+                         end */
+  size_t n_newlines;  /* held, as a mark may follow */
+  size_t n_text;      /* total bytes fed */
   size_t max_text;
 
   tnk__buf_t pending; /* text that is not processed yet */
   size_t at;    /* offset in `pending`: everything before it is processed */
   size_t scan;  /* offset in `pending`: no mark starts between `at` and here */
-  size_t inner; /* of BLOCK: offset after the mark that started it */
-  tnk__buf_t stray; /* of SECTION and OVER: text that is not understood */
+  size_t inner; /* BLOCK: offset after the mark that started it */
+  tnk__buf_t stray; /* SECTION and OVER: text that is not understood */
   tnk__buf_t scratch;
 
   tnk__buf_t content, thinking;
@@ -157,8 +157,8 @@ tnk__read_t tnk__call_arguments(tnk__answer_t *answer, const char *text,
 tnk__value_t tnk__call_typed(tnk__answer_t *answer, const char *tool,
                              size_t n_tool, const char *key, size_t n_key,
                              const char *text, size_t n);
-/* Returns whether there is a tool with this name. Any name is known if there
- * are no tools. */
+/* Returns whether there is a tool with this name. Without any tools, every name
+ * is known. */
 int tnk__call_is_known(const tnk__answer_t *answer, const char *name,
                        size_t n_name);
 

@@ -54,7 +54,7 @@ static int own_attr(tnk__run_t *run, tnk__value_t of, tnk__value_t name,
 }
 
 /* Get a character by its index, which counts from the end if it is negative.
- * Returns 0 if there is no such character. */
+ * Returns 0 if the index is out of range. */
 static int char_item(tnk__run_t *run, tnk__value_t text, int64_t at,
                      tnk__value_t *out) {
   size_t place;

@@ -37,8 +37,8 @@ static void give_call(tnk__run_t *run, call_t *call) {
   run->free_calls = call;
 }
 
-/* There are no frames before a template runs, as for constants at compile time.
- * Returns 1 and fails in that case. */
+/* Constants are evaluated at compile time, without a frame. Returns 1 and fails
+ * in that case. */
 static int is_too_early(tnk__run_t *run) {
   if (run->frame == NULL)
     tnk__fail(run, TNK_EUNSUPPORTED, "this is known when it is run");

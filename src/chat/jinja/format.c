@@ -28,7 +28,7 @@ static tnk__value_t next_arg(percent_t *p) {
                   : (p->n_used++, p->args);
 }
 
-/* Get the value of "%(name)". Returns 0 if there is no name here. */
+/* Get the value of "%(name)". Returns 0 if a name does not follow. */
 static int named_arg(percent_t *p, tnk__value_t *out) {
   const char *from = p->at + 1;
   tnk__value_t name;

@@ -68,8 +68,8 @@ typedef struct {
                    by spaces; using one is an error instead of undefined */
   const char *unsafe; /* methods that the sandbox hides, separated by spaces */
   const tnk__builtin_t *const *methods; /* tables; ends with NULL */
-  /* Get an attribute that is not a method. Returns 0 if there is none with this
-   * name. */
+  /* Get an attribute that is not a method. Returns 0 if the type has none with
+   * this name. */
   int (*attr)(struct tnk__run *run, tnk__value_t self, tnk__value_t name,
               tnk__value_t *out);
   tnk__value_t (*call)(struct tnk__run *run, tnk__value_t self,

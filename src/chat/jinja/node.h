@@ -138,9 +138,9 @@ int tnk__node_sets_loop(const tnk__node_t *node);
  * which is 0 if it was not enough. */
 typedef int (*tnk__is_known_cb)(const tnk__node_t *node,
                                 const tnk_allocator_t *alloc, uint64_t *budget);
-/* scope.c: assign a slot to each variable of a template. Also reports the
- * errors that the reference reports before running a template: unknown filters
- * and tests, unless they are in code that may never run, and invalid
+/* scope.c: assign a slot to each variable of a template. This also reports the
+ * errors that the reference reports before a template runs. These are unknown
+ * filters and tests, unless they are in code that may never run, and invalid
  * constants. */
 int tnk__scope_resolve(tnk__node_t *root, tnk__is_known_cb is_known,
                        tnk__heap_t *heap, tnk__why_t *why);

@@ -38,7 +38,7 @@ int tnk__parse_skip_name(tnk__parser_t *p, const char *name);
 int tnk__parse_sees(const tnk__parser_t *p, int op);
 int tnk__parse_skip(tnk__parser_t *p, int op);
 int tnk__parse_expect(tnk__parser_t *p, int op);
-/* Consume a name. Returns UNDEFINED if there is no name. */
+/* Consume a name. Returns UNDEFINED if the current token is not a name. */
 tnk__value_t tnk__parse_name(tnk__parser_t *p);
 
 /* Parse an operand with its signs, attributes, calls, filters and tests. */

@@ -180,7 +180,7 @@ tnk__value_t tnk__bad_type(tnk__run_t *run, const char *what,
                    tnk__class_of(run, value)->name);
 }
 
-/* Find the entry of a concatenated text. If there is none, return the entry of
+/* Find the entry of a concatenated text. If it is missing, return the entry of
  * the shortest text, which is the cheapest to copy again. */
 static tnk__joined_t *find_joined(tnk__run_t *run, tnk__value_t text,
                                   int *is_there) {

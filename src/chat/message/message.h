@@ -27,10 +27,10 @@
  */
 
 /* Read a body in the format of an API, or a list of messages. Other members of
- * the body are ignored. The result shares strings with `json`. `tools` is
- * undefined if there are none. TNK_EINVAL: malformed, reported with the
- * position. TNK_EUNSUPPORTED: unknown kind of content, tool or role. Also
- * TNK_ENOMEM and TNK_ETOOBIG. */
+ * the body are ignored. The result shares strings with `json`. Without tools
+ * `tools` is undefined. TNK_EINVAL: malformed, reported with the position.
+ * TNK_EUNSUPPORTED: unknown kind of content, tool or role. Also TNK_ENOMEM and
+ * TNK_ETOOBIG. */
 int tnk__message_read(tnk__heap_t *heap, tnk_chat_shape_t shape,
                       tnk__value_t json, tnk__value_t *messages,
                       tnk__value_t *tools, tnk__why_t *why);

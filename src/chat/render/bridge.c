@@ -243,7 +243,7 @@ static int count_sampled(const tnk__prompt_t *prompt, const tnk__buf_t *tail,
   return *other == NULL;
 }
 
-/* Returns whether the first of the new ids was already sampled: an answer may
+/* Returns whether the first of the new ids was already sampled. An answer may
  * end with a token that is not in the list of stops. White space does not
  * count, as it may be on both sides. */
 static int is_sampled(const tnk__coder_t *coder, int32_t last,

@@ -8,8 +8,8 @@
  * The text after an answer: its end, the messages from `first` on, and the
  * start of the next answer. It is found by comparing two conversations. One
  * ends with an answer, and the other continues with the new messages. Both
- * start with the messages before the answer. If there are none, or if the
- * template rejects them, a minimal beginning is used.
+ * start with the messages before the answer. Without such messages, or if the
+ * template rejects them, both start with a minimal beginning.
  *
  * The first conversation must start with the text that starts an answer, and
  * the second one with the whole first one. Otherwise the template later writes

@@ -40,8 +40,8 @@ void tnk__guard_close(tnk__guard_t *guard);
 /* Return a message with marks, if its role is one of `roles`. */
 tnk__value_t tnk__guard_message(const tnk__guard_t *guard, tnk__heap_t *heap,
                                 tnk__value_t message);
-/* Remove the marks from a text, including those that the template wrote as JSON
- * escapes. Appends a barrier (size_t) for each position, in order. `ends` has
+/* Remove the marks from a text. They may also be JSON escapes, written by the
+ * template. Appends a barrier (size_t) for each position, in order. `ends` has
  * `n` ascending offsets, `stride` bytes apart, which are adjusted. */
 int tnk__guard_strip(const tnk__guard_t *guard, tnk__buf_t *text,
                      tnk__buf_t *barriers, uint8_t *ends, size_t n,

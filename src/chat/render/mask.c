@@ -23,8 +23,8 @@ static int is_answer(tnk__value_t message) {
   return tnk__value_is(tnk__value_get(message, "role"), "assistant");
 }
 
-/* Pass on errors of memory and limits. If the template rejects some of the
- * messages on their own, report what that means for the mask. */
+/* Pass on errors of memory and limits. If the template cannot render the first
+ * messages without the rest, report the consequence for the mask. */
 static int explain(tnk__why_t *why, int err, size_t index) {
   tnk__why_t said;
 

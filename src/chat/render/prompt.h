@@ -42,7 +42,7 @@ int tnk__prompt_begins(const tnk__buf_t *a, const tnk__buf_t *b);
 size_t tnk__prompt_stop_at(const tnk__prompt_t *prompt, const tnk__buf_t *text,
                            size_t at);
 /* Find the text that ends an answer in [from, to). Only white space may follow
- * it; *end is its own end. Returns 0 if there is none. */
+ * it; *end is its own end. Returns 0 if the range has none. */
 int tnk__prompt_stop(const tnk__prompt_t *prompt, const tnk__buf_t *text,
                      size_t from, size_t to, size_t *begin, size_t *end);
 /* Copy a few characters from `at` on to `piece`, for an error message. Control

@@ -9,10 +9,10 @@
 #include "lib/base/buf.h"
 
 /*
- * Values of templates and messages: the values of JSON, and those that
- * templates add. They are allocated in an arena and freed with it. If memory
- * runs out, a constructor returns a value of kind UNDEFINED and sets `err` of
- * the heap. `err` keeps the first error, so callers check it once, at the end.
+ * Values of templates and messages: the values of JSON, and additional ones of
+ * templates. They are allocated in an arena and freed with it. If memory runs
+ * out, a constructor returns a value of kind UNDEFINED and sets `err` of the
+ * heap. `err` keeps the first error, so callers check it once, at the end.
  *
  * Strings, lists and dicts never change once they are shared. An operation of a
  * template that changes a value makes a new one. Builders append to lists and

@@ -243,7 +243,7 @@ typedef struct {
   tnk__gw_line_cb on_line;
   void *user;
   tnk__buf_t rest; /* the start of a line that continues */
-  uint64_t offset; /* of `rest` in the file */
+  uint64_t offset; /* offset of `rest` in the file */
 } reader_t;
 
 static int take_lines(reader_t *reader) {

@@ -23,7 +23,7 @@ struct tnk__gw_record {
   int has_forgotten; /* some turns were dropped */
   uint64_t next;
   uint32_t version;    /* latest version of the weights of a turn */
-  uint64_t vocabulary; /* of the ids; 0: unknown */
+  uint64_t vocabulary; /* hash of the ids; 0: unknown */
   char weights[256];   /* name of the latest weights in the file; "": unknown */
   size_t n_lines;      /* lines read so far */
   const char *path;    /* this and the fields below are set while opening */

@@ -23,7 +23,7 @@ typedef struct {
   const char *session;
   uint64_t request;            /* number of its request */
   struct tnk__gw_turn *parent; /* or NULL */
-  uint64_t key;                /* of the conversation with this response */
+  uint64_t key;                /* key of the conversation with this response */
   const char *api;             /* informational */
   const int32_t *prompt;       /* after the parent's ids */
   size_t n_prompt;
@@ -37,7 +37,7 @@ typedef struct {
   uint32_t version;     /* of the weights */
   int64_t made_s;
   const json_t *messages; /* the new messages, with the response; or NULL */
-  const json_t *tools;    /* of a turn without a parent; or NULL */
+  const json_t *tools;    /* only if it has no parent; or NULL */
 } tnk__gw_turn_new_t;
 
 typedef struct tnk__gw_turn {
@@ -48,8 +48,8 @@ typedef struct tnk__gw_turn {
   tnk__list_t link;   /* in the session */
   tnk__list_t recent; /* in the record while the ids are in memory */
   int32_t *ids;       /* prompt, then sampled; NULL: only in the file */
-  char *line;         /* the whole line, if there is no file */
-  uint64_t offset;    /* of the line in the file */
+  char *line;         /* without a file: the whole line */
+  uint64_t offset;    /* offset of the line in the file */
   size_t n_line;
   uint64_t request;  /* number of its request, which may have several turns */
   double reward;     /* NaN: none */

@@ -24,7 +24,7 @@ typedef struct {
 
 typedef struct {
   const tnk__gw_ask_t *ask;
-  uint64_t number; /* of the first choice; the others follow */
+  uint64_t number; /* number of the first choice; the others follow */
   const char *model;
   int64_t made_s; /* seconds since 1970 */
   const tnk__gw_choice_t *choices;

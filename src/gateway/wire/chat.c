@@ -24,7 +24,7 @@ static void put_logprobs(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
   tnk__json_end(w);
 }
 
-/* ---- Whole ---- */
+/* ---- Whole responses ---- */
 
 static void put_calls(tnk__gw_w_t *w, const tnk__gw_said_t *said) {
   tnk__json_key(w, "tool_calls");
@@ -87,7 +87,7 @@ static int write_whole(const tnk__gw_answer_t *answer, tnk__buf_t *out) {
   return tnk__json_finish(&w);
 }
 
-/* ---- In chunks ---- */
+/* ---- Streams ---- */
 
 static void begin_chunk(tnk__gw_w_t *w, tnk__buf_t *out,
                         const tnk__gw_answer_t *answer, size_t index) {

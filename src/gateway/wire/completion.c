@@ -92,7 +92,7 @@ static const char *end_of(const tnk__gw_choice_t *choice) {
   return choice->end == TNK__GW_END_LENGTH ? "length" : "stop";
 }
 
-/* ---- Whole and in chunks ---- */
+/* ---- Whole responses and streams ---- */
 
 static int write_whole(const tnk__gw_answer_t *answer, tnk__buf_t *out) {
   tnk__gw_w_t w;

@@ -84,7 +84,7 @@ int tnk__gw_fault_write(const tnk__gw_fault_t *fault, tnk__gw_api_t api,
   return tnk__json_finish(&w);
 }
 
-/* ---- In a stream ---- */
+/* ---- Errors in streams ---- */
 
 /* The error event of responses has its members at the top level. */
 static void put_event(const tnk__gw_fault_t *fault, tnk__json_writer_t *w) {

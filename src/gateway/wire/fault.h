@@ -15,7 +15,7 @@ typedef enum {
 typedef struct {
   int status;        /* HTTP status */
   const char *code;  /* error code, or NULL */
-  const char *allow; /* of 405: value of the Allow header, or NULL */
+  const char *allow; /* for 405: value of the Allow header, or NULL */
   char param[64];    /* the invalid member of the request; "": none */
   char text[400];
 } tnk__gw_fault_t;

@@ -16,7 +16,7 @@ typedef struct {
   int64_t
       block; /* index of the open block, or of the next one if none is open */
   int is_open;
-  tnk__gw_piece_kind_t kind; /* of the open block */
+  tnk__gw_piece_kind_t kind; /* kind of the open block */
 } stream_t;
 
 static const char *end_of(const tnk__gw_choice_t *choice) {
@@ -49,7 +49,7 @@ static void put_head(tnk__gw_w_t *w, const tnk__gw_answer_t *answer) {
   tnk__json_put_text(w, "model", answer->model);
 }
 
-/* ---- Whole ---- */
+/* ---- Whole responses ---- */
 
 static int is_same_block(const tnk__gw_piece_t *a, const tnk__gw_piece_t *b) {
   return a->kind == b->kind && a->kind != TNK__GW_CALL;
@@ -125,7 +125,7 @@ static int write_whole(const tnk__gw_answer_t *answer, tnk__buf_t *out) {
   return tnk__json_finish(&w);
 }
 
-/* ---- As events ---- */
+/* ---- Streams ---- */
 
 static void begin(stream_t *s, const char *event) {
   tnk__gw_event(&s->w, s->out, event);

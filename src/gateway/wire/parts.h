@@ -12,7 +12,7 @@ typedef tnk__json_writer_t tnk__gw_w_t;
  * name. */
 void tnk__gw_event(tnk__gw_w_t *w, tnk__buf_t *out, const char *event);
 void tnk__gw_event_end(tnk__gw_w_t *w, tnk__buf_t *out);
-/* Write a member with all text of a kind. If there is none and `or_null` is
+/* Write a member with all text of a kind. If the text is empty and `or_null` is
  * set, write null. */
 void tnk__gw_put_joined(tnk__gw_w_t *w, const char *key,
                         const tnk__gw_said_t *said, tnk__gw_piece_kind_t kind,

@@ -58,8 +58,8 @@ static void put_text(tnk__gw_w_t *w, const tnk__gw_said_t *said, size_t from,
 }
 
 /* Write a part of an item's content, with the text from piece `from` on. The
- * log-probabilities are those of the whole response, because the tokens of an
- * item are not known. */
+ * log-probabilities cover the whole response, because the tokens of an item are
+ * not known. */
 static void put_part(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
                      size_t from, size_t to) {
   const tnk__gw_choice_t *choice = &answer->choices[0];

@@ -11,14 +11,14 @@ typedef enum {
   TNK__GW_THINKING = 0,
   TNK__GW_CONTENT,
   TNK__GW_CALL, /* start of a call: the text is the name, followed by the id */
-  TNK__GW_ARGUMENTS /* of the call before: a fragment of JSON */
+  TNK__GW_ARGUMENTS /* a fragment of JSON for the call before it */
 } tnk__gw_piece_kind_t;
 
 typedef struct {
   tnk__gw_piece_kind_t kind;
   size_t at; /* offset in the text */
   size_t n;
-  size_t n_id; /* of a call: length of its id */
+  size_t n_id; /* call: length of its id */
 } tnk__gw_piece_t;
 
 typedef struct {

@@ -14,7 +14,7 @@
 struct tnk_detokenizer {
   const tnk_tokenizer_t *tok; /* holds a reference */
   unsigned flags;
-  tnk__buf_t bytes; /* held back bytes, then those of the new tokens */
+  tnk__buf_t bytes; /* held back bytes, followed by those of new tokens */
   tnk__engine_stream_t stream; /* the same for an engine */
   tnk__buf_t text;
 };

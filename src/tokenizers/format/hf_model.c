@@ -6,8 +6,8 @@
 
 /* The model: its type BPE, vocabulary and merges. */
 
-/* Append a name of the vocabulary to the blob: the bytes of its characters, or
- * the name itself if a character is not in the byte alphabet. */
+/* Append a name of the vocabulary to the blob, as the bytes of its characters.
+ * If a character is not in the byte alphabet, append the name itself. */
 static int put_name(tnk__hf_t *hf, const tnk__jread_text_t *key, size_t *n,
                     unsigned *flags) {
   uint8_t *room = tnk__vocab_reserve(&hf->tok->vocab, key->n + 1);

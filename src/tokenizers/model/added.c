@@ -249,7 +249,7 @@ static void strip(tnk__added_search_t *search, unsigned flags,
   const uint8_t *text = search->text;
 
   if (flags & TNK__ADDED_LSTRIP) {
-    /* Do not scan again what the last match covers. */
+    /* Do not scan the text of the last match again. */
     while (match->start > search->covered) {
       size_t before = char_before(text, match->start);
 

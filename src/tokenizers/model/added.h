@@ -22,7 +22,7 @@ enum {
 typedef struct {
   uint32_t id;
   unsigned flags;
-  uint32_t offset; /* of the searched text, in the blob */
+  uint32_t offset; /* offset of the searched text in the blob */
   uint32_t n;
 } tnk__added_token_t;
 

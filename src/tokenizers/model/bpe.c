@@ -166,7 +166,7 @@ static int make_settled(tnk__bpe_t *bpe) {
 
   for (uint32_t i = 0; i < bpe->n_merges; i++)
     last = bpe->merged[i] > last ? bpe->merged[i] : last;
-  n = (size_t)last + 1; /* 0 if there are no merges */
+  n = (size_t)last + 1; /* without merges this is 0 */
   bpe->settled =
       tnk__alloc_array(bpe->alloc, n / 32 + 1, sizeof(*bpe->settled));
   if (bpe->settled == NULL)
@@ -298,7 +298,7 @@ typedef struct {
   uint32_t next;
   uint32_t prev;
   int32_t id;
-  uint32_t rank; /* of the pair with the next node */
+  uint32_t rank; /* rank of the pair with the next node */
 } node_t;
 
 static void sift_down(uint64_t *heap, size_t n, size_t i) {

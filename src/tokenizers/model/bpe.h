@@ -33,8 +33,8 @@ typedef struct {
   unsigned filter_shift;
   int32_t byte_id[256];     /* -1: no token for this byte */
   uint32_t *byte_pair_rank; /* [left byte << 8 | right byte] */
-  uint32_t *chars;          /* of chars.c: properties of characters */
-  uint32_t *joined;         /* of chars.c: a bit for adjacent characters */
+  uint32_t *chars;          /* chars.c: properties of characters */
+  uint32_t *joined;         /* chars.c: a bit for adjacent characters */
   unsigned joined_shift;
   /* One bit per id, set if merging the bytes of this token is known to give the
    * token again. Any thread may set a bit while encoding. It is never

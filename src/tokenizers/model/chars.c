@@ -23,7 +23,7 @@
  */
 typedef struct {
   const tnk__bpe_t *bpe;
-  uint8_t *ends;    /* id -> flags for what its bytes start and end with */
+  uint8_t *ends;    /* id -> flags of its first and last byte */
   uint32_t *before; /* id -> lowest rank of a pair (end of a character, id) */
   uint32_t *behind; /* id -> lowest rank of a pair (id, lead byte) */
 } lowest_t;

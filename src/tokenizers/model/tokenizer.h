@@ -57,8 +57,8 @@ struct tnk_tokenizer {
   unsigned n_before;
   unsigned n_behind;
   const tnk__engine_t *engine; /* NULL: byte-pair encoding */
-  struct tnk__sp *sp;          /* of the engine: the SentencePiece model */
-  int32_t anchor;              /* of the engine: see find_anchor(); or -1 */
+  struct tnk__sp *sp;          /* the SentencePiece model of the engine */
+  int32_t anchor;              /* see find_anchor() of the engine; or -1 */
   int32_t bos;
   int32_t eos;
 };

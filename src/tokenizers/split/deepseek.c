@@ -3,10 +3,10 @@
 
 /*
  * Three expressions in sequence. Each is applied to the pieces of the previous
- * one, matched or not. The first cuts off groups of three digits, the second
- * runs of three Chinese and Japanese blocks. For the third expression the end
- * of such a piece is the end of the text. Text that it does not match, such as
- * digits, is a piece of its own.
+ * one, matched or not. The first cuts off groups of up to three digits, the
+ * second runs of three Chinese and Japanese blocks. For the third expression
+ * the end of such a piece is the end of the text. Text without a match, such as
+ * digits, is a separate piece.
  */
 #define LETTERS (TNK__C_LETTER | TNK__C_MARK)
 

@@ -191,7 +191,7 @@ static void lex_raw(lexer_t *l) {
   fail(l, "{% raw %} has no end");
 }
 
-/* ---- Inside of a tag ---- */
+/* ---- Inside a tag ---- */
 
 static int is_digit(char c) {
   return c >= '0' && c <= '9';
