@@ -4,12 +4,12 @@
 
 #include "lib/base/log.h"
 
-/* Descriptors left to the rest of the program when the limit is low: an eighth
- * of them, at least this many. */
+/* Descriptors left to the rest of the program if the limit is low: an eighth of
+ * them, but at least this many. */
 enum { MIN_SPARE_DESCRIPTORS = 64 };
 
-/* The part of all polls that is kept for other than those for samples, where
- * there are not descriptors for all. */
+/* One eighth of all polls is reserved for polls other than sample polls, if the
+ * descriptors do not suffice for all. */
 enum { TRAIN_POLLS_PART = 8 };
 
 static size_t limit_of_files(void) {
@@ -21,8 +21,7 @@ static size_t limit_of_files(void) {
   return (size_t)limit.rlim_cur;
 }
 
-/* How many descriptors are left for polls; SIZE_MAX where they know no bound.
- */
+/* The number of descriptors left for polls; SIZE_MAX without a limit. */
 static size_t left_for_polls(const tnk__http_t *http) {
   const size_t left = limit_of_files();
   size_t others = 0;
@@ -36,8 +35,8 @@ static size_t left_for_polls(const tnk__http_t *http) {
   return left > spare + others ? left - spare - others : 0;
 }
 
-/* Every slot may need a connection. The other lanes are small and must work;
- * the polls take what is left. */
+/* Every slot may need a connection. The other lanes are small and must always
+ * work, so only the polls are limited. */
 static void find_few(tnk__http_t *http) {
   tnk__http_lane_t *polls = &http->lanes[TNK__LANE_POLL];
   tnk__http_lane_t *others = &http->lanes[TNK__LANE_TRAIN_POLL];
@@ -95,5 +94,5 @@ void tnk__bound_polls(tnk__http_t *http, int are_shared) {
   http->shares_polls = are_shared;
   set(&http->lanes[TNK__LANE_POLL], are_shared);
   set(&http->lanes[TNK__LANE_TRAIN_POLL], are_shared);
-  tnk__defer(http->context, &http->due); /* there may be slots */
+  tnk__defer(http->context, &http->due); /* slots may be free */
 }

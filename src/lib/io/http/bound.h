@@ -4,14 +4,15 @@
 #include "lib/io/http/client.h"
 
 /*
- * How many long polls are held at once. Over HTTP/1.1 each needs a connection,
- * hence a descriptor: they get what the limit of the process leaves. Over
- * HTTP/2 they share connections, and there are as many as was wished.
+ * How many long polls are held at once. Over HTTP/1.1 each poll needs a
+ * connection, and so a descriptor. The polls share the descriptors that the
+ * limit of the process leaves. Over HTTP/2 polls share connections, and the
+ * configured number applies.
  */
 
-/* Set the bounds of a client whose lanes have what was wished. */
+/* Set the bounds of a client whose lanes have their configured sizes. */
 void tnk__bound_open(tnk__http_t *http);
-/* Note that connections for polls are shared, or not. */
+/* Note whether connections for polls are shared. */
 void tnk__bound_polls(tnk__http_t *http, int are_shared);
 
 #endif

@@ -7,16 +7,17 @@
 #include "tnk/error.h"
 
 /*
- *   CONNECTING --the stream is open--> OPEN --> ENDED
+ * CONNECTING --the stream is open--> OPEN --> ENDED
  *
- * What is common to the versions of HTTP: the stream, the exchanges counted,
- * the time without any. The pool says which version it is when the stream is
- * open; its kind then reads and writes, decides when the connection is OPEN and
- * how many exchanges fit.
+ * This file has the parts common to both versions of HTTP: the stream, the
+ * count of exchanges, and the idle time. When the stream is open, the pool
+ * chooses the version. Its kind then reads and writes. The kind also decides
+ * when the connection is OPEN and how many exchanges fit.
  *
- * ENDED comes from CONNECTING by a failure, and from OPEN by the end of the
- * stream, by what the kind finds wrong, or by staying unused too long. It tells
- * the pool, which closes when the last exchange has parted.
+ * CONNECTING becomes ENDED by a failure. OPEN becomes ENDED by the end of the
+ * stream, by an error that the kind finds, or by idling too long. The
+ * connection reports it to the pool, which closes it once the last exchange has
+ * left.
  */
 
 static const tnk__stream_events_t stream_events;
@@ -134,7 +135,7 @@ static void become_idle(tnk__conn_t *conn) {
                               conn->http->idle_timeout_ms, on_unused);
 }
 
-/* Part the two. */
+/* Detach the exchange from the connection. */
 static void take_off(tnk__conn_t *conn, tnk__exchange_t *ex, int is_over) {
   conn->kind->part(conn, ex, is_over);
   ex->conn = NULL;
@@ -186,7 +187,7 @@ void tnk__conn_fail(tnk__conn_t *conn, int err, int cause) {
   conn->events->on_fail(conn, err, cause);
 }
 
-/* What the stream reports. */
+/* Events of the stream. */
 
 static void on_open(tnk__stream_t *stream) {
   tnk__conn_t *conn = stream->user;
@@ -231,7 +232,7 @@ static void on_end(tnk__stream_t *stream, const tnk__net_error_t *error) {
   conn->text = error->text;
   conn->is_final = error->is_final != 0;
   if (conn->state == TNK__CONN_CONNECTING) {
-    /* It has connected, and then said nothing. */
+    /* It connected, and then the server sent nothing. */
     if (conn->kind != NULL)
       conn->refuses_http2 = 1;
     tnk__conn_fail(conn, error->code != TNK_OK ? error->code : TNK_ECONN,

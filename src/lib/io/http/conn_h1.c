@@ -8,14 +8,14 @@
 #include "tnk/error.h"
 
 /*
- * HTTP/1.1: one exchange at a time. The connection ends by an answer that
- * cannot be trusted or is followed by another, and by bytes nobody asked for.
- * An answer that is complete before the request is written ends it too, since
- * the rest of the request will not be written.
+ * HTTP/1.1: one exchange at a time. The connection ends if a response cannot be
+ * trusted, is followed by another one, or was not requested. It also ends if a
+ * response is complete before the request is written, because the rest of the
+ * request will not be sent.
  *
- * A body that is fed goes out piece by piece: each is asked for when the one
- * before is written, in another turn of the loop, so that neither memory nor a
- * turn grows with the body.
+ * A body from a feed is sent piece by piece. Each piece is requested when the
+ * previous one is written, in another turn of the loop. Neither memory nor the
+ * length of a turn then depends on the size of the body.
  */
 
 static void on_next(tnk__deferred_t *call);
@@ -75,7 +75,7 @@ static void part(tnk__conn_t *conn, tnk__exchange_t *ex, int is_over) {
     conn->state = TNK__CONN_ENDED;
 }
 
-/* libuv's type is not const, but what is written is only read. */
+/* uv_buf_t has no const pointer, but the data is only read. */
 static void add_buf(uv_buf_t *bufs, unsigned *n_bufs, const void *data,
                     size_t len) {
   if (len == 0)
@@ -84,14 +84,14 @@ static void add_buf(uv_buf_t *bufs, unsigned *n_bufs, const void *data,
   bufs[(*n_bufs)++].len = len;
 }
 
-/* Whether the request has pieces that were not asked for yet. */
+/* Whether the feed has pieces that were not requested yet. */
 static int is_feeding(const tnk__conn_t *conn) {
   const tnk__feed_t *feed = conn->h1.ex->feed;
 
   return feed != NULL && conn->h1.n_fed < feed->len;
 }
 
-/* Write `bufs`, and the next piece of the feed behind them. */
+/* Write `bufs`, followed by the next piece of the feed. */
 static int write_piece(tnk__conn_t *conn, uv_buf_t *bufs, unsigned n_bufs) {
   tnk__feed_t *feed = conn->h1.ex->feed;
   int err;
@@ -112,8 +112,8 @@ static int write_piece(tnk__conn_t *conn, uv_buf_t *bufs, unsigned n_bufs) {
   conn->h1.is_writing = err == TNK_OK;
   if (err != TNK__STREAM_WRITTEN)
     return err;
-  /* To make a piece is work, so the next one is for the next turn of the
-   * loop. */
+  /* Producing a piece takes time, so the next one waits for the next turn of
+   * the loop. */
   if (is_feeding(conn)) {
     conn->h1.is_writing = 1;
     tnk__defer(conn->http->context, &conn->h1.next);
@@ -145,7 +145,7 @@ static void finish(tnk__conn_t *conn, int err, int cause, int is_usable) {
   tnk__conn_finish(conn, conn->h1.ex, err, cause);
 }
 
-/* The proxy wants to know who we are; it has passed nothing on. */
+/* The proxy requires credentials. It has passed nothing on. */
 static void refused(tnk__conn_t *conn) {
   char text[TNK__MAX_ERROR_TEXT];
 
@@ -155,15 +155,15 @@ static void refused(tnk__conn_t *conn) {
   finish(conn, TNK_EPROXY, 0, 0);
 }
 
-/* A 400 without a word is no answer of a service, but of something before it
- * that did not like this connection and will say the same to what comes next.
- */
+/* A 400 without a body does not come from a service. Something in front of it
+ * rejected this connection, and will reject later requests on it as well. */
 static int is_rebuff(const tnk__response_t *answer) {
   return answer->status == 400 && answer->body.len == 0;
 }
 
-/* A proxy that limits the connections of a client says so with the same 403 as
- * one that forbids a host, and closes nothing. Squid names itself. */
+/* A proxy that limits the connections of a client returns the same 403 as one
+ * that forbids a host, and keeps the connection open. Squid identifies itself
+ * in a header. */
 static int is_denied(const tnk__conn_t *conn, const tnk__response_t *answer) {
   return conn->relay != NULL && answer->status == 403 &&
          tnk__response_header(answer, "x-squid-error") != NULL;
@@ -194,7 +194,8 @@ static void on_read(tnk__conn_t *conn, const uint8_t *data, size_t n) {
   int err;
 
   if (ex == NULL) {
-    /* Nothing was asked: it could be taken for the next answer. */
+    /* Nothing was requested: the bytes could be mistaken for the next
+     * response. */
     tnk__conn_end(conn);
     return;
   }
@@ -218,7 +219,7 @@ static void on_written(tnk__conn_t *conn, int cause) {
   conn->h1.is_writing = 0;
   if (err == TNK_OK && conn->h1.ex != NULL && is_feeding(conn))
     err = write_piece(conn, &buf, 0);
-  /* After a failure the server may still have said why; on_end follows. */
+  /* The server may have sent the reason before the failure; on_end follows. */
   conn->h1.write_failed = err == TNK_ECONN;
   if (err == TNK_ENOMEM)
     finish(conn, err, 0, 0);

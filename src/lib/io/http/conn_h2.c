@@ -9,25 +9,27 @@
 
 /*
  * HTTP/2: many exchanges, each on a stream. The connection counts as connecting
- * until the server's SETTINGS have come, so that no request is risked on a
- * server that speaks something else.
+ * until the server's SETTINGS have arrived. No request is therefore risked on a
+ * server that speaks another protocol.
  *
- * What nghttp2 has read is told after it has returned. What it has to write is
- * gathered into one buffer and written in the next turn of the loop, so that
- * the requests of a turn go out together; then more, as long as there is more.
+ * Results of reading are reported after nghttp2 has returned. Output of nghttp2
+ * is gathered in one buffer and written in the next turn of the loop, so all
+ * requests of a turn are sent together. This repeats while there is more
+ * output.
  *
- * A server that says GOAWAY gets nothing new; what it will answer is waited
- * for. An exchange that is given up leaves its stream behind as an orphan. That
- * is reset while the budget lasts; else it counts as occupied until it ends, so
- * that many cancels in a row trip no guard.
+ * After a GOAWAY of the server no new request is sent, and the responses that
+ * it will still send are awaited. An abandoned exchange leaves its stream as an
+ * orphan. The stream is reset while the budget of resets lasts. Otherwise it
+ * counts as occupied until it ends, so that many cancels in a row trigger no
+ * protection of the server.
  *
- * After a time of silence the server is asked for a sign of life (PING).
+ * After a time of silence a PING checks whether the server still responds.
  */
 
-/* A write is of about this size: enough for a turn, and so little that a
- * request does not wait long behind an upload. */
+/* Approximate size of a write. It suffices for the requests of a turn, and is
+ * small enough that a request does not wait long behind an upload. */
 #define OUT_ENOUGH ((size_t)64 * 1024)
-/* With the frame that comes last. */
+/* Includes the last frame. */
 #define OUT_MAX (4 * OUT_ENOUGH)
 
 static void on_flush(tnk__deferred_t *call);
@@ -75,8 +77,7 @@ static int begin(tnk__conn_t *conn) {
   return TNK__CONN_LATER;
 }
 
-/* A GOAWAY of ours, for a server that looks for one: no error, nothing of its
- * was accepted. */
+/* Our GOAWAY, for servers that expect one: no error, last stream 0. */
 static const uint8_t goodbye[17] = {0, 0, 8, NGHTTP2_GOAWAY};
 
 static void say_goodbye(tnk__conn_t *conn) {
@@ -84,7 +85,7 @@ static void say_goodbye(tnk__conn_t *conn) {
 
   if (conn->h2 == NULL || conn->h2->is_writing || conn->h2->write_failed ||
       conn->h2->n_out == conn->h2->out.len)
-    return; /* it does not come in front of what begins a connection */
+    return; /* never in front of the connection preface, never within a frame */
   buf = uv_buf_init((char *)(uintptr_t)goodbye, sizeof(goodbye));
   (void)tnk__stream_write(conn->stream, &buf, 1);
 }
@@ -147,7 +148,8 @@ static int is_sending(const tnk__conn_t *conn, const tnk__exchange_t *ex) {
   return !ex->h2->is_sent || ex->h2->begins_at == UINT64_MAX;
 }
 
-/* What waits to be written on the connection may be of any of its streams. */
+/* Unsent bytes of the connection may belong to any stream. They are all counted
+ * against this one. */
 static uint64_t n_sent(const tnk__conn_t *conn, const tnk__exchange_t *ex) {
   const tnk__h2_stream_t *stream = ex->h2;
   const uint64_t written = tnk__stream_n_sent(conn->stream);
@@ -180,7 +182,8 @@ static void part(tnk__conn_t *conn, tnk__exchange_t *ex, int is_over) {
   if (!stream->is_unseen &&
       tnk__stream_n_sent(conn->stream) > stream->begins_at)
     ex->sent = 1;
-  /* Who wants less of us does not get it again at once: its owner pauses. */
+  /* A server that sent ENHANCE_YOUR_CALM gets no immediate repeat; the owner
+   * backs off. */
   ex->is_unseen =
       stream->is_unseen && conn->h2->goaway != NGHTTP2_ENHANCE_YOUR_CALM;
   ex->h2 = NULL;
@@ -214,14 +217,14 @@ static void go_on(tnk__conn_t *conn, tnk__exchange_t *ex) {
 
 /* ---- Telling ---- */
 
-/* The server holds that the request is not for it, so it has not acted on it.
- */
+/* The server considers the request not meant for it, so it has not acted on
+ * it. */
 static int is_misdirected(const tnk__exchange_t *ex, int err) {
   return err == TNK_OK && ex->answer != NULL && ex->answer->status == 421 &&
          ex->n_unseen == 0 && !ex->is_streamed;
 }
 
-/* The exchange of a stream that is over. */
+/* Report the exchange of a stream that is over. */
 static void tell(tnk__conn_t *conn, tnk__h2_stream_t *stream,
                  const char *text) {
   tnk__exchange_t *ex = stream->ex;
@@ -247,7 +250,7 @@ static void tell(tnk__conn_t *conn, tnk__h2_stream_t *stream,
   tnk__conn_finish(conn, ex, err, conn->h2->cause);
 }
 
-/* Tell what nghttp2 has read. 0: the connection is gone. */
+/* Report the results of reading. Returns 0 if the connection is gone. */
 static int tell_all(tnk__conn_t *conn, const char *text) {
   tnk__list_t *node;
   size_t before;
@@ -280,7 +283,7 @@ static void all_over(tnk__list_t *list, int err) {
     tnk__h2_stream_over(stream_at(node), err, NULL);
 }
 
-/* End the connection with all that is on it. */
+/* End the connection and every exchange on it. */
 static void fail(tnk__conn_t *conn, int err, int cause, const char *text) {
   tnk__h2_t *h2 = conn->h2;
 
@@ -300,7 +303,7 @@ static void fail(tnk__conn_t *conn, int err, int cause, const char *text) {
   (void)tell_all(conn, text);
 }
 
-/* End it because HTTP/2 goes on no longer. */
+/* End it because the HTTP/2 session cannot continue. */
 static void fail_session(tnk__conn_t *conn, int code) {
   tnk__h2_t *h2 = conn->h2;
   char text[TNK__MAX_ERROR_TEXT];
@@ -309,7 +312,7 @@ static void fail_session(tnk__conn_t *conn, int code) {
     fail(conn, TNK_ENOMEM, 0, NULL);
     return;
   }
-  /* A GOAWAY of the server's is no mistake of its. */
+  /* A GOAWAY of the server is not its fault. */
   if (!h2->is_draining)
     conn->refuses_http2 = 2;
   snprintf(text, sizeof(text), "HTTP/2 with the server came to an end: %s",
@@ -349,16 +352,16 @@ static void submit_resets(tnk__conn_t *conn) {
   }
 }
 
-/* Take one frame of what nghttp2 has to write: its bytes, 0 when there is none,
- * or nghttp2's code. */
+/* Take one frame of nghttp2's output. Returns its size, 0 if there is none, or
+ * an error code of nghttp2. */
 static ssize_t take_frame(tnk__h2_t *h2) {
   const uint8_t *data;
   const ssize_t n = nghttp2_session_mem_send(h2->session, &data);
 
   if (n <= 0)
     return n;
-  /* As much room at once as the last write took, which is much where many
-   * requests go out. */
+  /* Reserve at once as much as the last write took. That is a lot if many
+   * requests are sent. */
   if (h2->out.len == 0 && h2->n_last > 0)
     (void)tnk__buf_reserve(&h2->out, h2->n_last);
   if (tnk__buf_append(&h2->out, data, (size_t)n) != TNK_OK)
@@ -367,8 +370,9 @@ static ssize_t take_frame(tnk__h2_t *h2) {
   return n;
 }
 
-/* nghttp2 gets a request when it can write its head at once, in front of all
- * bodies, since it keeps no copy of that. 0, or nghttp2's code. */
+/* nghttp2 keeps no copy of a request's head. It therefore gets a request only
+ * when it can write the head at once, before all bodies. Returns 0 or an error
+ * code of nghttp2. */
 static int write_head(tnk__h2_t *h2, tnk__h2_stream_t *stream) {
   ssize_t n = 1;
 
@@ -381,14 +385,14 @@ static int write_head(tnk__h2_t *h2, tnk__h2_stream_t *stream) {
   return n == 0 ? NGHTTP2_ERR_INVALID_STATE : n < 0 ? (int)n : 0;
 }
 
-/* Whether something can be done for those that are not with nghttp2 yet. */
+/* Whether fresh streams can be submitted to nghttp2, or must be given back. */
 static int may_begin(const tnk__h2_t *h2) {
   return !tnk__list_empty(&h2->fresh) &&
          (h2->is_draining || h2->n_open < h2->peer_max);
 }
 
-/* Gather what is to be written: the heads of what is not with nghttp2 yet, and
- * then the rest. 0, or nghttp2's code. */
+/* Gather the output: the heads of fresh streams, then the rest. Returns 0 or an
+ * error code of nghttp2. */
 static int gather(tnk__h2_t *h2) {
   ssize_t n = 1;
   int code = 0;
@@ -400,7 +404,7 @@ static int gather(tnk__h2_t *h2) {
   return code != 0 ? code : n < 0 ? (int)n : 0;
 }
 
-/* A server that takes nothing new gets none of it. */
+/* A draining server accepts no fresh stream. */
 static void give_back_fresh(tnk__h2_t *h2) {
   tnk__list_t *node;
 
@@ -410,7 +414,7 @@ static void give_back_fresh(tnk__h2_t *h2) {
   }
 }
 
-/* Whether there is more for a write to take. */
+/* Whether there is more output to write. */
 static int wants_write(const tnk__h2_t *h2) {
   return nghttp2_session_want_write(h2->session) || may_begin(h2);
 }
@@ -427,7 +431,7 @@ static int write_out(tnk__conn_t *conn) {
   } else if (err == TNK_OK) {
     h2->is_writing = 1;
   } else {
-    /* The server may still have said why; the stream's end follows. */
+    /* The server may have sent the reason; the end of the stream follows. */
     h2->write_failed = 1;
   }
   return err;
@@ -452,7 +456,7 @@ static void set_pulse(tnk__conn_t *conn) {
                                 due_ms > now ? due_ms - now : 0, on_pulse);
 }
 
-/* The loop has looked at its sockets since the time was over. */
+/* The loop has polled its sockets since the time expired. */
 static int is_dead(tnk__conn_t *conn) {
   char text[TNK__MAX_ERROR_TEXT];
 
@@ -499,8 +503,8 @@ static void on_flush(tnk__deferred_t *call) {
   flush(tnk__container_of(call, tnk__h2_t, flush)->conn);
 }
 
-/* What has waited for the other side has gone: as long as an upload moves, a
- * PING and its answer may lie behind what the system still keeps of it. */
+/* Bytes of the upload were accepted by the system. While an upload makes
+ * progress, a PING and its response may be delayed behind it. */
 static void on_written(tnk__conn_t *conn, int cause) {
   tnk__h2_t *h2 = conn->h2;
 

@@ -10,16 +10,16 @@
 #include "tnk/error.h"
 
 /*
- * The life of an exchange, and who moves it:
+ * The states of an exchange, and the events that change them:
  *
  *   IDLE --start--> QUEUED --a slot of the lane--> WAITING
  *   WAITING --a connection--> ACTIVE --the end, of any kind--> DONE
  *   DONE --on_done--> IDLE
  *
- * ACTIVE goes back to WAITING once when a kept connection proves to be dead;
- * every state goes to DONE by a timeout or a close, and to IDLE by a cancel.
- * Only tnk__exchange_deliver() calls out, and only the client's deferred call
- * calls it.
+ * ACTIVE returns to WAITING if the exchange can be sent again: for example when
+ * a kept connection turns out to be closed. Every state changes to DONE by a
+ * timeout or a close, and to IDLE by a cancel. Only tnk__exchange_deliver()
+ * calls the owner, and only from the client's deferred call.
  */
 
 void tnk__exchange_init(tnk__exchange_t *ex) {
@@ -36,7 +36,7 @@ int tnk__exchange_was_sent(const tnk__exchange_t *ex) {
          (ex->state != TNK__EXCHANGE_IDLE && (ex->sent || ex->replayed));
 }
 
-/* A proxy that is not asked for a tunnel gets the request itself. */
+/* The HTTP proxy that gets the request itself, because no tunnel is used. */
 static const tnk__proxy_t *proxy_for(const tnk__http_t *http,
                                      const tnk__origin_t *origin) {
   const tnk__proxy_t *proxy = NULL;
@@ -103,7 +103,7 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
   ex->body = request->body;
   ex->body_len = request->body_len;
   ex->feed = request->feed;
-  /* Where a new one is at fault, another one is no better. */
+  /* If a new connection was at fault, another new one would not help. */
   ex->wants_fresh = request->wants_fresh && !ex->was_on_mute;
   ex->was_on_mute = 0;
   ex->replayed = ex->told = ex->sent = ex->is_final = 0;
@@ -113,10 +113,11 @@ int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
   return TNK_OK;
 }
 
-/* An answer and its reader, in one, so that an exchange that waits for its
- * answer has neither. */
+/* A response and its reader in one block, allocated only when the response
+ * begins. */
 typedef struct {
-  tnk__response_t response; /* first: what `answer` points to is freed */
+  /* First, because `answer` points to it and is freed. */
+  tnk__response_t response;
   union {
     tnk__http_reader_t http1;
     tnk__h2_reader_t http2;
@@ -167,7 +168,7 @@ void tnk__exchange_forget_answer(tnk__exchange_t *ex) {
   ex->has_head = 0;
 }
 
-/* The head holds the credential. */
+/* The head contains the credential. */
 static void wipe_head(tnk__exchange_t *ex) {
   tnk__wipe(ex->head.data, ex->head.len);
   tnk__buf_deinit(&ex->head);
@@ -207,7 +208,8 @@ void tnk__exchange_wait(tnk__exchange_t *ex) {
   tnk__exchange_look_in(ex, ex->timeout_ms);
 }
 
-/* The timer looks when it fires: to move it each time would cost more. */
+/* The timer is not moved, because that would cost more. It checks the time when
+ * it fires. */
 void tnk__exchange_note_out(tnk__exchange_t *ex, uint64_t now_ms) {
   ex->moved_ms = now_ms;
 }
@@ -219,12 +221,12 @@ uint64_t tnk__exchange_size(const tnk__exchange_t *ex) {
 
 /* ---- Streamed answers ---- */
 
-/* What may wait to be taken; more than that is only what the stream had already
- * when it was paused. */
+/* Limit of unread body bytes before reading pauses. Bytes that the stream had
+ * already received may exceed it. */
 #define ENOUGH_BODY ((size_t)256 * 1024)
 
-/* What a head is made of may drip for as long as a server likes, so only the
- * whole of it counts. */
+/* A server could send a head slowly for any length of time, so only the
+ * complete head counts as progress. */
 static void note_response(tnk__exchange_t *ex, uint64_t now_ms) {
   tnk__exchange_note_moved(ex, now_ms);
   if (!ex->has_head) {
@@ -266,15 +268,15 @@ static void leave(tnk__exchange_t *ex) {
     ex->http->lanes[ex->lane].n_in_flight--;
   tnk__timer_stop(&ex->timer);
   tnk__list_remove(&ex->link);
-  /* The body is the caller's again, and a slot may be free. */
+  /* The body is returned to the caller, and a slot may be free. */
   wipe_head(ex);
   ex->body = NULL;
   ex->feed = NULL;
   tnk__defer(ex->http->context, &ex->http->due);
 }
 
-/* Where an upload was too slow those that go side by side with it are, too:
- * from then on they go one at a time, until some have come through. */
+/* If an upload was too slow, concurrent uploads are too. Uploads then go one at
+ * a time until some have succeeded. */
 static void note_upload(tnk__exchange_t *ex, int err) {
   tnk__http_lane_t *lane = &ex->http->lanes[ex->lane];
 
@@ -288,7 +290,7 @@ static void note_upload(tnk__exchange_t *ex, int err) {
         lane->allowed > lane->max / 2 ? lane->max : lane->allowed * 2;
 }
 
-/* The whole answer came at once. */
+/* The whole response arrived at once. */
 static void note_took(tnk__exchange_t *ex) {
   if (ex->state == TNK__EXCHANGE_ACTIVE && !ex->has_head)
     ex->took_ms =

@@ -4,7 +4,8 @@
 #include "lib/io/http/client.h"
 #include "lib/wire/format/h2_read.h"
 
-/* The inside of exchanges: what connections, pools and the client share. */
+/* The internal interface of exchanges, for connections, pools and the
+ * client. */
 
 typedef enum {
   TNK__EXCHANGE_IDLE = 0,
@@ -14,50 +15,54 @@ typedef enum {
   TNK__EXCHANGE_DONE
 } tnk__exchange_state_t;
 
-/* A request of this size takes its time on a slow way. */
+/* A request of this size may take long on a slow link. */
 #define TNK__MIN_UPLOAD ((size_t)64 * 1024)
 
-/* Copy the request and encode its head. TNK_OK, TNK_ENOMEM, TNK_EINVAL or
- * TNK_ETOOBIG, and then the exchange is as before. */
+/* Copy the request and encode its head. Returns TNK_OK, TNK_ENOMEM, TNK_EINVAL
+ * or TNK_ETOOBIG. After an error the exchange is unchanged. */
 int tnk__exchange_load(tnk__exchange_t *ex, tnk__http_t *http,
                        const tnk__http_request_t *request);
-/* Allocate an answer. Returns what reads it, which lives as long as it; NULL
- * without memory. */
+/* Allocate a response. Returns its reader, which has the same lifetime, or NULL
+ * if out of memory. */
 tnk__http_reader_t *tnk__exchange_begin_answer(tnk__exchange_t *ex);
-/* The same for one that comes over HTTP/2. */
+/* The same for a response over HTTP/2. */
 tnk__h2_reader_t *tnk__exchange_begin_h2(tnk__exchange_t *ex);
-/* Free an answer that does not count. */
+/* Free a response that is not reported. */
 void tnk__exchange_forget_answer(tnk__exchange_t *ex);
-/* It is with the socket: call on_sent, the first time. */
+/* The request was handed to the socket: call on_sent, unless it was called
+ * before. */
 void tnk__exchange_note_sent(tnk__exchange_t *ex);
-/* Note that more of the answer has come. Of one that is streamed, on_body may
- * be due; with is_paused set, reading must stop until the body is taken. */
+/* Note that more of the response has arrived. For a streamed response, on_body
+ * may become due. If is_paused is set, reading must stop until the body is
+ * taken. */
 void tnk__exchange_note_body(tnk__exchange_t *ex, uint64_t now_ms);
-/* Note that the peer has taken some of the request or sent some of the
- * response. What waits for a connection to this origin may wait on. */
+/* Note that the peer has taken a part of the request or sent a part of the
+ * response. This extends the time of exchanges that wait for a connection to
+ * the same origin. */
 void tnk__exchange_note_moved(tnk__exchange_t *ex, uint64_t now_ms);
-/* Begin to wait for a connection, with all of its time. */
+/* Begin to wait for a connection, with the full timeout. */
 void tnk__exchange_wait(tnk__exchange_t *ex);
-/* Note that the request is out: from now on the answer is waited for. */
+/* Note that the whole request is sent. From now on it waits for the
+ * response. */
 void tnk__exchange_note_out(tnk__exchange_t *ex, uint64_t now_ms);
-/* Begin the timeout, anew, of an exchange that has a slot of its lane; to look
- * after it in `after_ms` at the latest. */
+/* Restart the timeout of an exchange that has a slot of its lane. The timer
+ * checks the exchange after at most `after_ms`. */
 void tnk__exchange_arm(tnk__exchange_t *ex, uint64_t after_ms);
-/* Look after it again in `after_ms`. */
+/* Check it again after `after_ms`. */
 void tnk__exchange_look_in(tnk__exchange_t *ex, uint64_t after_ms);
 /* The length of its request. */
 uint64_t tnk__exchange_size(const tnk__exchange_t *ex);
-/* Give the lane's slot back, if it has one, and let on_done follow. It has left
- * its pool already. */
+/* Give back the lane's slot, if it has one, and schedule on_done. The exchange
+ * must have left its pool. */
 void tnk__exchange_settle(tnk__exchange_t *ex, int err, int cause);
-/* Write why it ends when its time is over. */
+/* Write why it ends when its timeout has expired. */
 void tnk__exchange_describe_end(const tnk__exchange_t *ex, tnk__text_t *out);
-/* Keep a sentence for the result; NULL does nothing. */
+/* Keep a description for the result. NULL does nothing. */
 void tnk__exchange_explain(tnk__exchange_t *ex, const char *text);
-/* Make it IDLE without calling anything; it has left its pool already. */
+/* Make it IDLE without calling anything. It must have left its pool. */
 void tnk__exchange_drop(tnk__exchange_t *ex);
-/* Call what is due: on_body, or on_done as the last touch. It is in no
- * list. */
+/* Call on_body or on_done, whichever is due. The exchange must be in no list.
+ * It is not touched after on_done. */
 void tnk__exchange_deliver(tnk__exchange_t *ex);
 
 #endif

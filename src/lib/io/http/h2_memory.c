@@ -6,14 +6,15 @@
 #include "lib/base/alloc.h"
 
 /*
- * Every request takes the same blocks: what is for its head is given back at
- * once, the rest when it has its answer, and answers come by the dozen. So some
- * are kept for the next ones. Sizes are rounded up to steps, of which each has
- * a list.
+ * Every request allocates the same sizes of blocks. The blocks for its head are
+ * freed at once, the others with its response. Responses arrive in groups, so
+ * some blocks are kept for the next requests. Sizes are rounded up to steps;
+ * each step has a free list.
  */
 enum { STEP = 16, MAX_KEPT = 12 * 1024 };
 
-/* In front of what is given out, and in its place while it is kept. */
+/* Precedes an allocated block; in a kept block it also has the link of the
+ * list. */
 typedef struct tnk__h2_block {
   union {
     size_t size;
@@ -38,7 +39,7 @@ void tnk__h2_memory_deinit(tnk__h2_memory_t *memory) {
   memory->n_kept = 0;
 }
 
-/* The list of a size, or one that there is not. */
+/* The free list for a size. The result may be out of range. */
 static size_t list_of(size_t size) {
   return size > 0 ? (size - 1) / STEP : 0;
 }

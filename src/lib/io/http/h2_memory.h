@@ -7,20 +7,22 @@
 
 enum { TNK__H2_SIZES = 64 };
 
-/* nghttp2's memory on one connection. All of it is wiped when it is given back,
- * for it holds credentials. */
+/* The allocator of nghttp2 on one connection. Freed memory is wiped, because it
+ * holds credentials. */
 typedef struct {
   const tnk_allocator_t *alloc;
-  struct tnk__h2_block *kept[TNK__H2_SIZES]; /* for the next of that size */
-  size_t n_kept;                             /* bytes of them */
-  int was_refused; /* there was no memory, which nghttp2 does not always say */
+  /* Freed blocks, kept for the next allocation of their size. */
+  struct tnk__h2_block *kept[TNK__H2_SIZES];
+  size_t n_kept; /* bytes in kept blocks */
+  /* An allocation failed, which nghttp2 does not always report. */
+  int was_refused;
 } tnk__h2_memory_t;
 
 void tnk__h2_memory_init(tnk__h2_memory_t *memory,
                          const tnk_allocator_t *alloc);
-/* Free what is kept, when nghttp2 has given everything back. */
+/* Free the kept blocks. nghttp2 must have freed everything. */
 void tnk__h2_memory_deinit(tnk__h2_memory_t *memory);
-/* The functions by which nghttp2 gets it; `memory` stays where it is. */
+/* The allocation functions for nghttp2. `memory` must not move. */
 nghttp2_mem tnk__h2_memory_for_nghttp2(tnk__h2_memory_t *memory);
 
 #endif

@@ -6,20 +6,20 @@
 #include "tnk/error.h"
 
 /*
- * The head of an exchange is kept as HTTP/1.1 has it, because its version is
- * not known when it is made; here its lines become fields. We wrote it
- * ourselves, so it has the form that is expected.
+ * The head of an exchange is stored in the format of HTTP/1.1, because its
+ * version is not known when it is encoded. This file converts its lines to
+ * fields. The client wrote the head itself, so its format can be relied on.
  *
- * The body is taken piece by piece when nghttp2 has room for a frame, so it
+ * nghttp2 takes the body piece by piece when it can send a frame, so the body
  * never exists as a whole.
  */
 
-/* Fields of nearly every request. */
+/* Number of fields that suffices for nearly every request. */
 enum { FEW_FIELDS = 32 };
 
 static nghttp2_nv field(const char *name, size_t n_name, const char *value,
                         size_t n_value) {
-  /* nghttp2 copies nothing: it has written all of it before this is gone. */
+  /* No copy is needed: nghttp2 writes the fields before they are freed. */
   return (nghttp2_nv){
       (uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, n_name, n_value,
       NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
@@ -29,10 +29,10 @@ static inline int is(const char *text, size_t n, const char *name) {
   return n == strlen(name) && memcmp(text, name, n) == 0;
 }
 
-/* Fields whose value is another one in each request, a bit for each; 0: others.
- * In HPACK's table it would be of no use, and push out what is: the credential
- * among others, which would then be sent as a whole every few dozen requests.
- */
+/* Fields whose value differs in each request have a bit each; other fields have
+ * 0. Such values would be useless in HPACK's table and would evict useful ones,
+ * for example the credential. It would then be sent in full every few dozen
+ * requests. */
 static unsigned fleeting(const char *name, size_t n) {
   return is(name, n, "x-idempotency-key")                        ? 1
          : is(name, n, "x-tinker-create-promise-roundtrip-time") ? 2
@@ -40,7 +40,7 @@ static unsigned fleeting(const char *name, size_t n) {
                                                                  : 0;
 }
 
-/* The first one of each goes into the table, for its name. */
+/* The first occurrence of each enters the table, for its name. */
 static uint8_t flags_of(tnk__h2_t *h2, const char *name, size_t n) {
   const unsigned bit = fleeting(name, n);
   const int is_known = (h2->named & bit) != 0;
@@ -49,7 +49,8 @@ static uint8_t flags_of(tnk__h2_t *h2, const char *name, size_t n) {
   return is_known ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
 }
 
-/* Eight letters of a name made small. All are ASCII, so no sum runs over. */
+/* Convert eight ASCII letters of a name to lower case. No sum overflows into
+ * the next byte. */
 static void lower_eight(char *at) {
   const uint64_t ones = 0x0101010101010101u;
   uint64_t x;
@@ -60,8 +61,8 @@ static void lower_eight(char *at) {
   memcpy(at, &x, sizeof(x));
 }
 
-/* Make a name small, as HTTP/2 wants it. In place: HTTP/1.1, should the
- * exchange have to go that way, does not care. */
+/* Convert a name to lower case, as HTTP/2 requires. This is done in place;
+ * HTTP/1.1 ignores case, so the head can still be sent that way. */
 static void lower_name(char *name, size_t n) {
   size_t i = 0;
 
@@ -74,7 +75,7 @@ static void lower_name(char *name, size_t n) {
       name[i] = (char)(name[i] - 'A' + 'a');
 }
 
-/* The request line; gives where the next line begins. */
+/* Read the request line. Returns the start of the next line. */
 static char *read_line(nghttp2_nv *fields, char *at, const char *end) {
   char *blank = memchr(at, ' ', (size_t)(end - at));
   char *target = blank + 1;
@@ -85,8 +86,8 @@ static char *read_line(nghttp2_nv *fields, char *at, const char *end) {
   return (char *)memchr(blank, '\n', (size_t)(end - blank)) + 1;
 }
 
-/* The fields of a head; gives how many there are, of which those are written
- * that there is room for, which is for more than the first four. */
+/* Read the fields of a head. Returns their number. Only the first `room` fields
+ * are written; `room` is more than four. */
 static size_t read_head(nghttp2_nv *fields, size_t room, tnk__buf_t *head,
                         tnk__h2_t *h2) {
   char *at = (char *)head->data;
@@ -119,8 +120,8 @@ static size_t body_len(const tnk__exchange_t *ex) {
   return ex->body_len + (ex->feed != NULL ? ex->feed->len : 0);
 }
 
-/* What follows in the body at `n_body`, in one run. 0: nothing yet, or with
- * NULL no memory for it. */
+/* The next contiguous bytes of the body at `n_body`. 0: none yet, or out of
+ * memory if *data is NULL. */
 static size_t next_run(tnk__h2_stream_t *stream, const uint8_t **data) {
   const tnk__exchange_t *ex = stream->ex;
 
@@ -156,7 +157,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *out,
   (void)session;
   (void)id;
   (void)user;
-  /* The body is not ours any more; a reset will follow. */
+  /* The body was returned to its owner; a reset will follow. */
   if (stream->ex == NULL || stream->is_over)
     return NGHTTP2_ERR_DEFERRED;
   total = body_len(stream->ex);

@@ -7,20 +7,21 @@
 #include "tnk/error.h"
 
 /*
- * What nghttp2 reads and tells. Nobody is told from here but on_sent, which
- * only notes it: an exchange that ends moves its stream to `over`, and the
- * connection looks at what has changed when nghttp2 has returned.
+ * The callbacks of nghttp2. They call no owner except through on_sent, which
+ * only takes a note. An exchange that ends moves its stream to `over`. The
+ * connection evaluates all changes when nghttp2 has returned.
  *
- * nghttp2 checks frames, headers and lengths by itself, and bounds what waits
- * to be acknowledged and CONTINUATION; what it leaves open is bounded here: the
- * fields of an answer, and frames that bring nothing.
+ * nghttp2 checks frames, headers and lengths. It bounds unacknowledged frames
+ * and CONTINUATION. This file bounds the rest: the fields of a response, and
+ * frames without use.
  */
 
-/* How much the server may send ahead: of one answer, and of all together. */
+/* Flow control windows: how much the server may send ahead for one response,
+ * and for all responses. */
 #define STREAM_WINDOW (1 * TNK__MIB)
 #define WINDOW (16 * TNK__MIB)
-/* Frames without use in a row. One of each is allowed for what is sent, so this
- * is far more than any server has a reason for. */
+/* Limit of consecutive frames without use. Each frame that we send may cause
+ * one of each type, so this is far more than a server needs. */
 enum { MAX_IDLE_FRAMES = 10000 };
 
 /* ---- Reading ---- */
@@ -29,14 +30,14 @@ static tnk__h2_stream_t *stream_of(nghttp2_session *session, int32_t id) {
   return nghttp2_session_get_stream_user_data(session, id);
 }
 
-/* An answer that is not followed any further. */
+/* Whether the rest of the response is ignored. */
 static int is_ignored(const tnk__h2_stream_t *stream) {
   return stream == NULL || stream->ex == NULL || stream->is_over;
 }
 
-/* nghttp2 resets a stream whose body is too short, and one whose body is too
- * long, with the same code. Padding makes a frame longer; that is rare, and
- * then a short body is taken for a wrong one. */
+/* nghttp2 uses one code to reset a stream with a body that is too short and one
+ * with a body that is too long. The length tells them apart. Padding makes a
+ * frame longer, which is rare; a short body is then taken for a wrong one. */
 static int is_cut_short(const tnk__h2_stream_t *stream, uint32_t code) {
   return !stream->was_reset && code == NGHTTP2_PROTOCOL_ERROR &&
          stream->reader != NULL && stream->reader->is_last &&
@@ -90,11 +91,11 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame,
 
   (void)flags;
   (void)user;
-  /* An orphan's are skipped. To refuse them would be a reset beside the budget.
-   */
+  /* Frames of an orphan are skipped. Refusing them would cause a reset outside
+   * of the budget. */
   if (stream == NULL || stream->ex == NULL)
     return 0;
-  /* The rest of the fields is skipped, and the stream reset. */
+  /* The rest of the fields is skipped, and the stream is reset. */
   if (is_ignored(stream) || stream->reader == NULL)
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   err = tnk__h2_reader_field(stream->reader, name, n_name, value, n_value);
@@ -111,7 +112,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id,
   int err;
 
   (void)flags;
-  /* Of what nobody wants, the stream's window stays shut. */
+  /* The window of an abandoned stream is not opened again. */
   if (is_ignored(stream) || stream->reader == NULL)
     return nghttp2_session_consume_connection(session, n) == 0
                ? 0
@@ -131,7 +132,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id,
   return err == 0 ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
-/* The answer's last frame. What is not sent of the request is given up. */
+/* The last frame of a response. The unsent rest of the request is dropped. */
 static void on_answered(tnk__h2_stream_t *stream) {
   int err;
 
@@ -203,14 +204,14 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame,
   return 0;
 }
 
-/* The end of a stream whose exchange still waits. */
+/* The end of a stream whose exchange is still active. */
 static void on_cut(tnk__h2_stream_t *stream, uint32_t code) {
   tnk__h2_t *h2 = stream->h2;
 
   switch (code) {
   case NGHTTP2_REFUSED_STREAM:
     stream->is_unseen = stream->ex->answer == NULL;
-    /* It has less room than it said. */
+    /* The server has less capacity than it announced. */
     if (stream->was_reset)
       h2->own_max = (uint32_t)(h2->n_streams > 2 ? h2->n_streams - 1 : 1);
     break;
@@ -222,12 +223,13 @@ static void on_cut(tnk__h2_stream_t *stream, uint32_t code) {
     break;
   }
   if (is_cut_short(stream, code))
-    /* The response was cut off, as over HTTP/1.1 by the end of a connection. */
+    /* The response was cut off. Over HTTP/1.1 the end of a connection does the
+     * same. */
     tnk__h2_stream_over(stream, TNK_ECONN,
                         "its response is shorter than its content-length");
   else if (!stream->was_reset && code != NGHTTP2_NO_ERROR &&
            code != NGHTTP2_REFUSED_STREAM)
-    /* nghttp2 has refused the answer. */
+    /* nghttp2 has rejected the response. */
     tnk__h2_stream_over(stream, TNK_EPROTO, NULL);
   else
     tnk__h2_stream_over(stream, TNK_ECONN, tnk__h2_words(code));
@@ -250,7 +252,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code,
   return 0;
 }
 
-/* nghttp2 then resets the stream or ends the connection. */
+/* After this nghttp2 resets the stream or ends the connection. */
 static int on_invalid(nghttp2_session *session, const nghttp2_frame *frame,
                       int code, void *user) {
   tnk__h2_t *h2 = user;
@@ -304,7 +306,7 @@ static int new_session(tnk__h2_t *h2, nghttp2_session_callbacks *callbacks) {
 
   if (nghttp2_option_new(&option) != 0)
     return NGHTTP2_ERR_NOMEM;
-  /* Windows open when the bytes are wanted. */
+  /* The window is opened only when the bytes are wanted. */
   nghttp2_option_set_no_auto_window_update(option, 1);
   nghttp2_option_set_no_closed_streams(option, 1);
   err = nghttp2_session_client_new3(&h2->session, callbacks, h2, option, &mem);

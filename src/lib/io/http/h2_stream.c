@@ -44,7 +44,7 @@ void tnk__h2_stream_leave(tnk__h2_stream_t *stream) {
     tnk__h2_stream_free(stream);
     return;
   }
-  /* What is complete in both directions closes by itself. */
+  /* A stream that is complete in both directions closes without a reset. */
   stream->needs_reset = !stream->is_sent || !stream->is_answered;
   tnk__list_remove(&stream->link);
   if (stream->is_sent)

@@ -14,15 +14,15 @@
 #include "tnk/error.h"
 
 /*
- * The client: open, then closing for ever. All that happens in it is decided at
- * two places. Events of connections and timers move exchanges between their
- * states at once; a deferred call (`due`) then does what must not happen inside
- * of somebody else's call: it tells the callers, and gives free slots to what
- * waits in the lanes.
+ * The client is open and then closing for good. It makes decisions at two
+ * places. Events of connections and timers change the states of exchanges at
+ * once. A deferred call (`due`) does the rest, which must not happen inside a
+ * call of the owner: it runs callbacks and gives free slots to exchanges that
+ * wait in the lanes.
  */
 
-/* The most submissions of samples that are under way, and what they may take of
- * the places for polls. */
+/* The most sample submissions under way, including slots that they take from
+ * the polls. */
 enum { MAX_SAMPLES = 1024 };
 
 enum { MAX_HTTP2_CONNECTIONS = 256 };
@@ -109,7 +109,7 @@ size_t tnk__http_n_polls(const tnk__http_t *http) {
          http->lanes[TNK__LANE_TRAIN_POLL].n_in_flight;
 }
 
-/* What is due. */
+/* Due work. */
 
 static void on_timeout(tnk__timer_t *timer) {
   tnk__exchange_t *ex = tnk__container_of(timer, tnk__exchange_t, timer);
@@ -136,13 +136,13 @@ static void give_slot(tnk__exchange_t *ex) {
   tnk__pool_run(ex);
   if (ex->state != TNK__EXCHANGE_WAITING)
     return;
-  /* On a connection its time has begun already. */
+  /* If it already has a connection, its timeout is running. */
   tnk__silence_wait_on(ex);
   if (ex->tells_wait)
     tell_wait(ex);
 }
 
-/* Those that have come since the last time are the last ones. */
+/* Exchanges that arrived since the last call are at the end. */
 static void tell_queued(const tnk__http_lane_t *lane) {
   tnk__list_t *node = lane->queue.prev;
 
@@ -151,8 +151,8 @@ static void tell_queued(const tnk__http_lane_t *lane) {
     tell_wait(exchange_at(node));
 }
 
-/* Submissions of samples take places of the polls that follow them, where they
- * need more than their own: what is submitted is not polled for yet. */
+/* Sample submissions over their own limit take slots of the polls that will
+ * follow them: a sample that is still being submitted is not polled yet. */
 static int has_slot(const tnk__http_t *http, int i) {
   const tnk__http_lane_t *samples = &http->lanes[TNK__LANE_SAMPLE];
   const tnk__http_lane_t *polls = &http->lanes[TNK__LANE_POLL];
@@ -181,7 +181,7 @@ static void fill_lane(tnk__http_t *http, int i) {
     tell_queued(lane);
 }
 
-/* An exchange has ended since, and so perhaps its connection. */
+/* An exchange has ended since, so its connection may have closed. */
 static void retry_starved(tnk__http_t *http) {
   tnk__list_t pools;
   tnk__list_t *node;
@@ -189,7 +189,7 @@ static void retry_starved(tnk__http_t *http) {
   if (!http->is_starved)
     return;
   http->is_starved = 0;
-  /* To make room for one pool may end another. */
+  /* Making capacity for one pool may free another. */
   tnk__list_move(&pools, &http->pools);
   while ((node = tnk__list_pop(&pools)) != NULL) {
     tnk__list_append(&http->pools, node);
@@ -226,7 +226,7 @@ static void on_due(tnk__deferred_t *self) {
     tnk__defer(http->context, &http->due);
 }
 
-/* Exchanges, as their owners see them. */
+/* The functions for owners of exchanges. */
 
 void tnk__exchange_take_body(tnk__exchange_t *ex, tnk__buf_t *out) {
   if (ex->answer == NULL)

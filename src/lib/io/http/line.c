@@ -55,7 +55,7 @@ void tnk__line_leave(tnk__line_t *line, tnk__exchange_t *ex) {
 
 /* ---- Who may have a connection ---- */
 
-/* How many more polls of a rank may, of those that wait or will. */
+/* How many more polls of a rank may have a connection. */
 static size_t n_allowed(const tnk__line_t *line, tnk__rank_t rank) {
   const size_t n_polls =
       line->n_on[TNK__RANK_TRAIN_POLL] + line->n_on[TNK__RANK_POLL];
@@ -76,8 +76,8 @@ static size_t n_allowed(const tnk__line_t *line, tnk__rank_t rank) {
   return left < max ? left : max;
 }
 
-/* The first of all, or, where there are not connections for all, of the lowest
- * rank that may have one. */
+/* The first exchange of all. If the ceiling is set, the first of the highest
+ * priority that may have a connection. */
 static tnk__list_t *first_of(const tnk__line_t *line, tnk__rank_t last,
                              int for_all) {
   tnk__list_t *found = NULL;
@@ -99,7 +99,7 @@ tnk__exchange_t *tnk__line_pop(tnk__line_t *line, int is_new,
                                tnk__rank_t last) {
   tnk__list_t *node = NULL;
 
-  /* Where new ones are refused, a kept one has to do. */
+  /* While new connections are refused, a kept one must suffice. */
   if (is_new || tnk__ceiling_is_set(&line->ceiling))
     node = tnk__list_first(&line->fresh);
   if (node == NULL)

@@ -6,8 +6,7 @@
 #include "lib/io/http/refused.h"
 #include "lib/policy/bounds.h"
 
-/* Samples are submitted quickly everywhere; to take a training operation, or to
- * answer a question, may cost a server some time. */
+/* How often one exchange may be returned to the queue. */
 enum { MAX_BACK = 8 };
 
 static uint64_t now_of(const tnk__exchange_t *ex) {
@@ -38,10 +37,10 @@ static int lets_wait(const tnk__pool_t *pool) {
   return pool->lets_wait && tnk__ceiling_is_set(&pool->line.ceiling);
 }
 
-/* Polls cost nothing when they are given up, but are silent for long by
- * themselves, so they go only where it is known that connections are let wait.
- * What is short costs little, unless it is large. What is generated while it is
- * waited for would be generated twice. */
+/* Abandoning a poll costs nothing, but a poll is silent for long by design. It
+ * is moved only where connections are known to be unresponsive. Repeating a
+ * short request costs little, unless the request is large. A generation must
+ * not be repeated, because it would run twice. */
 static int may_go(const tnk__pool_t *pool, const tnk__exchange_t *ex) {
   if ((ex->sent && !ex->replayable) || ex->is_long)
     return 0;
@@ -61,7 +60,8 @@ static int may_be(const tnk__exchange_t *ex) {
   return tnk__mute_has(ex) && may_go(ex->pool, ex);
 }
 
-/* How long it has to be silent. */
+/* How long it must be silent. Every server accepts a sample quickly, but it may
+ * need time to accept a training operation or to answer a query. */
 static uint64_t limit_ms(const tnk__exchange_t *ex) {
   return ex->lane == TNK__LANE_SAMPLE || lets_wait(ex->pool)
              ? TNK__UNSERVED_MS
@@ -78,8 +78,9 @@ uint64_t tnk__mute_look_ms(const tnk__exchange_t *ex) {
                                   : TNK__UNSERVED_AGAIN_MS;
 }
 
-/* Whether what was written later has been answered elsewhere. A sample is
- * compared with samples, as all else may be answered sooner. */
+/* Whether a request that was written later got its response on another
+ * connection. A sample is compared only with samples, because other requests
+ * may get a response sooner. */
 static int was_overtaken(const tnk__exchange_t *ex) {
   const tnk__pool_t *pool = ex->pool;
 
@@ -111,7 +112,8 @@ static void bring_back(tnk__pool_t *pool, tnk__exchange_t *ex) {
   tnk__exchange_wait(ex);
 }
 
-/* The latest first, so that the oldest becomes the first in line. */
+/* From the latest to the oldest, so that the oldest becomes the first in the
+ * queue. */
 static void bring_back_all(tnk__pool_t *pool, uint64_t number) {
   tnk__list_t *node = pool->full.prev;
 
@@ -128,7 +130,7 @@ static void bring_back_all(tnk__pool_t *pool, uint64_t number) {
   }
 }
 
-/* Nobody would serve them either. */
+/* Unused connections would not be served either. */
 static void close_unused(tnk__pool_t *pool) {
   TNK__LIST_FOREACH_SAFE (node, next, &pool->idle)
     if (conn_at(node)->is_mute)

@@ -5,26 +5,32 @@
 #include "lib/io/http/pool_parts.h"
 
 /*
- * Connections that are accepted and then not served: what limits their number
- * lets the others wait, as a system does whose program is at its limit. Nothing
- * tells them from an answer that takes long, but that they are served in the
- * order of their coming: none that was made later has been, while others work.
+ * Detection of unresponsive connections: accepted, but never served. A proxy or
+ * server that limits connections may let further ones wait, as a listening
+ * socket does while its program is at its limit.
+ *
+ * An unresponsive connection looks like a slow response. The order of service
+ * tells them apart, because such peers serve connections in the order of
+ * acceptance. A connection counts as unresponsive if no later one has been
+ * served while earlier ones work.
  */
 
 /* Note that an exchange has ended on a connection of a pool. */
 void tnk__mute_note(tnk__conn_t *conn, const tnk__exchange_t *ex);
-/* Whether an exchange is on a connection on which no answer has come, nor on
- * one that was made later. */
+/* Whether no response has arrived on the exchange's connection, nor on any
+ * later one. */
 int tnk__mute_has(const tnk__exchange_t *ex);
-/* When to look whether an active exchange waits on such a connection; 0: it
- * does not. */
+/* Delay in milliseconds until an active exchange must be checked for waiting on
+ * such a connection. 0: it need not be checked. */
 uint64_t tnk__mute_look_ms(const tnk__exchange_t *ex);
-/* Whether it does, as far as can be known, so that it may go elsewhere. */
+/* Whether it probably waits on such a connection, so that it may use
+ * another. */
 int tnk__mute_is_waiting(const tnk__exchange_t *ex);
-/* Bring back what waits on the connection of that exchange, and on all that
- * were made later: they are closed, and no more are opened for a while. */
+/* Return exchanges to the queue: the one on the connection of `ex`, and the
+ * exchanges on all later connections. These connections are closed. For a while
+ * no more are opened. */
 void tnk__mute_bring_back(const tnk__exchange_t *ex);
-/* Whether one more may be tried: one at a time. */
+/* Whether another connection may be tried. Only one is tried at a time. */
 int tnk__mute_may_try(const tnk__pool_t *pool);
 
 #endif

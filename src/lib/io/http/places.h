@@ -4,16 +4,17 @@
 #include "lib/io/http/conn.h"
 #include "lib/io/http/pool_parts.h"
 
-/* Where the connections of a pool belong, and what is counted with them. */
+/* The list of its pool in which a connection is, and the counters that go with
+ * it. */
 
-/* Put a connection where what has happened to it belongs, or close it after its
- * last exchange. */
+/* Move a connection to the list that fits its state. An ended connection is
+ * closed once no exchange is on it. */
 void tnk__places_put(tnk__conn_t *conn);
-/* Close one, on which there is no exchange. */
+/* Close a connection without exchanges. */
 void tnk__places_close(tnk__conn_t *conn);
 /* Count an exchange that has left its connection. */
 void tnk__places_left(tnk__pool_t *pool, const tnk__exchange_t *ex);
-/* Take an exchange off its connection, which may be closed then. */
+/* Take an exchange off its connection, which may be closed as a result. */
 void tnk__places_take_off(tnk__exchange_t *ex);
 
 #endif

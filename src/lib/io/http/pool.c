@@ -19,17 +19,17 @@
 #include "tnk/error.h"
 
 /*
- * Connections are opened while fewer are connecting than exchanges wait, so
- * each waiting exchange has one on its way; whichever is ready first takes the
- * first exchange in line. How many may wait is decided before, by the lanes;
- * the pool itself has a ceiling only where connections are refused, and then it
- * is the line that keeps one kind of exchange from waiting for another.
+ * Connections are opened while fewer are connecting than exchanges wait. Each
+ * waiting exchange thus has one being opened; the first one that is ready takes
+ * the first exchange of the queue. The lanes limit how many exchanges may wait.
+ * The pool has a ceiling only where connections are refused. The queue (line.c)
+ * then keeps one kind of exchange from blocking another.
  *
- * A connection that fails to connect takes the first exchange with it, unless
- * there are more connections on their way than exchanges.
+ * If a connection fails to open, the first exchange fails with it, unless more
+ * connections are being opened than exchanges wait.
  *
- * Nobody outside of this folder is called from here, so the lists change only
- * by what these functions do themselves.
+ * This file calls nothing outside of this folder, so only its own functions
+ * change the lists.
  */
 
 static const tnk__conn_events_t conn_events;
@@ -44,7 +44,7 @@ static tnk__pool_t *find(tnk__http_t *http, const tnk__origin_t *origin,
   return NULL;
 }
 
-/* How its connections get to the origin. */
+/* Find the route of its connections to the origin. */
 static int find_way(tnk__pool_t *pool) {
   const tnk__origin_t *origin = &pool->origin;
   const tnk__proxy_t *proxy = tnk__proxies_find(
@@ -121,7 +121,7 @@ static int new_pool(tnk__pool_t **out, tnk__http_t *http,
   return err;
 }
 
-/* The last touch of whoever may have taken the last member away. */
+/* Call this last after any step that may have removed the last member. */
 static void free_if_empty(tnk__pool_t *pool) {
   if (pool->n_exchanges > 0 || !tnk__list_empty(&pool->connecting) ||
       !tnk__list_empty(&pool->idle) || !tnk__list_empty(&pool->shared) ||
@@ -144,7 +144,7 @@ int tnk__pool_join(tnk__http_t *http, const tnk__origin_t *origin,
   return TNK_OK;
 }
 
-/* A member's end; the caller then looks whether the pool is empty. */
+/* End a member. The caller then checks whether the pool is empty. */
 static void settle(tnk__pool_t *pool, tnk__exchange_t *ex, int err, int cause) {
   pool->n_exchanges--;
   ex->pool = NULL;
@@ -163,8 +163,8 @@ int tnk__pool_is_limited(const tnk__pool_t *pool) {
   return tnk__ceiling_is_set(&pool->line.ceiling);
 }
 
-/* What the server says that it has not looked at may be sent again, but not for
- * ever. */
+/* Requests that the server did not process may be sent again, but only so
+ * often. */
 enum { MAX_UNSEEN = 3 };
 
 static int repeat_unseen(tnk__pool_t *pool, tnk__exchange_t *ex) {
@@ -172,15 +172,15 @@ static int repeat_unseen(tnk__pool_t *pool, tnk__exchange_t *ex) {
     return 0;
   ex->is_unseen = 0;
   ex->n_unseen++;
-  tnk__line_return(&pool->line, ex); /* those behind it came later */
+  tnk__line_return(&pool->line, ex); /* exchanges behind it arrived later */
   tnk__exchange_wait(ex);
   return 1;
 }
 
-/* What becomes of an exchange whose connection failed under it. A kept
- * connection may have been closed by the server long before we noticed; then
- * the server has not seen the request, but only the caller can know whether
- * it would do harm if it had. */
+/* Decide about an exchange whose connection failed under it. The server may
+ * have closed a kept connection long before the failure was noticed. In that
+ * case it has not seen the request. If it may have seen the request, only the
+ * owner knows whether a repeat does harm. */
 static void fail_or_repeat(tnk__pool_t *pool, tnk__exchange_t *ex,
                            int was_reused, int is_open, int err, int cause,
                            const char *text) {
@@ -219,8 +219,8 @@ static void assign(tnk__pool_t *pool, tnk__conn_t *conn, tnk__exchange_t *ex) {
     fail_or_repeat(pool, ex, was_reused, 0, err, 0, NULL);
 }
 
-/* Make room for another connection at the cost of the one that has been unused
- * for longest, of whatever origin. 0: there is none. */
+/* Close the connection that has been idle longest, of any origin, to make
+ * capacity for another. Returns 0 if there is none. */
 static int close_one_idle(tnk__http_t *http) {
   tnk__conn_t *oldest = NULL;
   tnk__pool_t *pool;
@@ -257,7 +257,7 @@ static int open_conn(tnk__pool_t *pool) {
   return TNK_OK;
 }
 
-/* Exchanges that wait go to connections that have room. */
+/* Assign waiting exchanges to connections with capacity. */
 static void fill(tnk__pool_t *pool) {
   tnk__exchange_t *ex;
   tnk__conn_t *conn;
@@ -272,7 +272,7 @@ static void fill(tnk__pool_t *pool) {
   }
 }
 
-/* Open the next shared connection before the last place is taken. */
+/* Open the next shared connection before the capacity is used up. */
 static void open_ahead(tnk__pool_t *pool) {
   const size_t enough = pool->capacity / 5;
 
@@ -286,7 +286,7 @@ static void open_ahead(tnk__pool_t *pool) {
     (void)open_conn(pool);
 }
 
-/* Whether there is somebody for one more connection, and it may be opened. */
+/* Whether an exchange needs another connection, and one may be opened. */
 static int wants_conn(tnk__pool_t *pool) {
   tnk__ceiling_t *ceiling = &pool->line.ceiling;
 
@@ -297,8 +297,8 @@ static int wants_conn(tnk__pool_t *pool) {
          pool->n_conns < tnk__ceiling_max(ceiling, now_of(pool));
 }
 
-/* A poll costs the server nothing when it is given up, and is asked again in
- * its turn. The latest goes first. */
+/* Abandoning a poll costs the server nothing; it is sent again in its turn. The
+ * latest polls go first. */
 static void give_up_polls(tnk__pool_t *pool, size_t n, uint64_t held_ms) {
   tnk__list_t *node = pool->full.prev;
 
@@ -312,7 +312,8 @@ static void give_up_polls(tnk__pool_t *pool, size_t n, uint64_t held_ms) {
       continue;
     tnk__places_take_off(ex);
     tnk__line_join(&pool->line, ex, 0);
-    /* A turn does not begin its time anew, or turns could go on for ever. */
+    /* The time of the wait does not restart, or turns could repeat without an
+     * end. */
     tnk__silence_wait_on(ex);
     n--;
   }
@@ -320,8 +321,8 @@ static void give_up_polls(tnk__pool_t *pool, size_t n, uint64_t held_ms) {
 
 static void on_again(tnk__timer_t *timer);
 
-/* Who waits for others is looked after by a timer, as none of them may end for
- * long. */
+/* A timer checks exchanges that wait for others, because none of the others may
+ * end for a long time. */
 static void look_again(tnk__pool_t *pool, uint64_t ms) {
   tnk__context_t *context = pool->http->context;
 
@@ -333,7 +334,7 @@ static void look_again(tnk__pool_t *pool, uint64_t ms) {
     tnk__timer_start_background(context, &pool->again, ms, on_again);
 }
 
-/* Bring exchanges and connections together. */
+/* Assign exchanges to connections, and open connections. */
 static void serve(tnk__pool_t *pool) {
   fill(pool);
   if (pool->n_connecting == 0)
@@ -365,9 +366,9 @@ void tnk__pool_run(tnk__exchange_t *ex) {
   free_if_empty(pool);
 }
 
-/* libuv cannot be told that a connection on its way is not worth waiting for:
- * once the last exchange that keeps uv_run() going has been given up, those
- * that were for it go. */
+/* libuv always waits for a connection that is being opened. Once the last
+ * exchange that keeps uv_run() running has left, connections opened for such
+ * exchanges are closed. */
 static void close_surplus(tnk__pool_t *pool) {
   while (pool->line.n_foreground == 0 &&
          pool->n_connecting > pool->line.n_waiting) {
@@ -394,7 +395,7 @@ void tnk__pool_leave(tnk__exchange_t *ex) {
     tnk__places_left(pool, ex);
     tnk__places_put(conn);
   }
-  look_again(pool, 0); /* there may be a place */
+  look_again(pool, 0); /* capacity may be free */
   free_if_empty(pool);
 }
 
@@ -405,7 +406,7 @@ int tnk__pool_rescue(tnk__exchange_t *ex) {
     return 0;
   tnk__mute_bring_back(ex);
   serve(pool);
-  return 1; /* the pool still has it */
+  return 1; /* it is still a member of the pool */
 }
 
 void tnk__pool_retry(tnk__pool_t *pool) {
@@ -413,7 +414,7 @@ void tnk__pool_retry(tnk__pool_t *pool) {
   free_if_empty(pool);
 }
 
-/* Close all connections of a list; the exchanges on them settle. */
+/* Close all connections of a list and settle the exchanges on them. */
 static void close_conns(tnk__pool_t *pool, tnk__list_t *list, int err) {
   tnk__exchange_t *ex;
   tnk__list_t *node;
@@ -441,7 +442,7 @@ void tnk__pool_close(tnk__pool_t *pool, int err) {
   free_if_empty(pool);
 }
 
-/* What connections report. */
+/* Events of connections. */
 
 static const tnk__conn_kind_t *on_connect(tnk__conn_t *conn) {
   conn->pool->tls_version = tnk__stream_tls_version(conn->stream);
@@ -491,8 +492,8 @@ static size_t n_active(const tnk__http_t *http) {
 }
 
 /* The lanes keep within the limit of descriptors, but the rest of the program
- * may need more of them than was left to it. An unused connection makes room;
- * else the exchange waits for those under way, whose ends will. */
+ * may need more than was left to it. Closing an idle connection frees one.
+ * Otherwise the exchange waits until others end. */
 static int can_wait(tnk__http_t *http, int cause) {
   if (cause != UV_EMFILE && cause != UV_ENFILE)
     return 0;
@@ -507,8 +508,9 @@ static int can_wait(tnk__http_t *http, int cause) {
   return http->is_starved;
 }
 
-/* A connection could not be made, and none is on its way for those that wait:
- * they end with it. One that several would have shared takes its share. */
+/* A connection could not be opened, and too few others are being opened. Fail
+ * the waiting exchanges: one over HTTP/1.1, or the share of one connection over
+ * HTTP/2. */
 static void fail_waiting(tnk__pool_t *pool, int err, int cause,
                          const char *text, uint8_t is_final) {
   size_t n = tnk__speak_share(pool);
@@ -531,14 +533,15 @@ static void on_fail(tnk__conn_t *conn, int err, int cause) {
 
   tnk__places_close(conn);
   pool->n_connecting--;
-  /* One that nobody waits for any more needs no room: only an exchange that
-   * waits also keeps the pool, whose last unused connection may have to go. */
+  /* If no exchange needs the connection, no capacity is needed. Only a waiting
+   * exchange keeps the pool alive; can_wait() may close its last idle
+   * connection. */
   if (pool->line.n_waiting > pool->n_connecting && !is_other &&
       !can_wait(pool->http, cause)) {
     if (tnk__refused_by_failing(pool, err)) {
       tnk__refused_note(pool, text);
     } else {
-      tnk__ceiling_init(&pool->line.ceiling); /* nothing works */
+      tnk__ceiling_init(&pool->line.ceiling); /* no connection works */
       pool->lets_wait = 0;
       fail_waiting(pool, err, cause, text, is_final);
     }
@@ -552,12 +555,13 @@ static void on_end(tnk__conn_t *conn) {
 
   (void)tnk__speak_fell_back(pool, conn);
   tnk__places_close(conn);
-  /* A server may have taken nothing on it, so that somebody waits. */
+  /* The server may have accepted no stream on it, so exchanges may wait. */
   serve(pool);
   free_if_empty(pool);
 }
 
-/* The proxy has passed nothing on. */
+/* Return an exchange to the queue after the proxy's 403. The proxy has passed
+ * nothing on. */
 static void repeat_denied(tnk__pool_t *pool, tnk__exchange_t *ex) {
   tnk__exchange_forget_answer(ex);
   ex->sent = 0;
@@ -570,8 +574,8 @@ static void repeat_denied(tnk__pool_t *pool, tnk__exchange_t *ex) {
   tnk__exchange_wait(ex);
 }
 
-/* What has come of HTTP/1.1 from a server that speaks HTTP/2 alone. It has not
- * understood the request. */
+/* Handle a failure over HTTP/1.1 of a server that may speak only HTTP/2. Such a
+ * server has not understood the request. */
 static void note_failure(tnk__pool_t *pool, tnk__exchange_t *ex, int err) {
   const int was_trial = pool->is_trial;
 
@@ -592,7 +596,7 @@ static void note_answer(tnk__pool_t *pool) {
 static void on_result(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
                       int cause) {
   tnk__pool_t *pool = conn->pool;
-  /* A server that ends one request of many is not one that was gone. */
+  /* If the connection is still open, the server ended only this request. */
   const int was_reused =
       tnk__conn_is_reused(conn) && conn->state == TNK__CONN_ENDED;
   const int is_open = conn->state == TNK__CONN_OPEN;

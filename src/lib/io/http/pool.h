@@ -3,25 +3,26 @@
 
 #include "lib/io/http/pool_parts.h"
 
-/* Make the exchange a member of its origin's pool. TNK_OK, TNK_ENOMEM, or what
- * is wrong with the proxy: TNK_EPROXY, TNK_EINVAL, TNK_ETOOBIG. */
+/* Make the exchange a member of its origin's pool. Returns TNK_OK or
+ * TNK_ENOMEM. If the proxy cannot be used, returns TNK_EPROXY, TNK_EINVAL or
+ * TNK_ETOOBIG. */
 int tnk__pool_join(tnk__http_t *http, const tnk__origin_t *origin,
                    tnk__exchange_t *ex);
-/* Give an exchange that has a slot of its lane a connection, now or later. It
- * may be DONE on return. */
+/* Give an exchange with a slot of its lane a connection, now or later. It may
+ * be DONE on return. */
 void tnk__pool_run(tnk__exchange_t *ex);
-/* Let an active exchange wait for another connection, if its own is one that is
- * accepted and not served. 1 if it was. */
+/* Return an active exchange to the queue if its connection is unresponsive.
+ * Returns 1 if it was. */
 int tnk__pool_rescue(tnk__exchange_t *ex);
-/* Open the connections that could not be opened before. */
+/* Open connections that could not be opened before. */
 void tnk__pool_retry(tnk__pool_t *pool);
-/* Whether exchanges wait for those under way, because something on the way
+/* Whether exchanges wait for others to end, because a proxy or the server
  * refuses more connections. */
 int tnk__pool_is_limited(const tnk__pool_t *pool);
-/* Take a member out in whatever state; a connection in the middle of it is
- * closed. Allocates nothing. The pool may be gone on return. */
+/* Remove a member in any state. If it was in progress on a connection, that
+ * connection is closed. Allocates nothing. The pool may be gone on return. */
 void tnk__pool_leave(tnk__exchange_t *ex);
-/* Settle all exchanges that have a slot, close all connections. */
+/* Settle all exchanges that have a slot, and close all connections. */
 void tnk__pool_close(tnk__pool_t *pool, int err);
 
 #endif

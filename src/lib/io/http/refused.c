@@ -7,22 +7,23 @@
 #include "lib/wire/format/http_read.h"
 #include "tnk/error.h"
 
-/* New connections that may break under one exchange. */
+/* How many new connections may fail under one exchange. */
 enum { MAX_REFUSED = 8 };
-/* The same of an only one, by a proxy that has let requests through. */
+/* The same for the only connection, to a proxy that has passed requests
+ * before. */
 enum { MAX_ALONE = 5 };
-/* Who refuses a connection ends it about a round trip after the request has
- * gone out; connecting took one at least. An end that comes later is another
- * accident: whoever waited would wait for others without a reason. */
+/* A peer that refuses a connection ends it about one round trip after the
+ * request was sent. Connecting took at least one round trip. A later end has
+ * another cause, and the exchange must not wait for others because of it. */
 enum { AT_ONCE_MS = 50, TRIPS = 2 };
 
 static size_t n_open(const tnk__pool_t *pool) {
   return pool->n_conns - pool->n_connecting;
 }
 
-/* Also those of the other pool of its origin: what limits them counts both.
- * Connections on which nothing has come for long may be those of a server that
- * has stopped, and prove nothing. */
+/* Count the other pool of the origin as well, because the limit applies to
+ * both. Connections without recent bytes may belong to a server that has
+ * stopped, so they do not count. */
 static size_t n_working(const tnk__pool_t *pool) {
   const uint64_t now = tnk__context_now_ms(pool->http->context);
   size_t n = 0;
@@ -63,7 +64,7 @@ int tnk__refused_by_answer(const tnk__pool_t *pool, const tnk__exchange_t *ex,
 }
 
 int tnk__refused_by_proxy(const tnk__pool_t *pool, const tnk__exchange_t *ex) {
-  /* The proxy may still count connections that have just been closed. */
+  /* The proxy may still count recently closed connections. */
   return pool->has_worked && (pool->n_conns > 1 ? ex->n_refused < MAX_REFUSED
                                                 : ex->n_unseen < MAX_ALONE);
 }

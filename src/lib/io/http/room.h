@@ -4,12 +4,14 @@
 #include "lib/io/http/conn.h"
 #include "lib/io/http/pool_parts.h"
 
-/* A connection with room, or NULL: rather one that is in use, so that the
- * others can end. Polls leave some of it for what must not wait for them. */
+/* Find a connection with capacity, or NULL. Used connections are preferred, so
+ * that others can become idle and close. Polls leave some capacity to other
+ * requests. */
 tnk__conn_t *tnk__room_find(const tnk__pool_t *pool, int is_poll);
-/* The last rank that may have a place on this connection, which has one. */
+/* The last rank that may use this connection, which has capacity. */
 tnk__rank_t tnk__room_rank(const tnk__conn_t *conn);
-/* How many more exchanges fit on what is open, as far as `enough`. */
+/* How many more exchanges fit on the open connections. Counting stops at
+ * `enough`. */
 size_t tnk__room_total(const tnk__pool_t *pool, size_t enough);
 
 #endif

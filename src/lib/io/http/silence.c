@@ -8,14 +8,15 @@
 #include "lib/policy/bounds.h"
 
 /*
- * An exchange on a connection sends, waits for the head of the answer,
- * or receives its body. How far a request is can be seen at any time, but
- * nobody tells, so while it goes out the timer looks TNK__LOOKS times in the
- * time that it may be silent; all else tells when it moves.
+ * An exchange on a connection sends, waits for the head of the response, or
+ * receives its body. Progress of sending can be queried but is not reported.
+ * While the request is sent, the timer therefore checks TNK__LOOKS times within
+ * the timeout. All other progress is reported.
  *
- * An exchange that waits for a connection cannot move by itself. It may wait as
- * long as others that share its connections move. Nothing else would end it
- * where the peer keeps connections open and takes no request on them.
+ * An exchange that waits for a connection makes no progress of its own. It may
+ * wait as long as others that share its connections make progress. Without this
+ * rule it would never end if the peer keeps connections open and accepts no
+ * request on them.
  */
 
 static uint64_t now_of(const tnk__exchange_t *ex) {
@@ -34,7 +35,7 @@ static uint64_t look_ms(const tnk__exchange_t *ex) {
   return ex->timeout_ms / TNK__LOOKS + 1;
 }
 
-/* A connection may turn out to be one that nobody serves. */
+/* The connection may turn out to be unresponsive, which is checked sooner. */
 static uint64_t soon(const tnk__exchange_t *ex, uint64_t ms) {
   const uint64_t mute_ms = tnk__mute_look_ms(ex);
 
@@ -49,7 +50,8 @@ void tnk__silence_begin(tnk__exchange_t *ex) {
     tnk__exchange_look_in(ex, soon(ex, ms));
 }
 
-/* Whoever moves just enough not to be silent could go on for days. */
+/* A peer that sends just enough bytes not to be silent could continue for
+ * days. */
 static int is_too_slow(const tnk__exchange_t *ex) {
   const uint64_t ms = now_of(ex) - ex->phase_ms;
   uint64_t n;
@@ -61,7 +63,7 @@ static int is_too_slow(const tnk__exchange_t *ex) {
   else if (has_head(ex))
     n = ex->answer->body.len;
   else
-    return 0; /* the wait for a head is bounded by itself */
+    return 0; /* the wait for a head has its own limit */
   return n < ms / 1000 * TNK__MIN_BYTES_PER_S;
 }
 
@@ -76,16 +78,16 @@ static void look(tnk__exchange_t *ex) {
   ex->n_seen = n;
 }
 
-/* An answer that comes slowly is looked at again when that can be told, however
- * early the last look was. */
+/* A slow response is checked again when its rate is known, however early the
+ * last check was. */
 static uint64_t until_slow_ms(const tnk__exchange_t *ex) {
   const uint64_t ms = now_of(ex) - ex->phase_ms;
 
   return has_head(ex) && ms < TNK__SLOW_MS ? TNK__SLOW_MS - ms : UINT64_MAX;
 }
 
-/* How long an exchange that waits for a connection may still wait, if nothing
- * moves meanwhile. */
+/* How long an exchange that waits for a connection may still wait without any
+ * progress. */
 static uint64_t wait_left_ms(const tnk__exchange_t *ex) {
   const uint64_t still_ms = now_of(ex) - tnk__speak_moved_ms(ex->pool);
   const uint32_t waited_ms = (uint32_t)now_of(ex) - ex->since_ms;

@@ -12,27 +12,27 @@
 
 /*
  * Over TLS the handshake decides (ALPN). Until the first connection of a pool
- * has shown what the server speaks, no second one is opened: over HTTP/2 all
- * that waits may fit on it.
+ * has shown which version the server speaks, no second one is opened. Over
+ * HTTP/2 all waiting exchanges may fit on it.
  *
- * Submissions of training have a pool of their own as soon as HTTP/2 is
- * possible. They are large, and on a shared connection would stand in front of
- * everything else; and in one window all of them would share the speed of one.
- * With AUTO they speak HTTP/1.1, each on a connection of its own, as fast as
- * the link; README.md has figures.
+ * Training submissions have a separate pool wherever HTTP/2 is possible. They
+ * are large and would delay everything else on a shared connection. In one flow
+ * control window all of them would share the speed of one connection. With AUTO
+ * they use HTTP/1.1, each on a connection of its own, at the full speed of the
+ * link. README.md has figures.
  *
- * A server that agrees to HTTP/2 and then does not speak it, breaks it, or asks
- * for HTTP/1.1 gets HTTP/1.1 from there on. Unless the server has asked for it,
- * HTTP/1.1 is a trial until a response has come: if it fails, HTTP/2 is tried
- * again. A connection that ends before SETTINGS proves nothing where HTTP/2 has
- * worked before.
+ * The pool changes to HTTP/1.1 if a server agrees to HTTP/2 and then does not
+ * speak it, breaks it, or asks for HTTP/1.1. HTTP/1.1 is then a trial until a
+ * response has arrived, unless the server asked for it. If the trial fails,
+ * HTTP/2 is used again. If HTTP/2 has worked before, a connection that ends
+ * before SETTINGS proves nothing.
  */
 
-/* Origins that are remembered; the oldest are forgotten. */
+/* How many origins are remembered; the oldest is forgotten. */
 enum { MAX_KNOWN = 16 };
-/* Strikes that are enough. */
+/* Strikes after which HTTP/2 is given up. */
 enum { ENOUGH_STRIKES = 2 };
-/* What polls leave of the connections that may be opened. */
+/* Connections that sample polls leave to other requests. */
 enum { SPARE_CONNECTIONS = 4 };
 
 typedef struct {
@@ -87,7 +87,7 @@ static void bound_known(tnk__http_t *http) {
       drop(http, known_at(node));
 }
 
-/* HTTP/2 can come into question at all. */
+/* Whether HTTP/2 is possible at all. */
 static int is_possible(const tnk__http_t *http, const tnk__origin_t *origin) {
   return http->version == TNK__HTTP_2_PRIOR_KNOWLEDGE ||
          (http->version != TNK__HTTP_1_1 && origin->is_tls);
@@ -101,7 +101,7 @@ int tnk__speak_is_apart(const tnk__http_t *http, const tnk__origin_t *origin,
 tnk__alpn_t tnk__speak_offer(const tnk__pool_t *pool) {
   const tnk__http_t *http = pool->http;
 
-  /* A proxy that gets the requests themselves is spoken to as it is. */
+  /* A proxy that gets the requests themselves is used with HTTP/1.1. */
   if (!is_possible(http, &pool->origin) || pool->n_strikes >= ENOUGH_STRIKES ||
       (!pool->origin.is_tls && pool->via != NULL &&
        pool->via->kind == TNK__PROXY_HTTP))
@@ -112,7 +112,7 @@ tnk__alpn_t tnk__speak_offer(const tnk__pool_t *pool) {
                                                 : TNK__ALPN_BOTH;
 }
 
-/* What it is to begin with. */
+/* The assumption before the first connection. */
 static tnk__speaks_t guess(const tnk__pool_t *pool) {
   static const tnk__speaks_t guesses[TNK__N_ALPN] = {
       [TNK__ALPN_HTTP_1] = TNK__SPEAKS_HTTP_1,
@@ -123,7 +123,7 @@ static tnk__speaks_t guess(const tnk__pool_t *pool) {
   return guesses[tnk__speak_offer(pool)];
 }
 
-/* No server is known to take so many, but the first connection will tell. */
+/* An assumption; the first connection replaces it with the server's limit. */
 enum { FIRST_CAPACITY = 100 };
 
 /* The other pool of the same origin, or NULL. */
@@ -156,7 +156,8 @@ void tnk__speak_begin(tnk__pool_t *pool) {
     pool->speaks = known->speaks;
 }
 
-/* Without memory it has to be learned again. */
+/* If memory is short, nothing is kept, and the version must be learned
+ * again. */
 void tnk__speak_keep(const tnk__pool_t *pool) {
   tnk__http_t *http = pool->http;
   known_t *known = find(http, &pool->origin, pool->is_apart);
@@ -184,7 +185,7 @@ void tnk__speak_keep(const tnk__pool_t *pool) {
 }
 
 #if TNK__HAS_HTTP2
-/* Without TLS, nobody is asked. */
+/* Without TLS there is no negotiation. */
 static int is_http2(const tnk__pool_t *pool, const tnk__conn_t *conn) {
   const char *chosen = tnk__stream_chosen(conn->stream);
 
@@ -214,7 +215,7 @@ const tnk__conn_kind_t *tnk__speak_choose(tnk__pool_t *pool,
 }
 #endif
 
-/* What went wrong before may have been an accident. */
+/* HTTP/2 works, so earlier strikes are cleared. */
 void tnk__speak_opened(tnk__pool_t *pool, const tnk__conn_t *conn) {
   pool->capacity = pool->line.n_each = tnk__conn_capacity(conn);
   if (!pool->is_apart)
@@ -229,7 +230,7 @@ static int has_spoken(const tnk__pool_t *pool, const tnk__pool_t *sibling) {
   return pool->has_spoken || (sibling != NULL && sibling->has_spoken);
 }
 
-/* Speak what so many strikes allow. */
+/* Choose the version that this number of strikes allows. */
 static void turn_to(tnk__pool_t *pool, int n_strikes, int is_trial) {
   pool->n_strikes = n_strikes;
   pool->is_trial = is_trial;
@@ -243,8 +244,8 @@ int tnk__speak_fell_back(tnk__pool_t *pool, tnk__conn_t *conn) {
   conn->refuses_http2 = 0;
   if (n == 0 || pool->n_strikes >= ENOUGH_STRIKES)
     return 0;
-  /* Who has spoken HTTP/2 can. That a new connection ends at once then says
-   * that there are too many of them, or is an accident. */
+  /* A server that has spoken HTTP/2 can speak it. A new connection that ends at
+   * once then means too many connections, or an accident. */
   if (n < ENOUGH_STRIKES && has_spoken(pool, sibling))
     return 0;
   pool->n_strikes += n;
@@ -310,8 +311,8 @@ size_t tnk__speak_spare(size_t capacity) {
   return capacity >= 32 ? 4 : capacity / 8;
 }
 
-/* Whether a connection is open that will take exchanges again, now or when
- * those on it have ended. */
+/* Whether an open connection will take exchanges again, now or after others
+ * end. */
 static int has_lasting(const tnk__pool_t *pool) {
   const tnk__list_t *const lists[] = {&pool->idle, &pool->shared, &pool->full};
 
@@ -337,7 +338,7 @@ int tnk__speak_allows_none(const tnk__pool_t *pool) {
          has_lasting(pool);
 }
 
-/* Connections over HTTP/2 for what waits. */
+/* The number of HTTP/2 connections that the waiting exchanges need. */
 static size_t wanted_shared(const tnk__pool_t *pool) {
   const size_t usable = pool->capacity - tnk__speak_spare(pool->capacity);
   const size_t n_open = pool->n_conns - pool->n_connecting;
@@ -345,7 +346,7 @@ static size_t wanted_shared(const tnk__pool_t *pool) {
   size_t max = pool->http->max_http2_connections;
   size_t n;
 
-  /* A server that takes nothing now may do so later. */
+  /* A server that accepts no stream now may do so later. */
   if (usable == 0)
     return n_ready > 0 && !has_lasting(pool);
   if (pool->line.n[TNK__RANK_POLL] == pool->line.n_waiting)
@@ -370,7 +371,7 @@ size_t tnk__speak_wanted(const tnk__pool_t *pool) {
 size_t tnk__speak_share(const tnk__pool_t *pool) {
   if (pool->speaks == TNK__SPEAKS_HTTP_1)
     return 1;
-  /* Those that are open will have room for them. */
+  /* The open connections will have capacity for them. */
   if (has_lasting(pool))
     return 0;
   return pool->line.n_waiting / (pool->n_connecting + 1);
