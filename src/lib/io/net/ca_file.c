@@ -11,9 +11,9 @@
 #include "tnk/error.h"
 
 /*
- * mbedTLS can read such files by itself. But it decodes base64 in a way that
- * takes the same time for any bytes, which is meant for private keys: nine
- * tenths of the time that a system's store took.
+ * mbedTLS can read such files itself. But its base64 decoder runs in constant
+ * time, which is meant for private keys. It took nine tenths of the time for a
+ * system's store.
  */
 
 enum { PIECE_SIZE = 64 * 1024 };
@@ -21,8 +21,8 @@ enum { PIECE_SIZE = 64 * 1024 };
 static const char begin[] = "-----BEGIN CERTIFICATE-----";
 static const char end[] = "-----END CERTIFICATE-----";
 
-/* The next certificate at or behind `at`, as the text between its two lines,
- * or NULL. `*behind` is where to look for the one after it. */
+/* Find the next certificate at or after `at`: the text between its two marker
+ * lines, or NULL. *behind is where to continue the search. */
 static char *next_block(char *at, size_t *n, char **behind) {
   char *start = strstr(at, begin);
   char *stop;
@@ -69,7 +69,7 @@ int tnk__ca_file_parse(mbedtls_x509_crt *chain, unsigned char *text, size_t n) {
   return n_good > 0 ? n_bad : first;
 }
 
-/* 0, or a code of mbedTLS's. */
+/* Returns 0 or a code of mbedTLS. */
 static int read_file(tnk__buf_t *out, const char *path) {
   FILE *file = fopen(path, "re");
   size_t n = 1;

@@ -8,9 +8,9 @@
 
 /*
  * An entry is pending while the system looks the name up on the thread pool,
- * then valid until `expires_ms`. A failed look-up removes its entry, so that
+ * then valid until `expires_ms`. A failed look-up removes its entry, so
  * failures are not remembered. A pending entry that was dropped (`dns` is NULL)
- * is no longer in the list and frees itself when the system answers.
+ * is in no list any more. It frees itself when the system returns the result.
  */
 #define KEEP_MS 30000
 #define MAX_ENTRIES 32
@@ -18,11 +18,11 @@
 typedef struct {
   tnk__list_t link;
   tnk__context_t *context;
-  tnk__dns_t *dns; /* NULL: not in its table any more */
+  tnk__dns_t *dns; /* NULL: not in a table any more */
   uv_getaddrinfo_t req;
   int pending;
   uint64_t expires_ms;
-  tnk__list_t waiters; /* queries, while pending */
+  tnk__list_t waiters; /* waiting queries, while pending */
   size_t n_addresses;
   tnk__address_t addresses[TNK__DNS_MAX_ADDRESSES];
   char host[TNK__DNS_MAX_HOST + 1];
@@ -35,7 +35,7 @@ void tnk__dns_init(tnk__dns_t *dns, tnk__context_t *context) {
   dns->n_lookups = 0;
 }
 
-/* Take it out of the table; the memory stays while the system has the
+/* Remove it from the table. The memory stays while the system has the
  * request. */
 static void entry_drop(dns_entry_t *entry) {
   tnk__list_remove(&entry->link);
@@ -91,7 +91,7 @@ static void entry_take(dns_entry_t *entry, const struct addrinfo *list) {
   }
 }
 
-/* Put the answer into all that wait, and take them away from the entry. */
+/* Store the result in all waiting queries and move them to `out`. */
 static void fill_waiters(dns_entry_t *entry, int status, tnk__list_t *out) {
   TNK__LIST_FOREACH (node, &entry->waiters) {
     tnk__dns_query_t *query = tnk__container_of(node, tnk__dns_query_t, link);
@@ -103,8 +103,8 @@ static void fill_waiters(dns_entry_t *entry, int status, tnk__list_t *out) {
   tnk__list_move(out, &entry->waiters);
 }
 
-/* The look-up is over before anybody is told: a question that is asked by an
- * answer finds an entry that is valid, or none, and may drop any entry. */
+/* The look-up is complete before any query is called. A callback may start
+ * another query, which finds a valid entry or none, and may drop any entry. */
 static void on_lookup(uv_getaddrinfo_t *req, int status,
                       struct addrinfo *list) {
   dns_entry_t *entry = req->data;
@@ -149,19 +149,19 @@ static int entry_start(dns_entry_t *entry) {
   return 0;
 }
 
-/* Keep the table small: drop the entry whose last use is the longest ago. */
+/* Limit the table: drop the least recently used entry. */
 static void make_room(tnk__dns_t *dns) {
   tnk__list_t *oldest = dns->entries.prev;
 
   if (dns->n_entries < MAX_ENTRIES)
     return;
-  /* Somebody waits for a pending one; the table may then be larger, because
-   * those are bounded by the number of connections. */
+  /* Queries wait for a pending entry, so it stays. The table may then exceed
+   * its limit; the number of connections bounds it. */
   if (!tnk__container_of(oldest, dns_entry_t, link)->pending)
     entry_drop(tnk__container_of(oldest, dns_entry_t, link));
 }
 
-/* NULL when there is no memory. */
+/* Returns NULL if out of memory. */
 static dns_entry_t *entry_new(tnk__dns_t *dns, const char *host) {
   dns_entry_t *entry;
 
@@ -178,7 +178,7 @@ static dns_entry_t *entry_new(tnk__dns_t *dns, const char *host) {
   return entry;
 }
 
-/* Ask the system for the query, or leave in it why not. */
+/* Start a look-up for the query, or store the error in the query. */
 static dns_entry_t *look_up(tnk__dns_t *dns, tnk__dns_query_t *query,
                             const char *host) {
   size_t len = strlen(host);

@@ -11,7 +11,7 @@
 
 enum { MAX_FILE = 64 * 1024 };
 
-/* Since version 3, mbedTLS hides its arithmetic behind random numbers. */
+/* Since version 3, mbedTLS uses random numbers to protect its arithmetic. */
 #if MBEDTLS_VERSION_MAJOR >= 3
 #define PARSE(key, text, n, rng, user)                                         \
   mbedtls_pk_parse_key(key, text, n, NULL, 0, rng, user)
@@ -30,9 +30,9 @@ static int fail(tnk__identity_fault_t *fault, const char *file,
   return TNK_EFILE;
 }
 
-/* The file with a NUL behind it. Its size, or 0: it cannot be read, is empty,
- * or larger than such files are. Nothing of it stays in the buffers of stdio.
- */
+/* Read a file and append a NUL. Returns its size. Returns 0 if it cannot be
+ * read, is empty, or is larger than such files are. The file is unbuffered, so
+ * no copy stays in stdio. */
 static size_t read_file(char *out, const char *path) {
   FILE *file = fopen(path, "re");
   size_t n = 0;
@@ -48,7 +48,7 @@ static size_t read_file(char *out, const char *path) {
   return n;
 }
 
-/* Of PEM, mbedTLS wants the NUL as well. */
+/* For PEM, mbedTLS requires the NUL to be included. */
 static int parse_key(tnk__identity_t *out, const char *path, const char *text,
                      size_t n, tnk__identity_rng_t rng, void *rng_user,
                      tnk__identity_fault_t *fault) {
@@ -69,7 +69,7 @@ static int parse_key(tnk__identity_t *out, const char *path, const char *text,
               "no private key in it that this build of mbedTLS knows");
 }
 
-/* Any of the two may hold the key, so both are read into `text`, which is
+/* Either file may contain the key, so both are read into `text`, which is
  * wiped. */
 static int read_chain(tnk__identity_t *out, const char *path, char *text,
                       tnk__identity_fault_t *fault) {

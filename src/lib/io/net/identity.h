@@ -6,26 +6,27 @@
 
 #include "tnk/common.h"
 
-/* Who we are to servers that ask: a certificate, with those that vouch for it,
- * and the key to it. */
+/* The client certificate for servers that ask for one: its chain and its
+ * private key. */
 typedef struct {
   mbedtls_x509_crt chain;
   mbedtls_pk_context key;
 } tnk__identity_t;
 
-/* Why files could not be used: "FILE: `text`". */
+/* Why a file could not be used: "FILE: `text`". */
 typedef struct {
-  const char *file; /* one of the two that were given */
-  const char *text; /* static */
+  const char *file; /* one of the two given files */
+  const char *text; /* static string */
 } tnk__identity_fault_t;
 
-/* mbedTLS's way of asking for random bytes. */
+/* The type of mbedTLS's random generator functions. */
 typedef int (*tnk__identity_rng_t)(void *user, unsigned char *out, size_t n);
 
 /*
- * Read the certificates of one file and the key of another, or of the same, in
- * PEM or DER. TNK_OK; TNK_ENOMEM; or TNK_EFILE with *fault, and then there is
- * nothing to be freed. What was read of the key is wiped. Any thread will do.
+ * Read the certificates of one file and the key of another or the same file, in
+ * PEM or DER. Returns TNK_OK, TNK_ENOMEM, or TNK_EFILE with *fault set. After
+ * an error nothing must be freed. The buffer of the key is wiped. Safe on any
+ * thread.
  */
 int tnk__identity_read(tnk__identity_t *out, const char *cert_file,
                        const char *key_file, const tnk_allocator_t *alloc,

@@ -1,5 +1,6 @@
-/* Apart from the interface, which the kinds of streams know and which does not
- * know them. Streams are stacked here, so that none knows another. */
+/* This file is separate from the interface, because the interface must not
+ * depend on the kinds of streams. Streams are stacked here, so no kind knows
+ * another. */
 #include "lib/io/net/stream.h"
 
 #include "lib/io/net/tcp.h"
@@ -13,7 +14,7 @@ static int open_tcp(tnk__stream_t **out, tnk__net_t *net,
   return tnk__tcp_open(out, net, origin, via, 0, events, user);
 }
 
-/* TLS to a proxy, which carries whatever goes through that. */
+/* Open TLS to a proxy, as the carrier of the tunnel. */
 static int open_secure_proxy(tnk__stream_t **out, tnk__net_t *net,
                              const tnk__via_t *via, uint64_t connect_timeout_ms,
                              const tnk__stream_events_t *events, void *user) {
@@ -25,7 +26,7 @@ static int open_secure_proxy(tnk__stream_t **out, tnk__net_t *net,
                        TNK__TLS_CARRIER, events, user);
 }
 
-/* The way to a proxy, below a tunnel. */
+/* Open the stream to a proxy, below a tunnel. */
 static int open_proxy(tnk__stream_t **out, tnk__net_t *net,
                       const tnk__origin_t *origin, const tnk__via_t *via,
                       const tnk__stream_events_t *events, void *user) {

@@ -3,15 +3,14 @@
 
 #include <stdint.h>
 
-/* The far end. Two origins are equal when all three parts agree. */
+/* The server. Two origins are equal if all three parts are equal. */
 typedef struct {
-  const char *host; /* a name or an address; IPv6 without brackets */
+  const char *host; /* name or address; IPv6 without brackets */
   uint16_t port;
   int is_tls;
 } tnk__origin_t;
 
-/* Whether two origins are one. Host names are compared without regard to
- * case. */
+/* Whether two origins are equal. The case of host names is ignored. */
 int tnk__origin_equal(const tnk__origin_t *a, const tnk__origin_t *b);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include "lib/base/alloc.h"
 
-/* The deferred call runs once a turn of the loop for as long as steps are being
- * done; it begins a new count and lets those who wait go first. */
+/* The deferred call runs once in each turn of the loop while steps are being
+ * done. It resets the count and runs waiting steps first. */
 static void on_later(tnk__deferred_t *call) {
   tnk__pace_t *pace = tnk__container_of(call, tnk__pace_t, later);
   tnk__list_t *node;

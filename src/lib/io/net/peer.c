@@ -10,7 +10,7 @@
 #include "lib/io/net/tls_code.h"
 #include "tnk/error.h"
 
-/* Kinds of subjectAltName, as they are tagged in the certificate (RFC 5280). */
+/* Tags of subjectAltName in a certificate (RFC 5280). */
 enum { SAN_DNS = 0x82, SAN_ADDRESS = 0x87 };
 
 int tnk__peer_init(tnk__peer_t *peer, const char *host) {
@@ -18,12 +18,14 @@ int tnk__peer_init(tnk__peer_t *peer, const char *host) {
   size_t i;
 
   memset(peer, 0, sizeof(*peer));
-  /* A name that ends in a dot is the same name, but no certificate has it. */
+  /* A name with a final dot is the same name, but certificates never have the
+   * dot. */
   if (len > 0 && host[len - 1] == '.')
     len--;
   if (len == 0 || len > TNK__DNS_MAX_HOST)
     return TNK_EDNS;
-  /* In one spelling: mbedTLS 3.6 refuses the session of another. */
+  /* Normalize the case, because mbedTLS 3.6 refuses to resume a session under
+   * another spelling. */
   for (i = 0; i < len; i++)
     peer->host[i] = host[i] >= 'A' && host[i] <= 'Z'
                         ? (char)(host[i] - 'A' + 'a')
@@ -44,7 +46,8 @@ static int has_address(const tnk__peer_t *peer, const mbedtls_x509_crt *crt) {
   return 0;
 }
 
-/* Add a name of the peer's choice to a text that people will read. */
+/* Add a name from the certificate to a message. The peer chose it, so only
+ * printable ASCII is kept. */
 static void add_name(tnk__peer_t *peer, const mbedtls_x509_buf *name) {
   size_t at = strlen(peer->names);
   size_t i;
@@ -107,7 +110,7 @@ static void note_date(tnk__peer_t *peer, const mbedtls_x509_time *time) {
 #define TNK__PRIVATE(member) MBEDTLS_PRIVATE(member)
 #endif
 
-/* mbedTLS's code of checking that `parent` has signed `child`. */
+/* Check that `parent` has signed `child`. Returns mbedTLS's code. */
 static int check_signature(const mbedtls_x509_crt *child,
                            mbedtls_x509_crt *parent) {
   const mbedtls_md_info_t *md =
@@ -133,7 +136,7 @@ static int is_issuer(const mbedtls_x509_crt *parent,
                 child->issuer_raw.len) == 0;
 }
 
-/* Whether one of these would have vouched for it, had there been memory. */
+/* Whether checking against one of these parents fails for lack of memory. */
 static int was_starved(mbedtls_x509_crt *child, mbedtls_x509_crt *parents,
                        mbedtls_x509_crt *trusted) {
   uint32_t flags = 0;
@@ -153,23 +156,22 @@ static int was_starved(mbedtls_x509_crt *child, mbedtls_x509_crt *parents,
   return 0;
 }
 
-/* mbedTLS takes a signature that it had no memory to check for a bad one, and
- * keeps the reason to itself. So what it does not trust is checked once more.
- */
+/* If mbedTLS has no memory to check a signature, it reports a bad signature and
+ * hides the reason. An untrusted certificate is therefore checked once more. */
 static void doubt(tnk__peer_t *peer, mbedtls_x509_crt *crt) {
   if (was_starved(crt, peer->trusted, peer->trusted) ||
       was_starved(crt, crt->next, peer->trusted))
     peer->no_memory = 1;
 }
 
-/* mbedTLS calls this for each certificate, from the root down to the peer's
- * own at depth 0. What is in `flags` afterwards counts. */
+/* mbedTLS calls this for each certificate, from the root down to the peer's own
+ * at depth 0. The final value of `flags` counts. */
 static int on_certificate(void *user, mbedtls_x509_crt *crt, int depth,
                           uint32_t *flags) {
   tnk__peer_t *peer = user;
 
   peer->n_checked++;
-  /* mbedTLS before 3.5 compares names only. */
+  /* mbedTLS before 3.5 compares only names. */
   if (depth == 0 && peer->is_address && !has_address(peer, crt))
     *flags |= MBEDTLS_X509_BADCERT_CN_MISMATCH;
   if (depth == 0)
@@ -186,12 +188,12 @@ static int on_certificate(void *user, mbedtls_x509_crt *crt, int depth,
 
 int tnk__peer_require(tnk__peer_t *peer, mbedtls_ssl_context *ssl) {
   mbedtls_ssl_set_verify(ssl, on_certificate, peer);
-  /* An address must not be sent as a server name (RFC 6066); on_certificate
+  /* An address must not be sent as a server name (RFC 6066). on_certificate()
    * checks it instead. */
   return mbedtls_ssl_set_hostname(ssl, peer->is_address ? NULL : peer->host);
 }
 
-/* What the flags mean; those that are missing here have no better words. */
+/* Descriptions of the flags. Other flags get a general text. */
 static const struct {
   uint32_t flag;
   const char *text;
@@ -208,7 +210,7 @@ static const struct {
      "certificate is signed with a weak key or algorithm"},
 };
 
-/* One more reason, in up to four pieces. */
+/* Append a reason, from up to four parts. */
 static void add(tnk__text_t *line, const char *a, const char *b, const char *c,
                 const char *d) {
   tnk__text_printf(line, "%s%s%s%s%s", line->len > 0 ? "; " : "", a, b, c, d);

@@ -7,7 +7,7 @@
 #include "lib/io/net/dns.h"
 #include "tnk/error.h"
 
-/* A session is as large as the server's certificate and its ticket. */
+/* A session takes as much memory as the server's certificate and its ticket. */
 enum { MAX_SESSIONS = 8, KEEP_MS = 3600 * 1000 };
 
 typedef struct {

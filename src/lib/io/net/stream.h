@@ -8,44 +8,45 @@
 
 struct tnk__net;
 
-/* A proxy on the way to an origin. */
+/* A proxy on the route to an origin. */
 typedef struct {
   const char *host;
   uint16_t port;
-  const char *name; /* for people */
+  const char *name; /* name for messages */
   tnk__proxy_kind_t kind;
-  int is_tls; /* TLS is spoken with the proxy, below all else */
-  /* Of HTTP, the head of a CONNECT, for origins with TLS: the proxy makes a
-   * tunnel to the origin, and TLS is spoken with that. May hold a credential.
-   */
+  int is_tls; /* TLS to the proxy itself, below everything else */
+  /* HTTP proxy, for origins with TLS: the head of the CONNECT request. The
+   * proxy opens a tunnel to the origin, and TLS runs through the tunnel. May
+   * contain a credential. */
   const void *request;
   size_t request_len;
-  /* Of SOCKS, where the tunnel goes, and who asks; NULL: nobody. */
+  /* SOCKS proxy: the target of the tunnel, and the credentials. NULL: no
+   * credentials. */
   const tnk__origin_t *target;
   const char *user;
   const char *password;
-  int has_credentials; /* for a better sentence when they are refused */
+  int has_credentials; /* improves the message when they are refused */
 } tnk__via_t;
 
 /* Why a stream ended. */
 typedef struct {
-  /* TNK_OK: the peer ended it in an orderly way. Else one of
-   *   TNK_EDNS, TNK_ECONN (reset, or TLS cut off without a goodbye),
+  /* TNK_OK: the peer ended it in an orderly way. Otherwise one of
+   *   TNK_EDNS, TNK_ECONN (reset, or TLS closed without close_notify),
    *   TNK_ECERT, TNK_ETLS, TNK_ETIMEDOUT (connecting), TNK_ENOMEM,
-   *   TNK_EFILE (our own certificate, which cannot be used),
-   *   TNK_EPROXY (refused for good), TNK_EPROTO and TNK_ETOOBIG (what a proxy
-   *   answered instead of opening) */
+   *   TNK_EFILE (the client certificate cannot be used),
+   *   TNK_EPROXY (refused permanently), TNK_EPROTO and TNK_ETOOBIG (response
+   *   of a proxy that did not open the tunnel) */
   int code;
-  int cause;        /* libuv's or mbedTLS's own code, or 0 */
-  const char *text; /* one sentence, never NULL; valid until on_end returns */
-  /* The peer refused to speak with us before anything that was sent could mean
-   * something to it, or nothing was sent at all, and it would end so again. */
+  int cause;        /* code of libuv or mbedTLS, or 0 */
+  const char *text; /* sentence, never NULL; valid until on_end returns */
+  /* The peer refused the connection before it processed any sent byte, or no
+   * byte was sent, and it would refuse a new connection in the same way. */
   int is_final;
 } tnk__net_error_t;
 
-/* What a stream with TLS offers the server to speak in it (ALPN). */
+/* The protocols that a TLS stream offers to the server (ALPN). */
 typedef enum {
-  TNK__ALPN_HTTP_1 = 0, /* unless it is told otherwise */
+  TNK__ALPN_HTTP_1 = 0, /* default */
   TNK__ALPN_HTTP_2,
   TNK__ALPN_BOTH,
   TNK__N_ALPN
@@ -54,30 +55,29 @@ typedef enum {
 typedef struct tnk__stream tnk__stream_t;
 
 /*
- * What a stream tells its owner; never from inside a call of the owner's.
- * The order is: on_open once, then on_read and on_written in any order, then
- * on_end once; or on_end alone. The owner may close the stream in any of them,
- * and only on_closed is called after that. A stream that has ended must still
- * be closed.
+ * The events of a stream. They never occur inside a call of the owner. on_open
+ * comes once, then on_read and on_written in any order, then on_end once. Or
+ * on_end is the only event. The owner may close the stream in any of them; only
+ * on_closed follows. A stream that has ended must still be closed.
  */
 typedef struct {
-  /* Connected, and with TLS the handshake is over. */
+  /* Connected, and the TLS handshake, if any, is complete. */
   void (*on_open)(tnk__stream_t *stream);
-  /* `data` is valid until the return. */
+  /* `data` is valid until it returns. */
   void (*on_read)(tnk__stream_t *stream, const uint8_t *data, size_t n);
-  /* The write is over: the bytes are the owner's again. `cause` is 0, or
-   * libuv's or mbedTLS's reason why it failed. After a failure what the peer
-   * has sent before is still read, until on_end. */
+  /* The write is complete, and the bytes are returned to the owner. `cause` is
+   * 0, or the code of libuv or mbedTLS for its failure. After a failure, bytes
+   * that the peer had already sent are still read, until on_end. */
   void (*on_written)(tnk__stream_t *stream, int cause);
   void (*on_end)(tnk__stream_t *stream, const tnk__net_error_t *error);
-  /* The memory of the stream is gone, its socket closed. May be NULL. */
+  /* The stream is freed and its socket is closed. May be NULL. */
   void (*on_closed)(void *user);
 } tnk__stream_events_t;
 
-/* What a write returns when it is over already. */
+/* Returned by a write that is already complete. */
 #define TNK__STREAM_WRITTEN 1
 
-/* More than a request needs: its head, and the two parts of its body. */
+/* More than a request needs: its head, and two parts of its body. */
 #define TNK__STREAM_MAX_BUFS 4
 
 typedef struct {
@@ -93,17 +93,18 @@ typedef struct {
 } tnk__stream_ops_t;
 
 /*
- * A stream of bytes in both directions: TCP, a tunnel through a proxy over
- * that, or TLS over either. It begins to connect when it is opened, and reads
- * as soon as it is open.
+ * A bidirectional stream of bytes: TCP, a tunnel through a proxy over TCP, or
+ * TLS over either. It begins to connect when it is opened, and reads as soon as
+ * it is open.
  */
 struct tnk__stream {
   const tnk__stream_ops_t *ops;
   const tnk__stream_events_t *events;
-  void *user; /* the owner's */
+  void *user; /* owner's pointer */
 };
 
-/* Opens what is below a stream, which has the deadline for both. */
+/* Opens the stream below another one. The upper stream has the deadline for
+ * both. */
 typedef int (*tnk__stream_opener_t)(tnk__stream_t **out, struct tnk__net *net,
                                     const tnk__origin_t *origin,
                                     const tnk__via_t *via,
@@ -111,70 +112,72 @@ typedef int (*tnk__stream_opener_t)(tnk__stream_t **out, struct tnk__net *net,
                                     void *user);
 
 /*
- * Open a stream. TNK_OK, or TNK_ENOMEM and then there is no stream and no
- * event. The name of the host and `via` must stay until the stream is closed,
- * `events` for ever. When the stream is not open after `connect_timeout_ms`
- * (name, TCP, tunnel and TLS together; 0: for ever) it ends with TNK_ETIMEDOUT.
+ * Open a stream. Returns TNK_OK or TNK_ENOMEM; after TNK_ENOMEM no stream
+ * exists and no event follows. The host name and `via` must stay valid until
+ * the stream is closed, and `events` forever. The stream ends with
+ * TNK_ETIMEDOUT if it is not open after `connect_timeout_ms`. That time covers
+ * the name, TCP, tunnel and TLS; 0 means no limit.
  *
- * With a `via`, which may be NULL, TCP goes to the proxy, and the origin's name
- * is looked up by nobody here, except for TNK__PROXY_SOCKS5. A stream without
- * TLS ends at a proxy of HTTP, while one of SOCKS makes a tunnel for it as
- * well.
+ * If `via` is not NULL, TCP connects to the proxy. The origin's name is then
+ * not looked up here, except with TNK__PROXY_SOCKS5. Without TLS, an HTTP proxy
+ * is the end of the stream, whereas a SOCKS proxy opens a tunnel in this case
+ * too.
  */
 int tnk__stream_open(tnk__stream_t **out, struct tnk__net *net,
                      const tnk__origin_t *origin, const tnk__via_t *via,
                      uint64_t connect_timeout_ms,
                      const tnk__stream_events_t *events, void *user);
 
-/* Write at most TNK__STREAM_MAX_BUFS pieces; one write at a time, from on_open
- * to on_end; the array is copied. TNK__STREAM_WRITTEN: the system has taken all
- * of it at once, and on_written does not follow. TNK_OK: it does, unless the
- * stream ends or is closed before, and until then the bytes are borrowed.
- * TNK_ECONN: writing has failed before. */
+/* Write at most TNK__STREAM_MAX_BUFS buffers, between on_open and on_end. Only
+ * one write at a time is allowed. The array is copied; its bytes are borrowed.
+ * TNK__STREAM_WRITTEN: the system took all bytes at once, and on_written does
+ * not follow. TNK_OK: on_written follows, unless the stream ends or is closed
+ * before. The bytes are borrowed until then. TNK_ECONN: an earlier write has
+ * failed. */
 static inline int tnk__stream_write(tnk__stream_t *stream, const uv_buf_t *bufs,
                                     unsigned n_bufs) {
   return stream->ops->write(stream, bufs, n_bufs);
 }
 
-/* How many of the owner's bytes may have left this machine since the stream
- * was opened. Valid until the stream is closed. */
+/* The number of the owner's bytes that may have left this machine since the
+ * stream was opened. Valid until the stream is closed. */
 static inline uint64_t tnk__stream_n_sent(const tnk__stream_t *stream) {
   return stream->ops->n_sent(stream);
 }
 
-/* Stop reading, so that the peer is slowed down, or go on. */
+/* Stop or resume reading. Stopping slows the peer down. */
 static inline void tnk__stream_pause(tnk__stream_t *stream, int paused) {
   stream->ops->pause(stream, paused);
 }
 
-/* Say whether the stream keeps uv_run() going; it does from the start. An
- * unused connection must not. */
+/* Set whether the stream keeps uv_run() running. It does by default; an unused
+ * connection must not. */
 static inline void tnk__stream_hold_loop(tnk__stream_t *stream, int hold) {
   stream->ops->hold_loop(stream, hold);
 }
 
-/* Say what to offer the server, right after opening the stream. Without TLS
- * nothing is. */
+/* Set the ALPN offer, right after opening the stream. Does nothing without
+ * TLS. */
 static inline void tnk__stream_offer(tnk__stream_t *stream, tnk__alpn_t alpn) {
   if (stream->ops->offer != NULL)
     stream->ops->offer(stream, alpn);
 }
 
-/* What the server has chosen, "h2" or "http/1.1", once the stream is open.
- * NULL: nothing, or it was not asked. */
+/* The protocol that the server chose, "h2" or "http/1.1", once the stream is
+ * open. NULL: it chose none, or nothing was offered. */
 static inline const char *tnk__stream_chosen(const tnk__stream_t *stream) {
   return stream->ops->chosen != NULL ? stream->ops->chosen(stream) : NULL;
 }
 
-/* The version of TLS, for people, once the stream is open; static. NULL without
+/* The version of TLS as a static string, once the stream is open. NULL without
  * TLS. */
 static inline const char *tnk__stream_tls_version(const tnk__stream_t *stream) {
   return stream->ops->tls_version != NULL ? stream->ops->tls_version(stream)
                                           : NULL;
 }
 
-/* Close it; legal in every state, once. Only on_closed follows; until then the
- * context is held. Allocates nothing. */
+/* Close it, once, in any state. Only on_closed follows; until then the context
+ * is held. Allocates nothing. */
 static inline void tnk__stream_close(tnk__stream_t *stream) {
   stream->ops->close(stream);
 }

@@ -12,22 +12,22 @@
 #include "tnk/error.h"
 
 /*
- * RESOLVING: the name is being looked up.
- * CONNECTING: one or more sockets try the addresses in order; the next one
+ * RESOLVING: the name is being looked up. CONNECTING: one or more sockets try
+ * the addresses in order; the next one
  *   starts when one fails, or TNK__NEXT_ADDRESS_MS after the one before it.
- * OPEN: `socket` is the first that connected; the others are closed.
- * ENDED: on_end was told; nothing is called any more but on_closed.
- * CLOSING: by the owner, from any state. When the last socket is gone the
+ * OPEN: `socket` is the first that connected; the others are closed. ENDED:
+ * on_end was called; only on_closed can follow. CLOSING: by the owner, from any
+ * state. When the last socket is closed, the
  *   memory is freed and on_closed is called.
  *
- * Only libuv's callbacks, timers and deferred calls call out. Memory is freed
- * in a callback of its own, so after calling out it is enough to look at the
- * state again.
+ * Only callbacks of libuv, timers and deferred calls call the owner. Memory is
+ * freed in a separate callback, so after calling the owner it suffices to check
+ * the state.
  */
 typedef enum { RESOLVING, CONNECTING, OPEN, ENDED, CLOSING } state_t;
 
-/* What the system may keep of ours that it has not sent: how far a request is
- * must not be told too early, and others share the way. */
+/* Limit of unsent bytes in the system's buffer. It keeps the reported progress
+ * of a request close to the truth, and leaves the link to other streams. */
 enum { MAX_UNSENT = 128 * 1024 };
 
 struct tcp;
@@ -35,7 +35,7 @@ struct tcp;
 typedef struct {
   tnk__list_t link; /* in `attempts` while connecting */
   uv_tcp_t handle;
-  /* Connecting is over before the first write begins. */
+  /* Connecting has ended before the first write begins. */
   union {
     uv_connect_t connect;
     uv_write_t write;
@@ -44,44 +44,44 @@ typedef struct {
   size_t address;
 } socket_t;
 
-/* What only a stream that is not open yet needs: a stream may then stay open
- * for very long, and there may be thousands. */
+/* State that is needed only until the stream is open. Streams may stay open for
+ * long, and there may be thousands, so it is freed then. */
 typedef struct {
   struct tcp *tcp;
   tnk__dns_query_t query;
   tnk__timer_t deadline;
-  tnk__timer_t next; /* when to try one more address */
+  tnk__timer_t next; /* starts the attempt with the next address */
   tnk__list_t attempts;
-  size_t n_tried; /* addresses */
-  int cause;      /* why the last attempt failed */
+  size_t n_tried; /* addresses tried */
+  int cause;      /* failure of the last attempt */
 } dial_t;
 
 typedef struct tcp {
   tnk__stream_t base;
   tnk__net_t *net;
   state_t state;
-  dial_t *dial;     /* NULL from OPEN on */
-  size_t n_sockets; /* that libuv knows */
+  dial_t *dial;     /* NULL once OPEN */
+  size_t n_sockets; /* sockets that libuv knows */
   socket_t *socket;
-  size_t n_writing; /* bytes that uv_write() was given */
-  uint64_t n_sent;  /* before them */
+  size_t n_writing; /* bytes in the current uv_write() */
+  uint64_t n_sent;  /* bytes sent before that write */
   int is_writing;
-  int is_patient;  /* TNK__LOST_WRITING_MS holds */
-  int write_error; /* of the first write that failed */
+  int is_patient;  /* TNK__LOST_WRITING_MS applies */
+  int write_error; /* code of the first failed write */
   int paused;
   int hold;
   tnk__deferred_t written;
   tnk__deferred_t gone;
-  int is_proxy; /* whom it connects to */
+  int is_proxy; /* it connects to a proxy */
   uint16_t port;
-  const char *host; /* the owner's; not looked at when CLOSING */
+  const char *host; /* belongs to the owner; not used when CLOSING */
 } tcp_t;
 
 static tcp_t *tcp_of(const tnk__stream_t *stream) {
   return tnk__container_of(stream, tcp_t, base);
 }
 
-/* Free what is left, when libuv has let go of it all. */
+/* Free the rest, when libuv has closed all sockets. */
 static void finish(tcp_t *tcp) {
   tnk__net_t *net = tcp->net;
   tnk__context_t *context = net->context;
@@ -113,7 +113,7 @@ static void socket_close(socket_t *socket) {
   uv_close((uv_handle_t *)&socket->handle, on_socket_closed);
 }
 
-/* Leave the states before OPEN, whichever it is. */
+/* Leave any state before OPEN. */
 static void stop_connecting(tcp_t *tcp) {
   dial_t *dial = tcp->dial;
   tnk__list_t *node;
@@ -159,8 +159,8 @@ static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
                      (unsigned)TNK__NET_READ_SIZE);
 }
 
-/* When a reset follows data closely, libuv takes the hang-up for an end of the
- * stream; the socket still knows better. 0, or libuv's code. */
+/* If a reset follows data closely, libuv reports an end of the stream; the
+ * socket still has the error. Returns 0 or libuv's code. */
 static int hidden_error(const socket_t *socket) {
   socklen_t len = sizeof(int);
   uv_os_fd_t fd;
@@ -189,8 +189,8 @@ static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf) {
   }
 }
 
-/* Starting twice is no fault, and nothing else can fail on a socket that is
- * connected and not closing. */
+/* Starting twice is harmless. On a connected socket that is not closing nothing
+ * else can fail. */
 static void start_reading(tcp_t *tcp) {
   if (tcp->state == OPEN && !tcp->paused)
     (void)uv_read_start((uv_stream_t *)&tcp->socket->handle, on_alloc, on_read);
@@ -203,7 +203,7 @@ static void apply_hold(tcp_t *tcp) {
     uv_unref((uv_handle_t *)&tcp->socket->handle);
 }
 
-/* Tune a socket, where the system can; one that refuses still works. */
+/* Set a socket option, if the system supports it. A failure is harmless. */
 static void tune(const socket_t *socket, int level, int option, int value) {
   uv_os_fd_t fd;
 
@@ -266,9 +266,9 @@ static void on_connect(uv_connect_t *req, int status) {
   try_next(tcp);
 }
 
-/* libuv ends the process where it has no memory for its table of descriptors,
- * which grows when one is first watched that has no place in it. Whether there
- * is as much memory can be found out before. */
+/* libuv aborts the process if it cannot grow its table of descriptors. The
+ * table grows when a descriptor beyond its size is watched for the first time.
+ * This function checks before whether that much memory is available. */
 static int is_watchable(const tnk__context_t *context, const socket_t *socket) {
   uv_os_fd_t fd;
   void *table;
@@ -276,13 +276,13 @@ static int is_watchable(const tnk__context_t *context, const socket_t *socket) {
   if (uv_fileno((const uv_handle_t *)&socket->handle, &fd) != 0 ||
       (unsigned)fd < context->uv->nwatchers)
     return 1;
-  /* libuv takes the next power of two. */
+  /* libuv rounds up to the next power of two. */
   table = tnk__malloc(&context->alloc, ((size_t)fd + 3) * 2 * sizeof(void *));
   tnk__free(&context->alloc, table);
   return table != NULL;
 }
 
-/* Make a socket among the attempts. TNK_OK, TNK_ENOMEM, or libuv's code. */
+/* Add a socket to the attempts. Returns TNK_OK, TNK_ENOMEM, or libuv's code. */
 static int new_socket(tcp_t *tcp, socket_t **out, int family) {
   tnk__context_t *context = tcp->net->context;
   socket_t *socket = tnk__calloc(&context->alloc, 1, sizeof(*socket));
@@ -307,7 +307,7 @@ static int new_socket(tcp_t *tcp, socket_t **out, int family) {
   return TNK_ENOMEM;
 }
 
-/* TNK_OK, TNK_ENOMEM, or libuv's code. */
+/* Returns TNK_OK, TNK_ENOMEM, or libuv's code. */
 static int attempt(tcp_t *tcp, size_t i) {
   tnk__address_t address = tcp->dial->query.addresses[i];
   socket_t *socket;
@@ -327,7 +327,8 @@ static int attempt(tcp_t *tcp, size_t i) {
   return err;
 }
 
-/* Start with one more address; end when none is left and none is trying. */
+/* Try the next address. End the stream if none is left and no attempt is under
+ * way. */
 static void try_next(tcp_t *tcp) {
   dial_t *dial = tcp->dial;
   int err;
@@ -349,7 +350,8 @@ static void try_next(tcp_t *tcp) {
   }
   if (!tnk__list_empty(&dial->attempts))
     return;
-  /* Without a descriptor nobody was asked, and the name is none the worse. */
+  /* If no descriptor was available, no address was tried, and the result stays
+   * valid. */
   if (dial->cause != UV_EMFILE && dial->cause != UV_ENFILE)
     tnk__dns_forget(&tcp->net->dns, tcp->host);
   end(tcp, TNK_ECONN, dial->cause, "cannot connect to");
@@ -379,7 +381,7 @@ static void on_written_deferred(tnk__deferred_t *call) {
   write_done(tcp, tcp->write_error);
 }
 
-/* How much of a failed write went out is not known: count all of it. */
+/* How much of a failed write was sent is unknown, so all of it counts. */
 static void on_write(uv_write_t *req, int status) {
   tcp_t *tcp = req->data;
 
@@ -389,7 +391,7 @@ static void on_write(uv_write_t *req, int status) {
     write_done(tcp, status);
 }
 
-/* Hand libuv what uv_try_write() has left of `bufs`. */
+/* Pass the rest of `bufs` to libuv, after uv_try_write(). */
 static int write_rest(tcp_t *tcp, const uv_buf_t *bufs, unsigned n_bufs,
                       size_t skip) {
   uv_buf_t rest[TNK__STREAM_MAX_BUFS];

@@ -4,8 +4,8 @@
 #include "lib/io/net/net.h"
 #include "lib/io/net/stream.h"
 
-/* Open a TCP stream as tnk__stream_open() does. One of `origin` and `via` is
- * enough. */
+/* Open a TCP stream, like tnk__stream_open(). One of `origin` and `via`
+ * suffices. */
 int tnk__tcp_open(tnk__stream_t **out, tnk__net_t *net,
                   const tnk__origin_t *origin, const tnk__via_t *via,
                   uint64_t connect_timeout_ms,

@@ -12,22 +12,21 @@
 #include "tnk/error.h"
 
 /*
- * CONNECTING: waits for TCP and for the trusted certificates, side by side.
- * HANDSHAKE: records go to and fro.
- * OPEN: on_open was told.
- * ENDED: on_end was told; only on_closed is left.
- * CLOSING: by the owner; freed when the TCP stream is gone.
+ * CONNECTING: waits for TCP and for the trusted certificates in parallel.
+ * HANDSHAKE: handshake records are exchanged. OPEN: on_open was called. ENDED:
+ * on_end was called; only on_closed is left. CLOSING: by the owner; freed when
+ * the TCP stream is closed.
  *
- * mbedTLS reads from a window into the bytes that TCP delivered (`in`), and
- * keeps a partial record itself. What the window holds when the owner pauses,
- * or when the handshake has to wait for its turn, is copied to `rest`, and TCP
- * stays paused until that is used up. tls_write.c has what goes out.
+ * mbedTLS reads from a window of the bytes that TCP delivered (`in`), and keeps
+ * a partial record itself. If the owner pauses, or the handshake waits for its
+ * turn, the rest of the window is copied to `rest`. TCP stays paused until
+ * `rest` is used up. tls_write.c handles output.
  *
- * TCP's events, the deadline and deferred calls call out; write, pause and
- * close do not.
+ * Events of TCP, the deadline and deferred calls call the owner. write, pause
+ * and close never do.
  */
 
-/* Both ways of leaving the living states go through here. */
+/* Called on the change to ENDED and to CLOSING. */
 static void stop(tnk__tls_t *tls, tnk__tls_state_t state) {
   tls->state = state;
   tnk__timer_stop(&tls->deadline);
@@ -51,7 +50,7 @@ static void end(tnk__tls_t *tls, int code, int cause, const char *text) {
   end_with(tls, &error);
 }
 
-/* End because of what mbedTLS says. */
+/* End the stream after an error of mbedTLS. */
 static void end_tls(tnk__tls_t *tls, int cause) {
   char text[TNK__MAX_ERROR_TEXT];
   const tnk__net_error_t error = {
@@ -59,8 +58,8 @@ static void end_tls(tnk__tls_t *tls, int cause) {
           tnk__tls_explain(&tls->peer, &tls->ssl, cause, text, sizeof(text)),
       .cause = cause,
       .text = text,
-      /* With TLS 1.3 the server refuses a client after our handshake is over,
-       * but before it answers. */
+      /* With TLS 1.3 the server rejects a client certificate after our
+       * handshake is complete, but before it sends a response. */
       .is_final = !tls->has_read && tnk__tls_is_final(&tls->ssl, cause)};
 
   if (tls->state == TNK__TLS_HANDSHAKE)
@@ -68,7 +67,7 @@ static void end_tls(tnk__tls_t *tls, int cause) {
   end_with(tls, &error);
 }
 
-/* What the peer's goodbye means, or the end without one. */
+/* A hint for an end of the connection before any byte arrived. */
 static const char *words_of_end(const tnk__tls_t *tls) {
   return tls->state == TNK__TLS_OPEN && !tls->has_read &&
                  mbedtls_ssl_get_alpn_protocol(&tls->ssl) == NULL
@@ -117,7 +116,7 @@ static void set_tcp_pause(tnk__tls_t *tls) {
   tnk__stream_pause(tls->tcp, !ready || tls->paused || tls->rest.len > 0);
 }
 
-/* TLS 1.3 gives its tickets after the handshake, if at all. */
+/* TLS 1.3 sends session tickets after the handshake, if at all. */
 static int has_session(const tnk__tls_t *tls) {
 #if defined(MBEDTLS_SSL_PROTO_TLS1_3) && MBEDTLS_VERSION_MAJOR >= 3
   return mbedtls_ssl_get_version_number(&tls->ssl) !=
@@ -164,8 +163,8 @@ static void end_in_order(tnk__tls_t *tls) {
   end(tls, TNK_OK, 0, text);
 }
 
-/* Handle a result of mbedtls_ssl_read() that brings the owner no bytes. Returns
- * 1 if mbedTLS must be called again.
+/* Handle a result of mbedtls_ssl_read() without bytes for the owner. Returns 1
+ * if mbedTLS must be called again.
  *
  * mbedTLS 3.6 returns WANT_READ when it finds a session ticket, keeps the
  * ticket, and handles it in the next call. If that call were a write, the write
@@ -232,7 +231,7 @@ static void on_tcp_read(tnk__stream_t *tcp, const uint8_t *data, size_t n) {
   tls->in_len = 0;
 }
 
-/* Go on with what was left when reading stopped, then with TCP. */
+/* Process the bytes left from when reading stopped, then resume TCP. */
 static void go_on(tnk__tls_t *tls) {
   size_t n = tls->rest.len;
 
@@ -318,7 +317,7 @@ static void on_tcp_end(tnk__stream_t *tcp, const tnk__net_error_t *error) {
     end(tls, error->code, error->cause, error->text);
     return;
   }
-  /* Without TLS's goodbye the end may be an attacker's. */
+  /* Without close_notify, an attacker may have caused the end. */
   snprintf(text, sizeof(text), "%s port %u cut the connection off%s",
            tls->peer.host, (unsigned)tls->port,
            tls->state == TNK__TLS_OPEN ? words_of_end(tls)
@@ -356,7 +355,7 @@ static void tls_pause(tnk__stream_t *stream, int paused) {
   tls->paused = paused;
   if (tls->state != TNK__TLS_OPEN)
     return;
-  /* mbedTLS may hold bytes too, so going on is more than TCP's matter. */
+  /* mbedTLS may hold bytes too, so resuming TCP does not suffice. */
   if (!paused)
     tnk__defer(tls->net->context, &tls->resume);
   else
@@ -379,8 +378,8 @@ static int bio_send_goodbye(void *user, const unsigned char *data, size_t n) {
   return (int)n;
 }
 
-/* The goodbye is sent if it can be sent at once, in good order; nobody waits
- * for the peer's. */
+/* close_notify is sent only if that is possible at once. The peer's is not
+ * awaited. */
 static void tls_close(tnk__stream_t *stream) {
   tnk__tls_t *tls = tnk__tls_of(stream);
   int was_open = tls->state == TNK__TLS_OPEN || tls->state == TNK__TLS_ENDED;
@@ -412,7 +411,7 @@ static const tnk__stream_ops_t tls_ops = {
     tnk__tls_write, tnk__tls_n_sent, tls_pause,  tls_hold_loop,
     tls_close,      tls_offer,       tls_chosen, tls_version};
 
-/* To a proxy HTTP/1.1 is spoken, whatever is with the server behind it. */
+/* The protocol to a proxy is HTTP/1.1, independent of the server behind it. */
 static const tnk__stream_ops_t carrier_ops = {.write = tnk__tls_write,
                                               .n_sent = tnk__tls_n_sent,
                                               .pause = tls_pause,
@@ -447,11 +446,11 @@ int tnk__tls_open(tnk__stream_t **out, tnk__net_t *net,
   tls->base = (tnk__stream_t){place == TNK__TLS_TOP ? &tls_ops : &carrier_ops,
                               events, user};
   tls->port = origin->port;
-  /* A name that cannot be one fails in the look-up as well. */
+  /* An invalid name also fails in the look-up. */
   (void)tnk__peer_init(&tls->peer, origin->host);
   tls->via = via;
   tls->plain_buf = place == TNK__TLS_TOP ? net->plain_buf : net->carrier_buf;
-  /* Our deadline covers what is below too. */
+  /* The deadline of this stream covers the streams below too. */
   if (below(&tls->tcp, net, origin, via, &tcp_events, tls) != TNK_OK) {
     free_tls(tls);
     return TNK_ENOMEM;

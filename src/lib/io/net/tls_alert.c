@@ -2,8 +2,8 @@
 
 #include <mbedtls/version.h>
 
-/* mbedTLS says only that there was an alert. Which one is still in the record
- * it has read last, decrypted where it was encrypted. */
+/* mbedTLS reports only that an alert arrived. Its number is in the record that
+ * was read last, in decrypted form. */
 #if MBEDTLS_VERSION_MAJOR < 3
 #define TNK__PRIVATE(member) member
 #else

@@ -3,12 +3,12 @@
 
 #include <mbedtls/ssl.h>
 
-/* The fatal alert by which the peer ended it: its number (RFC 8446, 6), or -1
- * when `cause`, a code of mbedTLS's, is not about one. */
+/* The number of the fatal alert by which the peer ended the stream (RFC 8446,
+ * 6). -1 if `cause`, a code of mbedTLS, does not mean an alert. */
 int tnk__tls_alert(const mbedtls_ssl_context *ssl, int cause);
-/* What an alert means: its name, and what to do about it. Static. */
+/* The meaning of an alert: its name and a remedy. A static string. */
 const char *tnk__tls_alert_text(int alert);
-/* Whether the peer will say the same the next time. */
+/* Whether the peer will send the same alert the next time. */
 int tnk__tls_alert_is_final(int alert);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "tnk/error.h"
 
-/* A high-level code and a low-level one may be added up in one number. */
+/* mbedTLS may add a high-level code and a low-level code to one number. */
 static int is_out_of_memory(int cause) {
   switch (cause) {
   case MBEDTLS_ERR_SSL_ALLOC_FAILED:

@@ -1,7 +1,7 @@
 #ifndef TNK_LIB_IO_NET_TLS_CODE_H
 #define TNK_LIB_IO_NET_TLS_CODE_H
 
-/* The code of ours for mbedTLS's: TNK_ENOMEM, or `otherwise`. */
+/* Convert a code of mbedTLS: TNK_ENOMEM, or `otherwise` for any other code. */
 int tnk__tls_code(int cause, int otherwise);
 
 #endif

@@ -25,7 +25,7 @@ int tnk__tls_explain(tnk__peer_t *peer, const mbedtls_ssl_context *ssl,
   char why[128];
   int alert;
 
-  /* Some faults are only found after the chain was checked. */
+  /* Some faults are found only after the check of the chain. */
   if (late != UINT32_MAX)
     peer->flags |= late;
   if (tnk__tls_code(cause, TNK_OK) == TNK_ENOMEM || peer->no_memory) {

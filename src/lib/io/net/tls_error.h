@@ -5,7 +5,7 @@
 
 /* Whether the peer will end the handshake the same way the next time. */
 int tnk__tls_is_final(const mbedtls_ssl_context *ssl, int cause);
-/* Say why a stream failed with mbedTLS's code `cause`. Returns TNK_ECERT,
+/* Explain why a stream failed with mbedTLS's code `cause`. Returns TNK_ECERT,
  * TNK_ETLS or TNK_ENOMEM, and writes a sentence. */
 int tnk__tls_explain(tnk__peer_t *peer, const mbedtls_ssl_context *ssl,
                      int cause, char *text, size_t size);

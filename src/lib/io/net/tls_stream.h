@@ -10,8 +10,8 @@
 #include "lib/io/net/stream.h"
 #include "lib/io/net/trust.h"
 
-/* The inside of a TLS stream: tls.c has its states and reads, tls_write.c
- * writes. */
+/* The internal interface of a TLS stream. tls.c has its states and reads;
+ * tls_write.c writes. */
 
 typedef enum {
   TNK__TLS_CONNECTING,
@@ -28,40 +28,40 @@ typedef struct {
   tnk__tls_state_t state;
   int tcp_open;
   int has_trust;
-  int has_read; /* the peer has said something to the owner */
+  int has_read; /* the peer has sent bytes for the owner */
   tnk__trust_waiter_t trust;
   tnk__timer_t deadline;
   tnk__peer_t peer;
   uint16_t port;
-  tnk__alpn_t alpn;      /* what is offered */
-  const tnk__via_t *via; /* or NULL; not looked at when CLOSING */
+  tnk__alpn_t alpn;      /* the ALPN offer */
+  const tnk__via_t *via; /* NULL: no proxy. Not used when CLOSING. */
   mbedtls_ssl_context ssl;
-  uint8_t *plain_buf; /* the net's, for what is decrypted */
+  uint8_t *plain_buf; /* shared buffer of the net for decrypted bytes */
   const uint8_t *in;
   size_t in_len;
   tnk__buf_t rest;
   int paused;
   tnk__deferred_t resume;
-  tnk__pace_step_t step; /* of the handshake, when it has to wait */
+  tnk__pace_step_t step; /* waiting step of the handshake */
   tnk__buf_t filling;
   tnk__buf_t flying;
   int tcp_writing;
-  /* The owner's write: what mbedTLS has not taken yet. */
+  /* The rest of the owner's write that mbedTLS has not taken yet. */
   uv_buf_t plain[TNK__STREAM_MAX_BUFS];
   unsigned n_plain;
   unsigned at;
   int is_writing;
-  int wants_read;          /* mbedTLS, before it takes more to write */
-  int write_error;         /* libuv's code, for ever */
-  tnk__deferred_t written; /* to go on with the write, or end it */
-  /* The owner's bytes that mbedTLS took; those of the latest write count only
-   * once TCP has sent something since it began. */
+  int wants_read;          /* mbedTLS must read before it takes more to write */
+  int write_error;         /* code of libuv; never cleared */
+  tnk__deferred_t written; /* continues or completes the write */
+  /* Number of the owner's bytes that mbedTLS took. Bytes of the latest write
+   * count only once TCP has sent something since that write began. */
   uint64_t n_taken;
   uint64_t n_taken_before;
   uint64_t tcp_sent_before;
-  int broken; /* mbedTLS's code while `fail` is due */
+  int broken; /* code of mbedTLS while `fail` is due */
   tnk__deferred_t fail;
-  uint8_t goodbye[128]; /* so that closing allocates nothing */
+  uint8_t goodbye[128]; /* embedded, so that closing allocates nothing */
 } tnk__tls_t;
 
 static inline tnk__tls_t *tnk__tls_of(const tnk__stream_t *stream) {
@@ -70,13 +70,13 @@ static inline tnk__tls_t *tnk__tls_of(const tnk__stream_t *stream) {
 
 void tnk__tls_init_write(tnk__tls_t *tls);
 void tnk__tls_deinit_write(tnk__tls_t *tls);
-/* Take a record that mbedTLS has to send, all of it. */
+/* Take a complete record from mbedTLS for sending. */
 int tnk__tls_send(void *user, const unsigned char *data, size_t n);
-/* Hand the records that gathered to TCP. */
+/* Give the gathered records to TCP. */
 void tnk__tls_flush(tnk__tls_t *tls);
-/* Go on with the owner's write, who is told from a deferred call. */
+/* Continue the owner's write. A deferred call reports its end to the owner. */
 void tnk__tls_push(tnk__tls_t *tls);
-/* Handle TCP's event of that name. Calls the owner. */
+/* Handle TCP's event of this name. Calls the owner. */
 void tnk__tls_on_tcp_written(tnk__stream_t *tcp, int cause);
 int tnk__tls_write(tnk__stream_t *stream, const uv_buf_t *bufs,
                    unsigned n_bufs);

@@ -5,22 +5,23 @@
 #include "tnk/error.h"
 
 /*
- * One write of the owner's at a time. mbedTLS takes it piece by piece and makes
- * records, which gather in `filling` while TCP writes those in `flying`. When
- * both are empty and nothing is left of the write, it is over: at once, if TCP
- * could send all of it inside of the owner's call, else by on_written.
+ * One write of the owner at a time. mbedTLS takes it piece by piece and makes
+ * records. They gather in `filling` while TCP writes the records in `flying`.
+ * The write is complete when both are empty and nothing of it is left. If TCP
+ * sent all of it inside the owner's call, the write completes at once;
+ * otherwise on_written reports it.
  */
 
-/* Encrypt no more ahead of TCP than this. A record may go over it. */
+/* Encrypt no more than this ahead of TCP. One record may exceed it. */
 #define AHEAD_SIZE ((size_t)64 * 1024)
 #define FILLING_SIZE (2 * AHEAD_SIZE)
-/* What a record takes at most, and what is in it beside the owner's bytes. */
+/* Maximum payload of a record, and its overhead. */
 #define RECORD_SIZE ((size_t)16 * 1024)
 #define RECORD_COST ((size_t)64)
 
-/* Always takes all: mbedTLS 3.6 does not read while it could not write. What
- * bounds `filling` is encrypt(), and its ceiling, which only a peer that makes
- * us answer again and again without reading can reach. */
+/* Always accepts the whole record, because mbedTLS 3.6 does not read while a
+ * write is blocked. encrypt() bounds `filling`. Its ceiling can be reached only
+ * by a peer that makes us respond repeatedly and does not read. */
 int tnk__tls_send(void *user, const unsigned char *data, size_t n) {
   tnk__tls_t *tls = user;
 
@@ -36,7 +37,7 @@ static void write_failed(tnk__tls_t *tls, int cause) {
     tnk__defer(tls->net->context, &tls->written);
 }
 
-/* A stream that waits keeps no buffer: there may be many, and for long. */
+/* A waiting stream keeps no buffer, because many streams may wait for long. */
 void tnk__tls_flush(tnk__tls_t *tls) {
   const tnk__buf_t empty = tls->flying;
   uv_buf_t buf;
@@ -56,14 +57,14 @@ void tnk__tls_flush(tnk__tls_t *tls) {
     tls->tcp_writing = 1;
 }
 
-/* All of the owner's write is with the system. */
+/* Whether the system has taken all of the owner's write. */
 static int is_written(const tnk__tls_t *tls) {
   return tls->is_writing && tls->at == tls->n_plain && !tls->tcp_writing &&
          tls->filling.len == 0 && tls->write_error == 0 && tls->broken == 0;
 }
 
-/* Make room for the records of what is left of the owner's write, or for what
- * may go ahead: at once, for they would grow by being copied. */
+/* Reserve capacity for the records of the remaining write, within the limit, in
+ * one step. Growing the buffer would copy it. */
 static void make_room(tnk__tls_t *tls) {
   size_t n = 0;
 
@@ -76,7 +77,7 @@ static void make_room(tnk__tls_t *tls) {
     (void)tnk__buf_reserve(&tls->filling, n);
 }
 
-/* Encrypt as much of the owner's write as may go ahead of TCP. */
+/* Encrypt as much of the owner's write as may be ahead of TCP. */
 static void encrypt(tnk__tls_t *tls) {
   tls->wants_read = 0;
   if (tls->at < tls->n_plain)
@@ -91,8 +92,8 @@ static void encrypt(tnk__tls_t *tls) {
       continue;
     }
     n = mbedtls_ssl_write(&tls->ssl, (const uint8_t *)buf->base, buf->len);
-    /* It has to read first: read_records() calls again, with the same
-     * arguments, as mbedTLS wants them. */
+    /* mbedTLS must read first. read_records() then calls again with the same
+     * arguments, as mbedTLS requires. */
     if (n == MBEDTLS_ERR_SSL_WANT_READ) {
       tls->wants_read = 1;
       break;
@@ -109,8 +110,8 @@ static void encrypt(tnk__tls_t *tls) {
   tnk__tls_flush(tls);
 }
 
-/* The same when nobody waits for a return value. What TCP has taken at once it
- * does not report, and the rest of a long write is for the next turn of the
+/* Continue a write outside of the owner's call. TCP does not report bytes that
+ * it took at once, so the rest of a long write waits for the next turn of the
  * loop. */
 void tnk__tls_push(tnk__tls_t *tls) {
   encrypt(tls);

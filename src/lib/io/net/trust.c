@@ -17,9 +17,9 @@
 #include "tnk/error.h"
 
 /*
- * NONE until the first waiter or tnk__trust_load(); LOADING while the pool
- * reads; then READY for ever, or NONE again after a failure. The generator is
- * seeded together with the reading, because the kernel may make us wait for
+ * NONE until the first waiter or tnk__trust_load(). LOADING while the thread
+ * pool reads. Then READY forever, or NONE again after a failure. The generator
+ * is seeded together with the reading, because the kernel may block for
  * entropy.
  */
 static const char *const system_files[] = {
@@ -78,8 +78,8 @@ static void free_parts(tnk__trust_t *trust) {
   mbedtls_entropy_free(&trust->entropy);
 }
 
-/* Listed by cost: all but the first two are there for servers whose key is on
- * that curve. The built-in order costs a third more for each handshake. */
+/* Ordered by cost. All but the first two serve servers with a key on that
+ * curve. The built-in order costs a third more for each handshake. */
 #if MBEDTLS_VERSION_MAJOR >= 3
 static const uint16_t groups[] = {
     MBEDTLS_SSL_IANA_TLS_GROUP_X25519, MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1,
@@ -129,7 +129,7 @@ static int configure(tnk__trust_t *trust, tnk__alpn_t offer) {
   return mbedtls_ssl_conf_alpn_protocols(config, (const char **)alpn[offer]);
 }
 
-/* 0: it could not be read, and nothing else is kept either. */
+/* Returns 0 on failure; nothing else is kept then either. */
 static int load_identity(tnk__trust_t *trust) {
   int err = TNK_OK;
 
@@ -146,15 +146,15 @@ static int load_identity(tnk__trust_t *trust) {
   return 0;
 }
 
-/* Runs on the pool or on the loop's thread; touches only the parts, `err` and
- * `cause`. mbedTLS allocates by itself here. */
+/* Runs on the thread pool or on the loop's thread. Accesses only the loaded
+ * data, `err` and `cause`. mbedTLS uses its own allocator here. */
 static void load(tnk__trust_t *trust) {
   int err;
 
   init_parts(trust);
   trust->err = TNK_ECERT;
-  /* Negative: nothing usable. Positive: the number that was not understood,
-   * which is normal in a system's store. */
+  /* Negative: nothing usable. Positive: the number of certificates that could
+   * not be parsed, which is normal in a system's store. */
   err =
       tnk__ca_file_read(&trust->chain, file_of(trust), &trust->context->alloc);
   if (err >= 0 && trust->chain.version == 0)
@@ -174,8 +174,8 @@ static void load(tnk__trust_t *trust) {
     free_parts(trust);
 }
 
-/* mbedTLS 3 keeps state of the process for TLS 1.3, which it does not lock
- * unless it was built that way; so this is for the loop's thread. */
+/* mbedTLS 3 keeps process-wide state for TLS 1.3. It locks that state only with
+ * MBEDTLS_THREADING_C, so this runs on the loop's thread. */
 static int init_process(void) {
 #if MBEDTLS_VERSION_MAJOR >= 3
   return psa_crypto_init() == PSA_SUCCESS ? TNK_OK : TNK_ENOMEM;
@@ -242,7 +242,7 @@ void tnk__trust_wait(tnk__trust_t *trust, tnk__trust_waiter_t *waiter,
     int err = init_process();
     if (err == TNK_OK)
       err = tnk__work_start(trust->context, &trust->work, on_run, on_done);
-    /* From here on `err` and `cause` are the pool's. */
+    /* From here on `err` and `cause` belong to the thread pool. */
     if (err == 0) {
       trust->state = TNK__TRUST_LOADING;
       return;

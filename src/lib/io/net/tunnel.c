@@ -9,24 +9,23 @@
 #include "tnk/error.h"
 
 /*
- * CONNECTING: TCP connects to the proxy, or TLS does over it.
- * RESOLVING: for SOCKS, the name of the origin is looked up here.
- * ASKING: CONNECT is written, its answer comes; or one message of SOCKS.
- * OPEN: the proxy has agreed; bytes go through as they are.
- * ENDED: on_end was told; only on_closed is left.
- * CLOSING: by the owner; freed when the TCP stream is gone.
+ * CONNECTING: TCP connects to the proxy, or TLS does over it. RESOLVING: for
+ * SOCKS, the name of the origin is looked up here. ASKING: CONNECT is written
+ * and its response arrives; or one SOCKS message. OPEN: the proxy has agreed;
+ * bytes pass unchanged. ENDED: on_end was called; only on_closed is left.
+ * CLOSING: by the owner; freed when the TCP stream is closed.
  *
- * Only events of the stream below, called TCP here, of the look-up and of the
- * deadline call out. The proxy is not trusted: its words appear in no
- * error, for it knows the credentials; its answer is bounded; and what it
- * sends behind a head that agrees, before we have said anything to the server,
- * cannot be the server's.
+ * Only events of the stream below (called TCP here), of the look-up and of the
+ * deadline call the owner. The proxy is not trusted. No error contains its
+ * text, because it knows the credentials. Its response is bounded. Bytes behind
+ * a successful response are an error: nothing was sent to the server yet, so
+ * they cannot be the server's.
  */
 typedef enum { CONNECTING, RESOLVING, ASKING, OPEN, ENDED, CLOSING } state_t;
 
 struct tunnel;
 
-/* What only asking needs; of HTTP or of SOCKS. */
+/* State that is needed only for the request to the proxy, for HTTP or SOCKS. */
 typedef struct {
   struct tunnel *tunnel;
   tnk__response_t response;
@@ -34,20 +33,20 @@ typedef struct {
   tnk__dns_query_t query;
   tnk__address_t address;
   tnk__socks_target_t target;
-  tnk__socks_t socks; /* what it says is borrowed until TCP has written it */
+  tnk__socks_t socks; /* its output is borrowed until TCP has written it */
 } asking_t;
 
 typedef struct tunnel {
   tnk__stream_t base;
   tnk__net_t *net;
   tnk__stream_t *tcp;
-  const tnk__via_t *via; /* not looked at when CLOSING */
-  asking_t *asking;      /* from asking until it is OPEN or gone */
-  uint64_t n_asked;      /* bytes that were for the proxy */
+  const tnk__via_t *via; /* not used when CLOSING */
+  asking_t *asking;      /* from the request until it is OPEN or ended */
+  uint64_t n_asked;      /* bytes sent to the proxy */
   state_t state;
   tnk__timer_t deadline;
-  int is_asking; /* what was said is not written yet */
-  int paused;    /* by the owner */
+  int is_asking; /* a message to the proxy is being written */
+  int paused;    /* set by the owner */
 } tunnel_t;
 
 static tunnel_t *tunnel_of(const tnk__stream_t *stream) {
@@ -70,7 +69,7 @@ static void free_asking(tunnel_t *tunnel) {
   tunnel->asking = NULL;
 }
 
-/* All ways out of the states before OPEN go through here. */
+/* Called on every way out of the states before OPEN. */
 static void stop_asking(tunnel_t *tunnel) {
   tnk__timer_stop(&tunnel->deadline);
   if (tunnel->asking != NULL)
@@ -92,9 +91,9 @@ static void end(tunnel_t *tunnel, int code, int cause, const char *what) {
   end_with(tunnel, &error);
 }
 
-/* ---- The answer ---- */
+/* ---- The response ---- */
 
-/* Our words for what the proxy may say. Some answer 401 where 407 is meant. */
+/* The meaning of a proxy's status. Some proxies send 401 instead of 407. */
 static const char *meaning(int status, int has_credentials) {
   switch (status) {
   case 400:
@@ -134,8 +133,8 @@ static const char *meaning(int status, int has_credentials) {
   }
 }
 
-/* A failure of the proxy's may pass, and nothing has been sent to anybody;
- * what it says about us will be the same next time. */
+/* A failure of the proxy may be temporary, and no byte has reached the server.
+ * A refusal of the request or the credentials will repeat. */
 static int code_of(int status) {
   return status >= 500 || status == 408 || status == 429 ? TNK_ECONN
                                                          : TNK_EPROXY;
@@ -168,7 +167,7 @@ static void read_http(tunnel_t *tunnel, const uint8_t *data, size_t n) {
   const int err = tnk__http_reader_feed(reader, data, n);
   const int status = tunnel->asking->response.status;
 
-  /* Whatever is wrong with the rest of a refusal: it is one. */
+  /* A refusal counts even if the rest of the response is invalid. */
   if (status / 100 > 2)
     refused(tunnel, status);
   else if (err == TNK_ENOMEM)
@@ -188,7 +187,7 @@ static void read_http(tunnel_t *tunnel, const uint8_t *data, size_t n) {
 
 /* ---- Asking ---- */
 
-/* Write bytes for the proxy, which stay until they are written. */
+/* Write bytes to the proxy. They must stay valid until they are written. */
 static int say(tunnel_t *tunnel, const void *data, size_t n) {
   uv_buf_t buf = uv_buf_init((char *)(uintptr_t)data, (unsigned)n);
   const int err = tnk__stream_write(tunnel->tcp, &buf, 1);
@@ -232,7 +231,7 @@ static void use_address(asking_t *asking, const tnk__address_t *address) {
       tnk__address_bytes(&asking->address, &asking->target.address);
 }
 
-/* IPv4 if there is any: not every proxy has the other. */
+/* Prefer IPv4, because not every proxy supports IPv6. */
 static const tnk__address_t *best_of(const tnk__dns_query_t *query) {
   for (size_t i = 0; i < query->n_addresses; i++)
     if (query->addresses[i].any.sa_family == AF_INET)
@@ -300,7 +299,7 @@ static void on_deadline(tnk__timer_t *timer) {
       "took too long to connect");
 }
 
-/* ---- What TCP tells ---- */
+/* ---- Events of TCP ---- */
 
 static void on_tcp_open(tnk__stream_t *tcp) {
   tunnel_t *tunnel = tcp->user;
@@ -323,7 +322,7 @@ static void on_tcp_read(tnk__stream_t *tcp, const uint8_t *data, size_t n) {
     read_socks(tunnel, data, n);
 }
 
-/* Why a CONNECT failed is told by on_end. */
+/* If CONNECT failed, on_end reports why. */
 static void on_tcp_written(tnk__stream_t *tcp, int cause) {
   tunnel_t *tunnel = tcp->user;
 
@@ -366,7 +365,7 @@ static void on_tcp_closed(void *user) {
 static const tnk__stream_events_t tcp_events = {
     on_tcp_open, on_tcp_read, on_tcp_written, on_tcp_end, on_tcp_closed};
 
-/* ---- What the owner does ---- */
+/* ---- Calls of the owner ---- */
 
 static int tunnel_write(tnk__stream_t *stream, const uv_buf_t *bufs,
                         unsigned n_bufs) {
@@ -384,7 +383,7 @@ static uint64_t tunnel_n_sent(const tnk__stream_t *stream) {
   return n > tunnel->n_asked ? n - tunnel->n_asked : 0;
 }
 
-/* While the proxy is asked, its answer has to be read all the same. */
+/* While the tunnel is being opened, the proxy's response must still be read. */
 static void tunnel_pause(tnk__stream_t *stream, int paused) {
   tunnel_t *tunnel = tunnel_of(stream);
 
