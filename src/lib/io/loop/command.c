@@ -7,23 +7,24 @@
 #include "lib/base/limits.h"
 #include "tnk/error.h"
 
-/* What a command has left running may write for so long after its exit. */
+/* How long remaining processes may write after the command's exit. */
 enum { GRACE_MS = 1000 };
 
 struct tnk__command {
   tnk__context_t *context;
   tnk__command_options_t options;
   uv_process_t process;
-  uv_pipe_t pipe; /* its output */
+  uv_pipe_t pipe; /* read end of the output */
   tnk__timer_t timer;
-  int n_handles; /* that libuv holds */
+  int n_handles; /* handles that libuv holds */
   int is_running;
   int has_exited;
-  int has_ended; /* its output */
+  int has_ended; /* the output is closed */
   int is_over;
   int status;
   size_t len;
-  char output[TNK__MAX_CREDENTIAL + 1]; /* never moved, so it can be wiped */
+  /* Never reallocated, so it can be wiped. */
+  char output[TNK__MAX_CREDENTIAL + 1];
 };
 
 static void on_handle_closed(uv_handle_t *handle) {
@@ -43,10 +44,10 @@ static void hold(tnk__command_t *command, uv_handle_t *handle) {
   tnk__context_hold(command->context);
 }
 
-/* End it. A process that still lives is killed, but its handle stays until it
- * has been reaped: else it would be a zombie for ever. What it has left running
- * with its output open is killed too; while one of that group lives, its number
- * is not given to another. */
+/* End the command. A running process is killed. Its handle stays until it is
+ * reaped, because it would remain a zombie otherwise. Remaining processes that
+ * keep the output open are killed too. The number of the group is safe to use:
+ * the system does not reuse it while a process of the group exists. */
 static void end(tnk__command_t *command) {
   uv_handle_t *process = (uv_handle_t *)&command->process;
 
@@ -121,7 +122,7 @@ static void on_output(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
   }
 }
 
-/* In a process group of its own, which can be killed as a whole. */
+/* Start it in a process group of its own, so the whole group can be killed. */
 static int spawn(tnk__command_t *command) {
   char *args[] = {"sh", "-c", (char *)command->options.text, NULL};
   uv_stdio_container_t stdio[] = {

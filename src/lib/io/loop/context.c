@@ -17,8 +17,8 @@
 #include "lib/base/log.h"
 #include "tnk/error.h"
 
-/* How deep this thread is inside functions of the caller, and which context
- * makes a deferred call on it, with the time there. It is per thread because
+/* The depth of calls into the program's code on this thread, and the context
+ * that is making a deferred call here, with its time. It is per thread because
  * several services may share a loop. */
 static _Thread_local struct {
   unsigned depth;
@@ -52,10 +52,10 @@ int tnk__callout_active(void) {
   return inside.depth > 0;
 }
 
-/* N_OWN_HANDLES: the timer, the idle handle and the check handle. Timers that
- * fire LATE_MS too late let a turn of the loop pass first, and some more where
- * each of those is as long. A result leads to the next request in five turns.
- */
+/* N_OWN_HANDLES: the timer, the idle handle and the check handle. MAX_PUT_OFF:
+ * turns that a `last` call may wait; a result leads to the next request in
+ * five. LATE_MS: timers that are later than this wait for a turn of the loop,
+ * and for at most MAX_LATE_TURNS if those are late too. */
 enum {
   N_OWN_HANDLES = 3,
   MAX_PUT_OFF = 8,
@@ -78,8 +78,8 @@ static void finish_close(tnk__context_t *context) {
   closed(user);
 }
 
-/* Look in the next turn of the loop whether all is quiet. Not at once: whoever
- * lets go of the last thing may still want to defer a call. */
+/* Check in the next turn of the loop whether nothing is held any more. Not at
+ * once, because the last holder may still defer a call. */
 static void watch_for_end(tnk__context_t *context) {
   if (!uv_is_closing((uv_handle_t *)&context->idle))
     uv_idle_start(&context->idle, on_idle);
@@ -141,8 +141,8 @@ void tnk__context_let_time_pass(tnk__context_t *context,
     context->moment = NULL;
 }
 
-/* The clock is read once for each call, and again after what takes long, such
- * as the caller's code: who asks for the time is many, and reading it is not
+/* The clock is read once for each call, and again after slow work such as the
+ * program's code. The time is queried often, and reading the clock is not
  * cheap. */
 static void run_queue(tnk__context_t *context, tnk__list_t *queue) {
   tnk__list_t now;
@@ -163,8 +163,8 @@ static int has_deferred(const tnk__context_t *context) {
          !tnk__list_empty(&context->last);
 }
 
-/* What waits for the rest has a turn of its own, when there is no rest or there
- * has been some for long. */
+/* `last` calls run in a turn without other calls, or after they have waited for
+ * MAX_PUT_OFF turns. */
 static void run_deferred(tnk__context_t *context) {
   if (tnk__list_empty(&context->deferred) ||
       context->n_put_off == MAX_PUT_OFF) {
@@ -177,9 +177,9 @@ static void run_deferred(tnk__context_t *context) {
   run_queue(context, &context->deferred);
 }
 
-/* Since the idle handle began to close, somebody may have registered on a
- * promise that has settled, or made a group of one and of one of another
- * service: this is the last chance to tell them. */
+/* While the idle handle was closing, the program may have registered a callback
+ * on a settled promise, or created a group with promises of another service.
+ * This is the last chance to call those callbacks. */
 static void finish_promises(tnk__context_t *context) {
   while (has_deferred(context) || !tnk__list_empty(&context->groups)) {
     run_deferred(context);
@@ -196,13 +196,14 @@ static void on_handle_closed(uv_handle_t *handle) {
   tnk__context_release(context);
 }
 
-/* Close our own handles once nothing else is held. Until then operations that
- * wind down need timers and deferred calls. */
+/* Close our own handles once nothing else is held. Operations that are ending
+ * need timers and deferred calls until then. */
 static void close_when_quiet(tnk__context_t *context) {
   if (!context->closing || context->n_held != N_OWN_HANDLES)
     return;
   if (!tnk__list_empty(&context->groups)) {
-    /* They wait for promises of other services, and cannot without us. */
+    /* The groups wait for promises of other services, but they need this
+     * context. */
     context->fail_groups(context);
     watch_for_end(context);
     return;
@@ -218,13 +219,13 @@ static void on_idle(uv_idle_t *idle) {
   run_deferred(context);
   if (has_deferred(context))
     return;
-  /* Stopped while closing as well: a look-up may hold us for long, and an
-   * active idle handle would make the loop spin meanwhile. */
+  /* Stop it while closing as well. A look-up may hold the context for long, and
+   * an active idle handle would make the loop spin. */
   uv_idle_stop(idle);
   close_when_quiet(context);
 }
 
-/* An active handle is all that the loop needs; it has nothing to do. */
+/* An active handle keeps the loop alive; the callback has nothing to do. */
 static void on_check(uv_check_t *check) {
   (void)check;
 }
@@ -235,7 +236,7 @@ void tnk__context_keep_loop_alive(tnk__context_t *context) {
 
 static void on_timer(uv_timer_t *timer);
 
-/* The earliest deadline may have changed: arm libuv's timer for it. */
+/* Start libuv's timer for the earliest deadline, which may have changed. */
 static void timers_changed(tnk__context_t *context) {
   const tnk__timer_t *first = context->timers.root;
   uv_handle_t *handle = (uv_handle_t *)&context->timer;
@@ -251,20 +252,19 @@ static void timers_changed(tnk__context_t *context) {
     uv_timer_stop(&context->timer);
     return;
   }
-  /* Starting and stopping other timers is frequent and must not cost a call
-   * into libuv. */
+  /* Other timers start and stop often, which must not cost a call of libuv. */
   if (uv_is_active(handle) && context->armed_ms == first->due_ms)
     return;
   now = clock_ms(context);
   context->armed_ms = first->due_ms;
   context->wake_ms = first->due_ms > now ? first->due_ms : now;
-  /* libuv counts from its own cached time, which may lag behind ours. */
+  /* libuv counts from its cached time, which may be older than ours. */
   uv_update_time(context->uv);
   uv_timer_start(&context->timer, on_timer, context->wake_ms - now, 0);
 }
 
-/* Heartbeats and answers wait while a callback of the program runs; a server
- * may give the session up meanwhile. */
+/* Heartbeats and responses wait while a callback of the program runs. The
+ * server may end the session meanwhile. */
 static void warn_if_late(tnk__context_t *context, uint64_t now) {
   if (context->counters.lag_ms < WARN_LAG_MS ||
       (context->has_warned && now - context->warned_ms < WARN_EVERY_MS))
@@ -279,7 +279,7 @@ static void warn_if_late(tnk__context_t *context, uint64_t now) {
       (unsigned long long)context->counters.lag_ms / 100 % 10);
 }
 
-/* The first of the timers that are due tells how late the loop is. */
+/* The delay of the first due timer is the lag of the loop. */
 static void run_timers(tnk__context_t *context, uint64_t now) {
   const tnk__timer_t *first = context->timers.root;
 
@@ -292,9 +292,9 @@ static void run_timers(tnk__context_t *context, uint64_t now) {
   tnk__timers_run(&context->timers, now);
 }
 
-/* Whether what libuv has not read yet comes first: while the program computed,
- * or was stopped, answers came that a time-out would throw away. libuv before
- * 1.45 runs timers in front of sockets. */
+/* Whether sockets are read before due timers fire. While the program computed
+ * or was stopped, responses may have arrived that a timeout would discard.
+ * libuv before 1.45 runs timers before it polls sockets. */
 static int lets_sockets_go_first(tnk__context_t *context, uint64_t now) {
   if (now < context->wake_ms + LATE_MS ||
       context->n_late_turns == MAX_LATE_TURNS) {
@@ -302,7 +302,7 @@ static int lets_sockets_go_first(tnk__context_t *context, uint64_t now) {
     return 0;
   }
   context->n_late_turns++;
-  context->wake_ms = now + 1; /* with 0 libuv might not turn the loop */
+  context->wake_ms = now + 1; /* with 0 libuv might not poll */
   uv_update_time(context->uv);
   uv_timer_start(&context->timer, on_timer, 1, 0);
   return 1;
@@ -411,8 +411,8 @@ int tnk__context_check_caller(const tnk__context_t *context) {
   return uv_thread_equal(&self, &context->thread) ? TNK_OK : TNK_ETHREAD;
 }
 
-/* libuv's writes to a dead socket raise SIGPIPE, whose default ends the
- * process. Blocking it in this thread turns it into an error code. */
+/* libuv's writes to a closed socket raise SIGPIPE, which ends the process by
+ * default. Blocking it in this thread turns it into an error code. */
 static void block_sigpipe(void) {
   sigset_t set;
 
@@ -440,7 +440,7 @@ int tnk__context_init(tnk__context_t *context, uv_loop_t *uv,
 
 void tnk__context_start(tnk__context_t *context) {
   block_sigpipe();
-  /* None of them can fail. The loop has these handles from here on. */
+  /* These calls cannot fail. The loop has the handles from here on. */
   uv_timer_init(context->uv, &context->timer);
   uv_idle_init(context->uv, &context->idle);
   uv_check_init(context->uv, &context->check);

@@ -3,11 +3,11 @@
 
 #include "lib/io/loop/context.h"
 
-/* Give an operation its number, and tell that it is queued. 0 where nobody
- * hears of it: from there on it is not told of. `client` may be NULL. */
+/* Give an operation its number and report that it is queued. Returns 0 without
+ * an observer; the operation is then never reported. `client` may be NULL. */
 uint64_t tnk__observe_begin(tnk__context_t *context, const char *name,
                             const char *client);
-/* Tell of a step of an operation that has a number; the time is filled in. */
+/* Report a step of an operation that has a number. The time is filled in. */
 void tnk__observe(const tnk__context_t *context, tnk_event_t *event);
 
 #endif

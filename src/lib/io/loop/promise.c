@@ -1,8 +1,8 @@
 /*
- * PENDING, then RESOLVED or REJECTED by settle(), once. References are held by
- * the caller, by the operation until it settles, by each registered callback
- * (the one tnk_then() took), and by the deferred queue while callbacks are in
- * it. Only call_out() runs code of the caller, always from that queue.
+ * PENDING, then RESOLVED or REJECTED by settle(), once. The holders of
+ * references are the caller, the operation until it settles, and each
+ * registered callback. The deferred queue holds one while callbacks are queued.
+ * Only call_out() runs code of the caller, always from that queue.
  */
 #include "lib/io/loop/promise.h"
 
@@ -13,10 +13,10 @@
 #include "lib/base/misuse.h"
 #include "lib/io/loop/observe.h"
 
-/* Callbacks that can be registered at one time when there is no memory. */
+/* How many callbacks can be registered at a time when no memory is left. */
 enum { N_SPARES = 64 };
 
-/* What becomes of the node of a callback that has been taken out. */
+/* The owner of a callback's node, which decides how it is freed. */
 typedef enum { NODE_OURS = 0, NODE_SPARE, NODE_OF_GROUP } node_origin_t;
 
 static void run_callbacks(tnk__deferred_t *call);
@@ -29,7 +29,7 @@ static void init(tnk_promise_t *promise, tnk__home_t *home) {
   tnk__deferred_init(&promise->call, run_callbacks);
 }
 
-/* The shared promise, and with it the home of all that follow. */
+/* Create the shared promise and the home of all later promises. */
 static tnk_promise_t *new_shared(tnk__context_t *context) {
   tnk__home_t *home = tnk__malloc(&context->alloc, sizeof(*home));
   tnk_promise_t *oom = tnk__malloc(&context->alloc, sizeof(*oom));
@@ -43,8 +43,7 @@ static tnk_promise_t *new_shared(tnk__context_t *context) {
       .alloc = context->alloc, .logger = context->logger, .context = context};
   init(oom, home);
   oom->is_shared = 1;
-  /* Nobody is blamed for not looking at it: it is many calls' answer at once.
-   */
+  /* Several calls return it, so it is not reported as unobserved. */
   oom->observed = 1;
   oom->refs = 1;
   oom->state = TNK_REJECTED;
@@ -60,7 +59,7 @@ static void free_reserve(tnk__context_t *context) {
   }
   if (context->oom == NULL)
     return;
-  /* Promises may outlive the context; from here on they know. */
+  /* Promises may outlive the context; from here on `home` says so. */
   context->oom->home->context = NULL;
   tnk_promise_unref(context->oom);
   context->oom = NULL;
@@ -158,9 +157,8 @@ tnk_promise_t *tnk_promise_ref(tnk_promise_t *promise) {
   return promise;
 }
 
-/* An error that belongs to no promise in particular says nothing of the
- * operation; its name is put in front when somebody looks, because settling
- * allocates nothing. */
+/* A static error does not name the operation. The name is added when the error
+ * is read, because settling must not allocate. */
 static int lacks_name(const tnk_promise_t *promise) {
   return promise->name != NULL && promise->as.error->refs == 0;
 }
@@ -201,8 +199,8 @@ static void free_outcome(tnk_promise_t *promise) {
   }
 }
 
-/* Give up a group's references; the children that nobody else has are put on
- * top of `dead`. */
+/* Drop a group's references. Children without other references are pushed on
+ * the stack `dead`. */
 static tnk__list_t *drop_children(tnk_promise_t *promise, tnk__list_t *dead) {
   tnk__group_t *group = promise->group;
   size_t i;
@@ -218,8 +216,9 @@ static tnk__list_t *drop_children(tnk_promise_t *promise, tnk__list_t *dead) {
   return dead;
 }
 
-/* Groups may be nested as deep as one likes, so those to be freed are kept in a
- * stack. A promise that nobody has is in no queue, and its link is free. */
+/* Groups may be nested to any depth, so promises to be freed are kept in a
+ * stack. Their links are free, because an unreferenced promise is in no
+ * queue. */
 static void free_promise(tnk_promise_t *promise) {
   tnk__list_t *dead = &promise->call.link;
 
@@ -244,7 +243,7 @@ void tnk_promise_unref(tnk_promise_t *promise) {
     free_promise(promise);
 }
 
-/* Where a further callback is linked in. */
+/* The position for the next callback. */
 static tnk__then_t **tail_of(tnk_promise_t *promise) {
   tnk__then_t **tail = &promise->rest;
 
@@ -257,7 +256,7 @@ static int has_callbacks(const tnk_promise_t *promise) {
   return promise->first_cb != NULL || promise->rest != NULL;
 }
 
-/* While callbacks are queued the promise holds a reference of its own. */
+/* The promise holds a reference to itself while callbacks are queued. */
 static void queue_callbacks(tnk_promise_t *promise) {
   if (!has_callbacks(promise) || !tnk__list_empty(&promise->call.link))
     return;
@@ -265,8 +264,8 @@ static void queue_callbacks(tnk_promise_t *promise) {
   tnk__defer(promise->home->context, &promise->call);
 }
 
-/* Give back the room of a callback that has been taken out. A group keeps that
- * of its own until it is freed. */
+/* Free the node of a removed callback. Nodes of a group are freed with the
+ * group. */
 static void free_then(tnk_promise_t *promise, tnk__then_t *node) {
   tnk__context_t *context = promise->home->context;
 
@@ -278,7 +277,7 @@ static void free_then(tnk_promise_t *promise, tnk__then_t *node) {
   }
 }
 
-/* One reference a callback: the one that tnk_then() took. */
+/* Call a callback and drop the reference that tnk_then() took for it. */
 static void call_out(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
   tnk__callout_begin();
   cb(promise, tnk_promise_status(promise), user);
@@ -286,7 +285,7 @@ static void call_out(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
   tnk_promise_unref(promise);
 }
 
-/* Take the next callback out of the list. 0: there is none before `end`. */
+/* Remove the next callback. Returns 0 if there is none before `end`. */
 static int pop_then(tnk_promise_t *promise, const tnk__then_t *end,
                     tnk__then_t *out) {
   tnk__then_t *node = promise->rest;
@@ -301,13 +300,13 @@ static int pop_then(tnk_promise_t *promise, const tnk__then_t *end,
   return 1;
 }
 
-/* An end mark is put behind the callbacks that there are, so that one which
- * registers itself again waits for the next turn of the loop and cannot hold it
- * up; those in front of it can still be forgotten. */
+/* An end mark follows the registered callbacks. A callback that registers
+ * itself again thus waits for the next turn of the loop, and cannot block it.
+ * Callbacks before the mark can still be removed. */
 static void run_callbacks(tnk__deferred_t *call) {
   tnk_promise_t *promise = tnk__container_of(call, tnk_promise_t, call);
   const tnk_promise_cb first = promise->first_cb;
-  tnk__then_t end = {.origin = NODE_OF_GROUP}; /* nothing to give back */
+  tnk__then_t end = {.origin = NODE_OF_GROUP}; /* its memory is not freed */
   tnk__then_t then;
 
   *tail_of(promise) = &end;
@@ -321,7 +320,7 @@ static void run_callbacks(tnk__deferred_t *call) {
   tnk_promise_unref(promise);
 }
 
-/* The outcome has taken the place of the hooks. */
+/* The outcome replaces the hooks in the union. */
 static void settle(tnk_promise_t *promise, tnk_promise_state_t state) {
   promise->state = state;
   if (promise->group != NULL)
@@ -333,7 +332,7 @@ static void settle(tnk_promise_t *promise, tnk_promise_state_t state) {
   tnk_promise_unref(promise);
 }
 
-/* Only an error of ours settles a promise twice. */
+/* A promise can settle twice only through an error in this library. */
 static void settled_twice(tnk_promise_t *promise) {
   if (promise->home->context != NULL)
     promise->home->context->counters.n_double_settles++;
@@ -366,7 +365,8 @@ void tnk__promise_reject(tnk_promise_t *promise, tnk__error_t *error) {
   settle(promise, TNK_REJECTED);
 }
 
-/* A node for a further callback; NULL when there is no memory at all. */
+/* Allocate a node for another callback. NULL if no memory and no spare is
+ * left. */
 static tnk__then_t *new_then(tnk_promise_t *promise) {
   tnk__context_t *context = promise->home->context;
   tnk__then_t *node = tnk__malloc(&promise->home->alloc, sizeof(*node));
@@ -381,7 +381,7 @@ static tnk__then_t *new_then(tnk_promise_t *promise) {
   return node;
 }
 
-/* Whether the next callback takes the place in the promise. It must not
+/* Whether the next callback is stored in the promise itself. It must not
  * overtake one that waits behind the end mark. */
 static int has_first_place(const tnk_promise_t *promise) {
   const tnk__then_t *last = promise->rest;
@@ -391,7 +391,7 @@ static int has_first_place(const tnk_promise_t *promise) {
   return promise->first_cb == NULL && (last == NULL || last->cb == NULL);
 }
 
-/* Register a callback, which takes the reference. */
+/* Register a callback, which holds the given reference. */
 static void put_first(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
   promise->first_cb = cb;
   promise->first_user = user;
@@ -417,7 +417,7 @@ void tnk__promise_watch(tnk_promise_t *promise, tnk__then_t *node,
     queue_callbacks(promise);
 }
 
-/* TNK_OK, or why the callback was not registered. */
+/* Returns TNK_OK, or why the callback was not registered. */
 static int add_callback(tnk_promise_t *promise, tnk_promise_cb cb, void *user) {
   tnk__then_t *node;
 
@@ -502,14 +502,15 @@ void tnk_promise_cancel(tnk_promise_t *promise) {
       tnk__context_is_forked(promise->home->context))
     return;
   cancel = promise->as.pending.cancel;
-  /* The hook may settle and so free what we hold; keep it over the call. */
+  /* The hook may settle the promise and drop its reference, so keep one during
+   * the call. */
   tnk_promise_ref(promise);
   cancel(promise->as.pending.op);
   tnk_promise_unref(promise);
 }
 
-/* The accessors look without changing anything a caller can see; that they
- * looked is noted all the same. */
+/* The accessors change nothing that the caller can see. They still record that
+ * the outcome was read. */
 static void observe(const tnk_promise_t *promise) {
   if (promise->state == TNK_PENDING)
     return;

@@ -6,7 +6,7 @@
 #include "lib/io/loop/context.h"
 #include "tnk/promise.h"
 
-/* What a resolved promise holds; the api layer gives the types. */
+/* The kind of value in a resolved promise. The api layer defines the types. */
 typedef enum {
   TNK__RESULT_NONE = 0,
   TNK__RESULT_TRAINING,
@@ -31,61 +31,63 @@ typedef enum {
 /* One registered callback. */
 typedef struct tnk__then {
   struct tnk__then *next;
-  tnk_promise_cb cb; /* NULL: the end of those that are being called */
+  tnk_promise_cb cb; /* NULL: end mark of the callbacks that are being called */
   void *user;
-  uint8_t origin; /* whose memory it is */
+  uint8_t origin; /* owner of the node's memory */
 } tnk__then_t;
 
-/* What the promises of a context share. Counted, one reference a promise,
- * because they may outlive the context. */
+/* The data that the promises of a context share. It is reference-counted, with
+ * one reference for each promise, because promises may outlive the context. */
 typedef struct {
   tnk_allocator_t alloc;
   tnk_logger_t logger;
-  tnk__context_t *context; /* NULL after its end */
+  tnk__context_t *context; /* NULL after the context's end */
   size_t refs;
 } tnk__home_t;
 
-/* What a promise that is made of others has beyond the rest: tnk_all() and the
- * like, see promise_group.c. Freed with its promise. */
+/* Additional state of a promise made of others, for example by tnk_all(). See
+ * promise_group.c. Freed with its promise. */
 typedef struct {
-  tnk__list_t link; /* in context->groups, while pending */
+  tnk__list_t link; /* in context->groups while pending */
   tnk_promise_t *promise;
   tnk__timer_t timer;
   size_t n_waiting;
-  size_t n_wanted; /* of a quorum: how many still have to resolve; else 0 */
+  size_t n_wanted; /* for a quorum: promises that must still resolve; else 0 */
   size_t n_children;
-  uint8_t is_wrapper; /* the child's result is also that of the promise */
+  uint8_t is_wrapper; /* the result of the child is the result of the promise */
   struct {
     tnk_promise_t *promise;
-    tnk__then_t then; /* so that to watch it needs no memory */
+    /* Node of the callback, so that watching needs no memory. */
+    tnk__then_t then;
   } children[];
 } tnk__group_t;
 
 /*
- * PENDING until tnk__promise_resolve() or tnk__promise_reject(), once. Those
- * queue the callbacks; each runs from the deferred queue, in order, also when
- * it is registered after the settling. The promise may outlive its context:
- * from the context's end on it is settled and only read and freed.
+ * PENDING until tnk__promise_resolve() or tnk__promise_reject(), once. They
+ * queue the callbacks. Each callback runs from the deferred queue, in order,
+ * even if it is registered after the promise has settled. A promise may outlive
+ * its context. From the context's end on it is settled, and can only be read
+ * and freed.
  *
- * There is one for each operation in flight, so it is kept small.
+ * One exists for each operation in flight, so it is kept small.
  */
 struct tnk_promise {
   uint32_t magic;
   uint32_t refs;
   tnk__home_t *home;
   tnk_promise_state_t state;
-  uint8_t observed;   /* somebody looked at the outcome */
+  uint8_t observed;   /* the caller has read the outcome */
   uint8_t is_shared;  /* the context's out-of-memory promise */
   uint8_t kind;       /* tnk__result_kind_t, once resolved */
-  uint8_t delivered;  /* the observer was told so */
-  uint64_t operation; /* its number for the observer; 0: nobody hears of it */
+  uint8_t delivered;  /* the delivery was reported to the observer */
+  uint64_t operation; /* number for the observer; 0: not reported */
   union {
     struct {
-      /* How to end the operation early. The hook must settle the promise before
-       * the next turn of the loop, or leave it as it is (too late). */
+      /* Hook that cancels the operation. It must settle the promise before the
+       * next turn of the loop, or leave it unchanged if it is too late. */
       void (*cancel)(void *op);
-      /* Writes the sentence of tnk_promise_explain(); NULL: there is none.
-       * Changes and allocates nothing. */
+      /* Hook that writes the text of tnk_promise_explain(); NULL: none. It must
+       * not change or allocate anything. */
       void (*explain)(const void *op, tnk__text_t *out);
       void *op;
     } pending;
@@ -93,76 +95,77 @@ struct tnk_promise {
       void *value;
       void (*free_value)(const tnk_allocator_t *alloc, void *value);
     } resolved;
-    tnk__error_t *error; /* when rejected */
+    tnk__error_t *error; /* set when rejected */
   } as;
-  /* What the operation is called, for sentences; static, or NULL. */
+  /* Name of the operation for messages: a static string, or NULL. */
   const char *name;
-  tnk_promise_cb first_cb; /* the first callback, if there is one */
+  tnk_promise_cb first_cb; /* the first callback, if any */
   void *first_user;
-  tnk__then_t *rest; /* the others, in order of registration */
+  tnk__then_t *rest; /* other callbacks in order of registration */
   tnk__deferred_t call;
-  tnk__group_t *group; /* NULL for most */
+  tnk__group_t *group; /* NULL for most promises */
 };
 
-/* Set aside memory for promises that are made when there is none left; the
- * context's end frees it. TNK_OK or TNK_ENOMEM. */
+/* Reserve memory for promises that are created when no memory is left. The
+ * context frees it at its end. Returns TNK_OK or TNK_ENOMEM. */
 int tnk__promise_reserve(tnk__context_t *context);
 
-/* Make a pending promise with two references: the operation's, which settling
- * takes, and the caller's. `cancel` may be NULL. Never returns NULL: without
- * memory it is the context's shared promise, rejected with TNK_ENOMEM; see
- * tnk__promise_is_oom. */
+/* Create a pending promise with two references. One belongs to the operation
+ * and is dropped by settling; the other belongs to the caller. `cancel` may be
+ * NULL. Never returns NULL. If out of memory, returns the context's shared
+ * promise, rejected with TNK_ENOMEM; see tnk__promise_is_oom(). */
 tnk_promise_t *tnk__promise_new(tnk__context_t *context,
                                 void (*cancel)(void *op), void *op);
-/* Bind the hooks of a pending promise anew; the shared promise has none. They
- * are not called any more once it is settled. */
+/* Replace the hooks of a pending promise. The shared promise has none. After it
+ * has settled they are not called any more. */
 void tnk__promise_bind(tnk_promise_t *promise, void (*cancel)(void *op),
                        void (*explain)(const void *op, tnk__text_t *out),
                        void *op);
 /* Write what it waits for, or how it ended. */
 void tnk__promise_explain(const tnk_promise_t *promise, tnk__text_t *out);
 int tnk__promise_is_oom(const tnk_promise_t *promise);
-/* Say what the operation is called: a rejection with a static error then begins
- * with that. */
+/* Set the name of the operation. A rejection with a static error then begins
+ * with the name. */
 void tnk__promise_name(tnk_promise_t *promise, const char *name);
-/* The same for an operation of a service or hub, whose observer hears from here
- * on what becomes of it, unless it knows the promise already. `client` may be
- * NULL. */
+/* The same for an operation of a service or hub. From here on the operation is
+ * reported to the observer, unless it is already. `client` may be NULL. */
 void tnk__promise_enter(tnk_promise_t *promise, const char *name,
                         const char *client);
-/* Tell the observer that the operation of a pending promise waits. */
+/* Report to the observer that the operation of a pending promise waits. */
 void tnk__promise_waits(const tnk_promise_t *promise, tnk_waits_for_t what,
                         size_t part);
-/* That it has settled, if it is an operation's; for promise.c alone, in
- * promise_observe.c as the next. */
+/* Report that the promise has settled, if it belongs to an operation. Only for
+ * promise.c; defined in promise_observe.c, like the next function. */
 void tnk__promise_tell_end(const tnk_promise_t *promise);
-/* That somebody looks at the outcome, the first time; the same. */
+/* Report the delivery: the caller reads the outcome for the first time. */
 void tnk__promise_tell_delivery(tnk_promise_t *promise);
-/* The error of a rejected promise, with the name of its operation if there is
- * memory for that. Borrowed. */
+/* The error of a rejected promise, with the name of its operation if memory
+ * suffices. Borrowed. */
 tnk__error_t *tnk__promise_error(tnk_promise_t *promise);
-/* tnk_then() for groups: takes a reference, uses `node` if it needs one, and
- * cannot fail. The promise's context is not gone. */
+/* tnk_then() for groups. It takes a reference, uses `node` if it needs one, and
+ * cannot fail. The promise's context must still exist. */
 void tnk__promise_watch(tnk_promise_t *promise, tnk__then_t *node,
                         tnk_promise_cb cb, void *user);
-/* A rejected promise with one reference where the context has gone; takes
- * `error`. NULL without memory. */
+/* Create a rejected promise with one reference after its context has ended.
+ * Takes `error`. NULL if out of memory. */
 tnk_promise_t *tnk__promise_orphan(tnk__home_t *home, tnk__error_t *error);
-/* A promise that is rejected already; takes `error`. */
+/* Create a promise that is already rejected. Takes `error`. */
 tnk_promise_t *tnk__promise_rejected(tnk__context_t *context,
                                      tnk__error_t *error);
 
-/* Settle and give up the operation's reference. `value` belongs to the promise
- * from here on; a second settling frees it, counts, and changes nothing. */
+/* Resolve it and drop the operation's reference. `value` then belongs to the
+ * promise. A second call frees `value` and increments a counter, but changes
+ * nothing else. */
 void tnk__promise_resolve(tnk_promise_t *promise, tnk__result_kind_t kind,
                           void *value,
                           void (*free_value)(const tnk_allocator_t *alloc,
                                              void *value));
-/* Reject it and give up the operation's reference. Takes one of `error`. */
+/* Reject it and drop the operation's reference. Takes a reference of
+ * `error`. */
 void tnk__promise_reject(tnk_promise_t *promise, tnk__error_t *error);
 
-/* The value if the promise was resolved with that kind, else NULL. Follows
- * tnk_with_timeout() to what it wraps. */
+/* The value if the promise was resolved with this kind, otherwise NULL. For
+ * tnk_with_timeout() it is the value of the wrapped promise. */
 void *tnk__promise_value(const tnk_promise_t *promise, tnk__result_kind_t kind);
 
 #endif

@@ -5,10 +5,10 @@
 
 /*
  * Promises made of promises. A group holds one reference of each child and
- * one callback on it; each callback holds one reference of the group, so the
- * group lives until all children have settled, whatever became of its own
- * promise meanwhile. Groups may be nested as deep as one likes: nothing here
- * recurses over them.
+ * registers one callback on it. Each callback holds one reference of the
+ * group's promise. The group therefore exists until all children have settled,
+ * whatever happened to its own promise. Groups may be nested to any depth, so
+ * nothing here recurses over them.
  */
 
 /* ---- Cancelling ---- */
@@ -20,8 +20,8 @@ static int is_pending_group(const tnk_promise_t *promise) {
          promise->as.pending.cancel == cancel_group;
 }
 
-/* Cancel the children; those that are groups of their own are put behind the
- * others in `groups`, by a link that is free as long as they are pending. */
+/* Cancel the children. Children that are groups themselves are appended to
+ * `groups` instead, by a link that is free while they are pending. */
 static void cancel_children(const tnk__group_t *group, tnk__list_t *groups) {
   size_t i;
 
@@ -34,7 +34,7 @@ static void cancel_children(const tnk__group_t *group, tnk__list_t *groups) {
   }
 }
 
-/* The words of the child that was canceled first say more than ours. */
+/* The error of a canceled child has a more specific text. */
 static tnk__error_t *error_of_children(const tnk__group_t *group, int code) {
   size_t i;
 
@@ -53,9 +53,9 @@ static void reject_canceled(tnk_promise_t *promise) {
                       error_of_children(promise->group, TNK_ECANCELED));
 }
 
-/* Cancel everything below, then reject the groups, the innermost first: their
- * children settle in their own time, the groups at once. Those inside of the
- * outermost are linked in a ring with it. */
+/* Cancel all descendants, then reject the groups, the innermost first. Children
+ * settle in their own time, but groups settle at once. Inner groups are linked
+ * in a ring with the outermost one. */
 static void cancel_all(tnk_promise_t *outermost) {
   tnk__list_t *const ring = &outermost->call.link;
   tnk_promise_t *promise;
@@ -82,7 +82,7 @@ static void cancel_group(void *op) {
 
 /* ---- In words ---- */
 
-/* What the group says of itself, before the child that is told of. */
+/* Describe the group itself; the description of a child follows. */
 static void explain_self(const tnk__group_t *group, size_t n_pending,
                          tnk__text_t *out) {
   if (tnk__timer_is_active(&group->timer)) {
@@ -100,7 +100,7 @@ static void explain_self(const tnk__group_t *group, size_t n_pending,
   }
 }
 
-/* The first child that is still pending stands for all of them. */
+/* The first pending child represents all of them. */
 static const tnk_promise_t *first_pending(const tnk__group_t *group,
                                           size_t *n) {
   const tnk_promise_t *first = NULL;
@@ -134,7 +134,8 @@ static void explain_group(const void *op, tnk__text_t *out) {
 
 /* ---- Making one ---- */
 
-/* The home of the first child whose service is there; else of the first. */
+/* The home of the first child whose service still exists, or of the first
+ * child. */
 static tnk__home_t *home_of(tnk_promise_t *const *promises, size_t n) {
   tnk__home_t *home = NULL;
   size_t i;
@@ -150,7 +151,7 @@ static tnk__home_t *home_of(tnk_promise_t *const *promises, size_t n) {
   return home;
 }
 
-/* The context goes, while children live on in another one. */
+/* The context ends while children in another context are pending. */
 static void fail_groups(tnk__context_t *context) {
   tnk__list_t *node;
 
@@ -163,7 +164,7 @@ static void fail_groups(tnk__context_t *context) {
 
 static tnk__group_t *alloc_group(const tnk_allocator_t *alloc, size_t n) {
   const tnk__group_t *group = NULL;
-  /* The caller's n; its product must not wrap around. */
+  /* `n` comes from the caller; the multiplication must not overflow. */
   const size_t max = (SIZE_MAX - sizeof(*group)) / sizeof(group->children[0]);
 
   if (n > max)
@@ -171,7 +172,7 @@ static tnk__group_t *alloc_group(const tnk_allocator_t *alloc, size_t n) {
   return tnk__calloc(alloc, 1, sizeof(*group) + n * sizeof(group->children[0]));
 }
 
-/* The group of a promise that is pending. */
+/* Initialize the group of a pending promise. */
 static void fill_group(tnk__group_t *group, tnk_promise_t *promise,
                        tnk_promise_t *const *promises, size_t n) {
   tnk__context_t *context = promise->home->context;
@@ -189,8 +190,8 @@ static void fill_group(tnk__group_t *group, tnk_promise_t *promise,
   tnk__list_append(&context->groups, &group->link);
 }
 
-/* A group over the given children, whose references it takes. What is returned
- * has none when something is in the way, and then it has settled. */
+/* Create a group over the given children, and take their references. On failure
+ * the returned promise has no group and is settled. */
 static tnk_promise_t *new_group(const char *name,
                                 tnk_promise_t *const *promises, size_t n) {
   tnk__home_t *home = home_of(promises, n);
@@ -217,8 +218,9 @@ static tnk_promise_t *new_group(const char *name,
   return promise;
 }
 
-/* A NULL child has no callback; one whose service has gone has settled, and is
- * told of at once, because nobody could later. */
+/* A NULL child has no callback. If the service of a child has ended, the child
+ * is settled; its callback runs at once, because no queue could run it
+ * later. */
 static void watch_children(tnk_promise_t *promise, tnk_promise_cb cb) {
   tnk__group_t *group = promise->group;
   size_t i;
@@ -297,7 +299,7 @@ tnk_promise_t *tnk_all_settled(tnk_promise_t *const *promises, size_t n) {
 
 /* ---- Some ---- */
 
-/* The group has settled: those that are left are of no use any more. */
+/* The group has settled, so the remaining children are useless. */
 static void cancel_rest(tnk__group_t *group) {
   size_t i;
 
@@ -366,7 +368,7 @@ static void on_timed_child(tnk_promise_t *child, int status, void *user) {
   tnk_promise_unref(timed);
 }
 
-/* Make the error, which says what was waited for, if there is memory. */
+/* Create the error. If memory suffices, it says what the group waited for. */
 static tnk__error_t *timeout_error(const tnk__group_t *group) {
   tnk__error_t *error;
   char waits[512];
@@ -380,8 +382,8 @@ static tnk__error_t *timeout_error(const tnk__group_t *group) {
                                           : tnk__error_static(TNK_ETIMEDOUT);
 }
 
-/* Add what the child, once it is canceled, says of whether it was run. Takes
- * over `error`. */
+/* Add what the canceled child's error says about whether it was run. Takes
+ * `error`. */
 static tnk__error_t *with_ran(tnk__error_t *error, const tnk_promise_t *child) {
   tnk__error_t *other;
 
@@ -398,8 +400,8 @@ static void on_timeout(tnk__timer_t *timer) {
   tnk_promise_t *child = group->children[0].promise;
   tnk__error_t *error;
 
-  /* Settling gives up a reference; the child is still needed after. Its own
-   * callbacks come later, and find us settled. */
+  /* Settling drops a reference, but the child is needed afterwards. Its own
+   * callbacks run later and find the promise settled. */
   tnk_promise_ref(timed);
   error = timeout_error(group);
   tnk_promise_cancel(child);

@@ -1,5 +1,5 @@
 /*
- * What an observer hears of promises.
+ * Reports about promises to the observer.
  */
 #include "lib/io/loop/observe.h"
 #include "lib/io/loop/promise.h"
@@ -18,7 +18,8 @@ void tnk__promise_waits(const tnk_promise_t *promise, tnk_waits_for_t what,
                                  .part = (uint32_t)part});
 }
 
-/* What has come was decoded before that, which is to be seen. */
+/* Decoding the response took time, and the event must show the time after
+ * it. */
 void tnk__promise_tell_end(const tnk_promise_t *promise) {
   const tnk_error_t *error;
 
@@ -35,7 +36,7 @@ void tnk__promise_tell_end(const tnk_promise_t *promise) {
                                .request_id = error->request_id});
 }
 
-/* Of a service that is gone nothing is told. */
+/* After the service has ended nothing is reported. */
 void tnk__promise_tell_delivery(tnk_promise_t *promise) {
   if (promise->operation == 0 || promise->delivered ||
       promise->home->context == NULL)

@@ -1,6 +1,6 @@
 /*
- * A pairing heap. A timer is either stopped (`loop` is NULL) or in the heap of
- * that context. It leaves the heap before its function is called, so the
+ * A pairing heap. A timer is either stopped (`context` is NULL) or in the heap
+ * of that context. It leaves the heap before its function is called, so the
  * function may start it again or free its owner.
  */
 #include "lib/io/loop/timer.h"
@@ -28,8 +28,8 @@ static tnk__timer_t *meld(tnk__timer_t *a, tnk__timer_t *b) {
   return a;
 }
 
-/* Turn a list of siblings into one heap: pairs from the left, then the pairs
- * from the right. */
+/* Merge a list of siblings into one heap: first pairs from the left, then the
+ * pairs from the right. */
 static tnk__timer_t *meld_siblings(tnk__timer_t *first) {
   tnk__timer_t *pairs = NULL;
   tnk__timer_t *root = NULL;
@@ -101,8 +101,8 @@ void tnk__timers_run(tnk__timers_t *timers, uint64_t now_ms) {
 
   for (;;) {
     tnk__timer_t *timer = timers->root;
-    /* A timer that restarts itself with no delay waits for the next turn of the
-     * loop. */
+    /* A timer that restarts itself without a delay waits for the next turn of
+     * the loop. */
     if (timer == NULL || timer->due_ms > now_ms || timer->order >> 1 >= limit)
       return;
     tnk__timers_remove(timers, timer);

@@ -1,6 +1,6 @@
 /*
- * A job is idle, then with libuv from start() to on_done(), and the context is
- * held all that time. Only `run` is on another thread; it always runs.
+ * A job is idle, or with libuv from start() to on_done(). The context is held
+ * during that time. Only `run` is on another thread; it always runs.
  */
 #include "lib/io/loop/work.h"
 
@@ -16,10 +16,10 @@ static void on_done(uv_work_t *req, int status) {
   tnk__work_t *work = req->data;
   tnk__context_t *context = work->context;
 
-  (void)status; /* nobody cancels it */
+  (void)status; /* jobs are never canceled */
   context->n_working--;
-  /* Released behind it: `done` may be what the context's end waits for, and
-   * must still find the context. */
+  /* Release it after `done`. The end of the context may wait for `done`, which
+   * still needs the context. */
   work->done(work);
   tnk__context_release(context);
 }

@@ -4,9 +4,9 @@
 #include "lib/io/loop/context.h"
 
 /*
- * A job on libuv's thread pool, embedded in its owner. The owner, and all that
- * `run` reads or writes, must stay until `done`, which is called exactly once
- * on the loop thread. The context is held meanwhile.
+ * A job on libuv's thread pool, embedded in its owner. The owner, and
+ * everything that `run` accesses, must stay valid until `done`. `done` is
+ * called exactly once, on the loop's thread. The context is held until then.
  */
 typedef struct tnk__work {
   uv_work_t req;
@@ -15,7 +15,7 @@ typedef struct tnk__work {
   void (*done)(struct tnk__work *self);
 } tnk__work_t;
 
-/* Start a job. Returns TNK_OK, or a code and then neither function is
+/* Start a job. Returns TNK_OK or an error. After an error neither function is
  * called. */
 int tnk__work_start(tnk__context_t *context, tnk__work_t *work,
                     void (*run)(tnk__work_t *self),
