@@ -5,10 +5,10 @@
 #include "lib/base/limits.h"
 #include "tnk/error.h"
 
-/* A peer's claim is believed up to here when memory is set aside. */
+/* A peer's content-length is trusted up to this size when memory is
+ * reserved. */
 #define MAX_CLAIM (1 * TNK__MIB)
-/* What a field costs beside its text, as SETTINGS_MAX_HEADER_LIST_SIZE counts.
- */
+/* The overhead of a field as counted for SETTINGS_MAX_HEADER_LIST_SIZE. */
 enum { FIELD_COST = 32 };
 
 void tnk__h2_reader_init(tnk__h2_reader_t *reader, tnk__response_t *response,
@@ -34,7 +34,7 @@ static int read_status(tnk__h2_reader_t *reader, const uint8_t *value,
       return fail(reader, TNK_EPROTO);
     status = status * 10 + (value[i] - '0');
   }
-  /* 101 has no meaning here. */
+  /* 101 is not valid in HTTP/2. */
   if (status < 100 || status > 599 || status == 101)
     return fail(reader, TNK_EPROTO);
   reader->status = status;
@@ -59,7 +59,7 @@ int tnk__h2_reader_field(tnk__h2_reader_t *reader, const uint8_t *name,
     return fail(reader, TNK_ETOOBIG);
   if (n_name == 7 && memcmp(name, ":status", 7) == 0)
     return read_status(reader, value, n_value);
-  /* A NUL would end the text before its end. */
+  /* A NUL would truncate the string. */
   if (n_name == 0 || name[0] == ':' || memchr(name, '\0', n_name) != NULL ||
       (n_value > 0 && memchr(value, '\0', n_value) != NULL))
     return fail(reader, TNK_EPROTO);
@@ -75,7 +75,7 @@ int tnk__h2_reader_field(tnk__h2_reader_t *reader, const uint8_t *name,
   return err == TNK_OK ? TNK_OK : fail(reader, err);
 }
 
-/* The digits of a length, as far as they can matter. 0: it is none. */
+/* Read a length; excess digits do not matter. Returns 0 if it is malformed. */
 static int read_length(const char *text, uint64_t *out) {
   *out = 0;
   for (; *text >= '0' && *text <= '9'; text++)
@@ -84,7 +84,8 @@ static int read_length(const char *text, uint64_t *out) {
   return *text == '\0';
 }
 
-/* Refuse early what is announced to be too long, else set aside room. */
+/* If the announced length is too large, reject the response early. Otherwise
+ * reserve memory. */
 static int expect_length(tnk__h2_reader_t *reader) {
   tnk__buf_t *body = &reader->response->body;
   const char *text = tnk__response_header(reader->response, "content-length");
@@ -138,8 +139,8 @@ int tnk__h2_reader_fields_end(tnk__h2_reader_t *reader) {
 static int unpack(tnk__h2_reader_t *reader, const uint8_t *data, size_t n) {
   tnk__response_t *response = reader->response;
 
-  /* Counted, because a compressed body may be long and yet unpack to nothing.
-   */
+  /* Count these bytes, because a long compressed body may decompress to
+   * nothing. */
   reader->n_compressed += n;
   if (reader->n_compressed > TNK__MAX_RESPONSE_BODY)
     return TNK_ETOOBIG;
@@ -171,8 +172,8 @@ int tnk__h2_reader_end(tnk__h2_reader_t *reader) {
     return reader->err;
   if (reader->state != TNK__HTTP_READ_BODY)
     return fail(reader, TNK_EPROTO);
-  /* No body is no frame, and is fine: an answer may be called compressed and be
-   * empty. */
+  /* A response may have a Content-Encoding and an empty body. No body is no
+   * frame, which is valid. */
   if (reader->n_compressed > 0 &&
       tnk__unzstd_finish(&reader->response->unzstd) != TNK_OK)
     return fail(reader, TNK_EPROTO);

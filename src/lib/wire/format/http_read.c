@@ -10,19 +10,21 @@
  * HEAD --on_headers_complete--> BODY --on_message_complete--> DONE
  *   ^------------- after an interim response ----|
  *
- * The parser stops at the end of the message, so that what stands behind it
- * is never read as another response. What it leaves open is closed here: sizes,
- * transfer codings other than chunked, bodies of answers that have none.
+ * The parser stops at the end of the message, so bytes after it are never read
+ * as another response. This file rejects input that the parser accepts:
+ * excessive sizes, transfer codings other than chunked, bodies of responses
+ * that must have none.
  */
 
 #if LLHTTP_VERSION_MAJOR == 8
 _Static_assert(LLHTTP_STRICT_MODE == 1, "version 8 is unsafe without it");
 #endif
 
-/* A peer's claim is believed up to here when memory is set aside. */
+/* A peer's content-length is trusted up to this size when memory is
+ * reserved. */
 #define MAX_CLAIM (1 * TNK__MIB)
 
-/* The names and values of a small head. */
+/* Reserve for the names and values of a small head. */
 enum { SOME_TEXT = 255 };
 
 void tnk__response_init(tnk__response_t *response, const tnk_allocator_t *alloc,
@@ -32,7 +34,7 @@ void tnk__response_init(tnk__response_t *response, const tnk_allocator_t *alloc,
   response->n_headers = 0;
   response->lengths = 0;
   response->same_lengths = 0;
-  /* Twice: joining repeats writes their values once more. */
+  /* Twice the size, because joining repeats copies their values. */
   tnk__buf_init(&response->text, alloc, 2 * TNK__MAX_RESPONSE_HEAD + 1024);
   tnk__buf_init(&response->index, alloc,
                 TNK__MAX_RESPONSE_HEADERS * sizeof(tnk__response_header_t));
@@ -62,8 +64,8 @@ static uint32_t length_bit(size_t n) {
   return (uint32_t)1 << (n < 31 ? n : 31);
 }
 
-/* Note where a header stands. Those that have been few move when they are no
- * longer. TNK_OK, TNK_ENOMEM or TNK_ETOOBIG. */
+/* Store the position of a header. If `few` is full, its entries move to
+ * `index`. Returns TNK_OK, TNK_ENOMEM or TNK_ETOOBIG. */
 static int add_header(tnk__response_t *response,
                       const tnk__response_header_t *header) {
   const size_t n = response->n_headers;
@@ -95,8 +97,8 @@ static const char *text_at(const tnk__response_t *response, uint32_t offset) {
   return (const char *)response->text.data + offset;
 }
 
-/* Whether header `i` has that name, of `n` bytes. Where it ends is looked at
- * first: many begin alike. */
+/* Whether header `i` has this name of `n` bytes. The end is compared first,
+ * because many names begin alike. */
 static inline int has_name(const tnk__response_t *response,
                            const tnk__response_header_t *header,
                            const char *name, size_t n) {
@@ -139,7 +141,8 @@ static int add_text(tnk__http_reader_t *reader, const char *at, size_t n) {
 static int on_field(llhttp_t *parser, const char *at, size_t n) {
   tnk__http_reader_t *reader = reader_of(parser);
 
-  /* Trailers are not kept: nothing that we ask for is sent in them. */
+  /* Trailers are not kept, because nothing that the client needs is sent in
+   * them. */
   return reader->state == TNK__HTTP_READ_HEAD ? add_text(reader, at, n) : 0;
 }
 
@@ -153,8 +156,8 @@ static int on_field_end(llhttp_t *parser) {
     return 0;
   if (++reader->n_headers > TNK__MAX_RESPONSE_HEADERS)
     return fail(reader, TNK_ETOOBIG);
-  /* A name begins behind the NUL of the value before it, which works because
-   * the parser lets no NUL into a value. */
+  /* A name begins after the NUL of the previous value. This works because the
+   * parser allows no NUL in a value. */
   header.name = 0;
   if (n > 0) {
     const uint32_t last = header_at(response, n - 1)->value;
@@ -177,15 +180,15 @@ static int on_value_end(llhttp_t *parser) {
   if (reader->state != TNK__HTTP_READ_HEAD || n == 0)
     return 0;
   value = header_at(reader->response, n - 1)->value;
-  /* The parser skips the blanks before the value only. */
+  /* The parser skips only the blanks before the value. */
   while (text->len > value && (text->data[text->len - 1] == ' ' ||
                                text->data[text->len - 1] == '\t'))
     text->len--;
   return add_text(reader, "", 1);
 }
 
-/* Append the value of header `i` and of all later ones with its name as one
- * text; the later ones lose their names. */
+/* Append the value of header `i` and of all later headers with its name as one
+ * string. The later headers lose their names. */
 static void join_repeats(tnk__response_t *response, size_t i) {
   const size_t n = response->n_headers;
   tnk__response_header_t *list = header_at(response, 0);
@@ -201,7 +204,8 @@ static void join_repeats(tnk__response_t *response, size_t i) {
       const char *first = text_at(response, list[i].value);
       size_t len = strlen(first);
       joined = (uint32_t)response->text.len;
-      /* Room first: what is appended lies in this buffer, which may move. */
+      /* Reserve first: the appended bytes are in this buffer, which may
+       * move. */
       if (tnk__buf_reserve(&response->text, len) == NULL)
         return;
       first = text_at(response, list[i].value);
@@ -212,7 +216,8 @@ static void join_repeats(tnk__response_t *response, size_t i) {
       return;
     tnk__buf_append(&response->text, ", ", 2);
     tnk__buf_append(&response->text, text_at(response, list[j].value), len);
-    /* The NUL that ends the name: an empty name, which nothing equals. */
+    /* Point to the NUL that ends the name: an empty name, which matches
+     * nothing. */
     list[j].name = empty;
   }
   if (joined == 0)
@@ -265,7 +270,7 @@ int tnk__response_encoding(const tnk__response_t *response, int is_streamed,
   return *is_zstd ? TNK_OK : TNK_EPROTO;
 }
 
-/* What the parser would accept though its framing is not plain. */
+/* Reject ambiguous framing that the parser would accept. */
 static int check_framing(tnk__http_reader_t *reader) {
   const tnk__response_t *response = reader->response;
   const char *coding = tnk__response_header(response, "transfer-encoding");
@@ -278,7 +283,8 @@ static int check_framing(tnk__http_reader_t *reader) {
                                 &reader->is_zstd);
 }
 
-/* Refuse early what is announced to be too long, else set aside room. */
+/* If the announced length is too large, reject the response early. Otherwise
+ * reserve memory. */
 static int expect_length(tnk__http_reader_t *reader) {
   const llhttp_t *parser = &reader->parser;
   tnk__buf_t *body = &reader->response->body;
@@ -288,10 +294,10 @@ static int expect_length(tnk__http_reader_t *reader) {
     return TNK_OK;
   if (claim > (reader->is_zstd ? TNK__MAX_RESPONSE_BODY : body->max))
     return TNK_ETOOBIG;
-  /* How much comes out of it is not announced. */
+  /* The size of the decompressed body is unknown. */
   if (reader->is_zstd)
     return TNK_OK;
-  /* The rest comes with the bytes themselves. */
+  /* The rest is reserved when the bytes arrive. */
   if (claim > MAX_CLAIM)
     claim = MAX_CLAIM;
   return tnk__buf_reserve(body, (size_t)claim) == NULL ? body->err : TNK_OK;
@@ -304,7 +310,7 @@ static int on_head_end(llhttp_t *parser) {
   tnk__response_t *response = reader->response;
   int err;
 
-  /* 101: we have offered nothing that a server could switch to. */
+  /* 101 is invalid, because the client offered no protocol to switch to. */
   if (parser->http_major != 1 || parser->status_code < 100 ||
       parser->status_code > 599 || parser->status_code == 101)
     return fail(reader, TNK_EPROTO);
@@ -312,7 +318,7 @@ static int on_head_end(llhttp_t *parser) {
     return SKIP_BODY;
   if (tnk__response_join(response) != TNK_OK)
     return fail(reader, response->text.err);
-  /* From here on headers can be asked for. */
+  /* From here on headers can be read by the caller. */
   response->status = parser->status_code;
   reader->state = TNK__HTTP_READ_BODY;
   reader->n_overhead = 0;
@@ -329,8 +335,8 @@ static int on_head_end(llhttp_t *parser) {
 static int unpack(tnk__http_reader_t *reader, const char *at, size_t n) {
   tnk__response_t *response = reader->response;
 
-  /* Counted, because a compressed body may be long and yet unpack to nothing.
-   */
+  /* Count these bytes, because a long compressed body may decompress to
+   * nothing. */
   reader->n_compressed += n;
   if (reader->n_compressed > TNK__MAX_RESPONSE_BODY)
     return TNK_ETOOBIG;
@@ -353,12 +359,12 @@ static int on_end(llhttp_t *parser) {
   tnk__response_t *response = reader->response;
 
   if (reader->state == TNK__HTTP_READ_HEAD) {
-    /* It was an interim response. */
+    /* This was an interim response. */
     tnk__response_clear(response);
     return 0;
   }
-  /* No body is no frame, and is fine: an answer may be called compressed and be
-   * empty. */
+  /* A response may have a Content-Encoding and an empty body. No body is no
+   * frame, which is valid. */
   if (reader->n_compressed > 0 &&
       tnk__unzstd_finish(&response->unzstd) != TNK_OK)
     return fail(reader, TNK_EPROTO);
@@ -385,15 +391,15 @@ void tnk__http_reader_init(tnk__http_reader_t *reader,
   reader->parser.data = reader;
 }
 
-/* The parser does not count what it skips, so the bytes are counted outside:
- * those of all heads together, and later those between parts of the body. */
+/* The parser does not count skipped bytes, so they are counted here: the bytes
+ * of all heads, and later the bytes between parts of the body. */
 static int check_size(tnk__http_reader_t *reader, const char *data, size_t n) {
   if (reader->state == TNK__HTTP_READ_HEAD) {
     reader->n_head += n;
     return reader->n_head < TNK__MAX_RESPONSE_HEAD ? TNK_OK : TNK_ETOOBIG;
   }
   if (reader->progress != NULL)
-    /* Only what came behind the last part of the body. */
+    /* Count only the bytes after the last part of the body. */
     reader->n_overhead = (size_t)(data + n - reader->progress);
   else
     reader->n_overhead += n;
@@ -414,15 +420,15 @@ static int read_piece(tnk__http_reader_t *reader, const char *data, size_t n) {
   if (reader->err != TNK_OK)
     return reader->err;
   if (reader->state == TNK__HTTP_READ_DONE) {
-    /* What follows was not asked for; the next answer could not be told from
-     * it. */
+    /* Extra bytes were not requested. The next response could not be told from
+     * them. */
     if (llhttp_get_error_pos(&reader->parser) != data + n)
       has_more(reader);
     return TNK_OK;
   }
   if (code != HPE_OK)
     return TNK_EPROTO;
-  /* What followed the head in its last piece is small; it is let off. */
+  /* Bytes after the head in its last piece are few, so they are not counted. */
   if (was_head && reader->state != TNK__HTTP_READ_HEAD)
     return TNK_OK;
   return check_size(reader, data, n);
@@ -438,8 +444,8 @@ int tnk__http_reader_feed(tnk__http_reader_t *reader, const uint8_t *data,
       has_more(reader);
       break;
     }
-    /* A head that is too long is noticed at the same byte however it is cut:
-     * the parser never gets more than a head may have. */
+    /* The parser never gets more bytes than a head may have. A head that is too
+     * long thus fails at the same byte, however the input is split. */
     if (reader->state == TNK__HTTP_READ_HEAD &&
         piece > TNK__MAX_RESPONSE_HEAD - reader->n_head)
       piece = TNK__MAX_RESPONSE_HEAD - reader->n_head;
@@ -453,8 +459,8 @@ int tnk__http_reader_feed(tnk__http_reader_t *reader, const uint8_t *data,
 int tnk__http_reader_eof(tnk__http_reader_t *reader) {
   if (reader->err != TNK_OK || reader->state == TNK__HTTP_READ_DONE)
     return reader->err;
-  /* A body without a length ends with the connection: then on_end() is called
-   * from in here. */
+  /* A body without a length ends with the connection. on_end() is called from
+   * inside this call then. */
   llhttp_finish(&reader->parser);
   if (reader->err == TNK_OK && reader->state != TNK__HTTP_READ_DONE)
     reader->err = TNK_ECONN;

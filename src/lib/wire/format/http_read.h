@@ -6,24 +6,25 @@
 #include "lib/base/buf.h"
 #include "lib/wire/format/zstd.h"
 
-/* Where the name and the value of a header stand in tnk__response_t.text. */
+/* The position of a header's name and value in tnk__response_t.text. */
 typedef struct {
-  uint32_t name; /* offsets of NUL-terminated text */
+  uint32_t name; /* offset of a NUL-terminated string */
   uint32_t value;
 } tnk__response_header_t;
 
-/* As many as most answers have need no memory of their own. */
+/* Number of headers that need no separate memory; most responses have fewer. */
 enum { TNK__FEW_HEADERS = 12 };
 
-/* One response as far as it has arrived. */
+/* One response, as far as it has been received. */
 typedef struct tnk__response {
   int status;        /* 0 until the head is complete */
-  int is_keep_alive; /* the connection may be used again; valid when done */
-  tnk__buf_t text;   /* names and values, each with a NUL */
-  /* Where they stand, repeats joined into one: in `few`, or else in `index`. */
+  int is_keep_alive; /* the connection may be reused; valid when done */
+  tnk__buf_t text;   /* names and values, each ending with a NUL */
+  /* Positions of the headers, with repeats joined: in `few`, or in `index` if
+   * there are more. */
   size_t n_headers;
-  /* Bits for the lengths of their names, and for those that came twice: most
-   * of what is asked for is not there, and mostly its length is not either. */
+  /* Bits for the lengths of the names, and for lengths that occur twice. Most
+   * requested headers are absent, and usually no name has that length. */
   uint32_t lengths;
   uint32_t same_lengths;
   tnk__response_header_t few[TNK__FEW_HEADERS];
@@ -32,34 +33,34 @@ typedef struct tnk__response {
   tnk__unzstd_t unzstd;
 } tnk__response_t;
 
-/* Begin with an empty response. `max_body` limits the decoded body. Nothing is
- * allocated. */
+/* Initialize an empty response. `max_body` limits the decoded body. Allocates
+ * nothing. */
 void tnk__response_init(tnk__response_t *response, const tnk_allocator_t *alloc,
                         size_t max_body);
 void tnk__response_deinit(tnk__response_t *response);
-/* The value of a header whose name is given in any case, or NULL. Repeats are
+/* The value of a header, or NULL. The case of `name` is ignored. Repeats are
  * joined by ", ". */
 const char *tnk__response_header(const tnk__response_t *response,
                                  const char *name);
 
-/* For what reads a head: append a header; and when all are there, join those of
- * one name. Both return TNK_OK, TNK_ENOMEM or TNK_ETOOBIG. */
+/* For readers of a head: append a header; when all are there, join headers of
+ * the same name. Both return TNK_OK, TNK_ENOMEM or TNK_ETOOBIG. */
 int tnk__response_add(tnk__response_t *response, const void *name,
                       size_t n_name, const void *value, size_t n_value);
 int tnk__response_join(tnk__response_t *response);
-/* Forget those of an interim answer. */
+/* Remove the headers of an interim response. */
 void tnk__response_clear(tnk__response_t *response);
-/* What Content-Encoding says: TNK_OK, or TNK_EPROTO for one that was not asked
- * for. A streamed answer must have none. */
+/* Evaluate Content-Encoding. Returns TNK_OK, or TNK_EPROTO for an encoding that
+ * was not requested. A streamed response must have no encoding. */
 int tnk__response_encoding(const tnk__response_t *response, int is_streamed,
                            int *is_zstd);
 
 /*
- * Reads one response, in pieces cut anywhere, into a response. Interim (1xx)
- * responses are read and dropped, trailers as well.
+ * Reads one response from pieces of any size. Interim (1xx) responses and
+ * trailers are read and dropped.
  *
- * States: HEAD; BODY, when the final head is in; DONE. Every error is final.
- * Must not be moved in memory between init and its end.
+ * States: HEAD; BODY, once the final head is complete; DONE. Every error is
+ * final. The reader must not be moved in memory after init.
  */
 typedef enum {
   TNK__HTTP_READ_HEAD = 0,
@@ -71,34 +72,36 @@ typedef struct {
   llhttp_t parser;
   tnk__response_t *response;
   tnk__http_read_state_t state;
-  int is_head_request; /* the response ends with its head, whatever it says */
-  /* Set after init: the owner takes the body out as it comes, so that its
-   * length is not limited here, and it must not be compressed. */
+  int is_head_request; /* the request was HEAD: the response has no body */
+  /* Set after init if the owner takes the body as it arrives. The length is
+   * then not limited here, and the body must not be compressed. */
   int is_streamed;
-  int err;       /* the first failure; sticky */
-  size_t n_head; /* bytes given while the head was not complete */
-  /* Bytes since the body last grew: chunk sizes, extensions, trailers. */
+  int err;       /* first failure; never cleared */
+  size_t n_head; /* bytes received while the head was incomplete */
+  /* Bytes since the body last grew: sizes of chunks, extensions, trailers. */
   size_t n_overhead;
-  size_t n_headers;     /* lines, of interim heads too */
-  int is_zstd;          /* the body is compressed ... */
-  size_t n_compressed;  /* ... and that much of it has come */
-  int has_more;         /* bytes came behind the end of the response */
-  const char *progress; /* in the piece being read: where the body last grew */
+  size_t n_headers;    /* lines, including interim heads */
+  int is_zstd;         /* the body is compressed ... */
+  size_t n_compressed; /* ... and this many bytes of it were received */
+  int has_more;        /* bytes follow the end of the response */
+  /* Position in the current piece where the body last grew. */
+  const char *progress;
 } tnk__http_reader_t;
 
-/* Begin to read into `response`, which is empty and outlives the reader. */
+/* Begin to read into `response`, which must be empty and outlive the reader. */
 void tnk__http_reader_init(tnk__http_reader_t *reader,
                            tnk__response_t *response, int is_head_request);
 /*
- * Read the next piece. TNK_OK; look at `state` then. Or TNK_EPROTO (not HTTP/1,
- * contradictory framing, an encoding that was not asked for), TNK_ETOOBIG,
- * TNK_ENOMEM. Bytes behind the end of the response are ignored, but the
- * connection may not be used again then.
+ * Read the next piece. Returns TNK_OK; `state` then has the progress. Returns
+ * TNK_EPROTO for input that is not HTTP/1, for contradictory framing, and for
+ * an encoding that was not requested. Otherwise TNK_ETOOBIG or TNK_ENOMEM.
+ * Bytes after the end of the response are ignored, but the connection must not
+ * be reused then.
  */
 int tnk__http_reader_feed(tnk__http_reader_t *reader, const uint8_t *data,
                           size_t n);
-/* Note that the peer has ended the stream in an orderly way. TNK_OK: that was
- * the end of the response as well. TNK_ECONN: it is cut off. */
+/* Note that the peer has ended the stream in an orderly way. Returns TNK_OK if
+ * that ends the response, or TNK_ECONN if the response is cut off. */
 int tnk__http_reader_eof(tnk__http_reader_t *reader);
 
 #endif

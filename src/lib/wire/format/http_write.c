@@ -6,12 +6,12 @@
 #include "lib/wire/format/number_text.h"
 #include "tnk/error.h"
 
-/* Room for the text that does not depend on the caller: version, the names of
- * our own headers, numbers. */
+/* Size of the text that does not depend on the caller: version, names of our
+ * own headers, numbers. */
 enum { FIXED_SIZE = 160 };
 
-/* A second one of these, or one that contradicts ours, would let two readers
- * of the same bytes see two different requests. */
+/* A duplicate of these headers, or one that contradicts ours, would let two
+ * parsers of the same bytes see two different requests. */
 static const struct {
   const char *name;
   size_t len;
@@ -27,13 +27,14 @@ static const struct {
                 {"proxy-connection", 16},
                 {"transfer-encoding", 17}};
 
-/* A bit for each length in there. */
+/* A bit for each length in the table. */
 enum {
   RESERVED_LENGTHS = 1 << 2 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 10 | 1 << 14 |
                      1 << 15 | 1 << 16 | 1 << 17
 };
 
-/* The characters of names; looked at for each header of each request. */
+/* The characters of names. A table, because each header of each request is
+ * checked. */
 static const uint8_t token_chars[256] = {
     ['!'] = 1, ['#'] = 1, ['$'] = 1, ['%'] = 1, ['&'] = 1, ['\''] = 1,
     ['*'] = 1, ['+'] = 1, ['-'] = 1, ['.'] = 1, ['^'] = 1, ['_'] = 1,
@@ -53,8 +54,8 @@ static int is_token_char(unsigned char c) {
   return token_chars[c];
 }
 
-/* The length of a name or a value, 0 for what cannot be a name, and SIZE_MAX
- * for what cannot be a value. */
+/* token_len() returns the length of a name, or 0 if it is invalid. value_len()
+ * below returns the length of a value, or SIZE_MAX if it is invalid. */
 static size_t token_len(const char *text) {
   const char *p = text;
 
@@ -63,8 +64,8 @@ static size_t token_len(const char *text) {
   return *p == '\0' ? (size_t)(p - text) : 0;
 }
 
-/* Not 0 when one of eight bytes is below a blank or 0x7f. Only behind such a
- * byte can a borrow tell of one that is not. */
+/* Nonzero if one of eight bytes is below a blank or equals 0x7f. A borrow can
+ * mark a wrong byte only after a byte that is really one of these. */
 static inline uint64_t controls(const char *text) {
   const uint64_t ones = 0x0101010101010101u;
   uint64_t x;
@@ -75,8 +76,8 @@ static inline uint64_t controls(const char *text) {
   return (((x - ones * ' ') & ~x) | ((del - ones) & ~del)) & ones * 0x80;
 }
 
-/* Whether there is no control character; of the last eight some are looked at
- * twice. */
+/* Whether there is certainly no control character. The last block of eight may
+ * overlap the one before it. */
 static int is_plain(const char *text, size_t n) {
   uint64_t found = 0;
 
@@ -134,7 +135,8 @@ int tnk__http_is_reserved(const char *name) {
   return is_reserved(name, strlen(name));
 }
 
-/* Visible characters only, so that neither a line nor a word can end early. */
+/* Only visible characters are allowed, so that neither a line nor a word can
+ * end early. */
 static int is_visible(const char *text) {
   const char *p = text;
 
@@ -147,7 +149,7 @@ static int is_host(const char *host) {
   return is_visible(host) && strpbrk(host, "/?#@[]\\") == NULL;
 }
 
-/* Bytes that the list takes, or 0 with *ok cleared. */
+/* The size of the list in bytes. An invalid header clears *ok and returns 0. */
 static size_t check_headers(const tnk_pair_t *headers, size_t n, int *ok) {
   size_t size = 0;
 
@@ -164,8 +166,7 @@ static size_t check_headers(const tnk_pair_t *headers, size_t n, int *ok) {
   return size;
 }
 
-/* These write where room has been made for all of it, and return where the
- * next byte goes. */
+/* These functions write to reserved memory and return the next position. */
 static char *put(char *at, const char *text) {
   size_t n = strlen(text);
 
@@ -183,7 +184,7 @@ static char *put_headers(char *at, const tnk_pair_t *headers, size_t n) {
   return at;
 }
 
-/* The default port is left out; 0 is nobody's. */
+/* The default port is omitted; 0 means that there is no default. */
 static char *put_authority(char *at, const tnk__http_head_t *head,
                            uint16_t default_port) {
   const int is_v6 = strchr(head->host, ':') != NULL;
@@ -207,7 +208,7 @@ static char *put_host(char *at, const tnk__http_head_t *head,
   return put(at, "\r\n");
 }
 
-/* A method whose meaning expects a body says so even when it is empty. */
+/* A method that usually has a body sends a length even if the body is empty. */
 static int needs_length(const tnk__http_head_t *head) {
   return head->body_len > 0 || (strcmp(head->method, "GET") != 0 &&
                                 strcmp(head->method, "HEAD") != 0 &&
@@ -242,7 +243,8 @@ static char *put_head(char *at, const tnk__http_head_t *head) {
   return put(at, "\r\n");
 }
 
-/* `size` is enough for what `put_it` writes, so that the buffer grows once. */
+/* `size` must suffice for the output of `put_it`, so that the buffer grows
+ * once. */
 static int write_all(tnk__buf_t *out, const tnk__http_head_t *head, size_t size,
                      char *(*put_it)(char *at, const tnk__http_head_t *head)) {
   char *at = (char *)tnk__buf_reserve(out, size);

@@ -3,51 +3,49 @@
 
 #include "lib/base/buf.h"
 
-/* What stands in the head of one request; all of it is borrowed. */
+/* The head of a request. Everything is borrowed. */
 typedef struct {
   const char *method;
   const char *target; /* path and query, encoded */
-  const char *host;   /* a name or an address; IPv6 without brackets */
+  const char *host;   /* name or address; IPv6 without brackets */
   uint16_t port;
-  uint16_t default_port; /* of the scheme; left out of Host */
+  uint16_t default_port; /* port of the scheme; omitted in Host */
   const tnk_pair_t *headers;
   size_t n_headers;
-  const tnk_pair_t *more_headers; /* written after the first list */
+  const tnk_pair_t *more_headers; /* second list, written after the first */
   size_t n_more_headers;
-  /* Headers with the ends of their lines, written as they are: those that only
-   * we can have made. NULL: none. */
+  /* Encoded headers with their line ends, written unchanged. Only trusted code
+   * may produce them. NULL: none. */
   const char *lines;
   size_t lines_len;
   size_t body_len;
-  int is_plain; /* the answer must not be compressed */
-  /* The request goes to a proxy, which has to know all of the http:// URL, and
-   * gets these headers before the others. */
+  int is_plain; /* the response must not be compressed */
+  /* Nonzero if the request goes to an HTTP proxy. The proxy needs the whole
+   * http:// URL. It gets `proxy_headers` before the others. */
   int is_absolute;
   const tnk_pair_t *proxy_headers;
   size_t n_proxy_headers;
 } tnk__http_head_t;
 
 /*
- * Append the head of an HTTP/1.1 request, up to and with the empty line.
- * TNK_OK, TNK_ENOMEM, TNK_ETOOBIG, or TNK_EINVAL: something that cannot be
- * written without changing the meaning of what follows it (a control
- * character, a blank in the target), or a header that is ours to write. After
- * TNK_EINVAL nothing has been appended.
+ * Append the head of an HTTP/1.1 request, including the empty line. Returns
+ * TNK_OK, TNK_ENOMEM or TNK_ETOOBIG. Returns TNK_EINVAL for text that would
+ * change the meaning of what follows (a control character, a blank in the
+ * target), and for a reserved header. After TNK_EINVAL nothing was appended.
  *
- * `out` grows at most once, so that no credential stays behind in memory that
- * was given back.
+ * `out` grows at most once, so no copy of a credential stays in freed memory.
  */
 int tnk__http_write_head(tnk__buf_t *out, const tnk__http_head_t *head);
-/* Append the head of a CONNECT, which asks a proxy for a tunnel to host and
- * port: of `head` only those two and proxy_headers count. */
+/* Append the head of a CONNECT request, which asks a proxy for a tunnel to host
+ * and port. Only those two and proxy_headers of `head` are used. */
 int tnk__http_write_connect(tnk__buf_t *out, const tnk__http_head_t *head);
 
-/* Whether `text` may stand in a header as its name, or as its value. */
+/* Whether `text` is valid as the name or as the value of a header. */
 int tnk__http_is_token(const char *text);
 int tnk__http_is_field_value(const char *text);
-/* Whether only the HTTP code may write that header. */
+/* Whether only the HTTP code may write this header. */
 int tnk__http_is_reserved(const char *name);
-/* The order of two header names, without regard to the case of ASCII. */
+/* The order of two header names. The case of ASCII letters is ignored. */
 int tnk__http_compare_names(const char *a, const char *b);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The state is where we are, how deep, and whether a comma must come before
- * what is next. The depth is bounded when something is opened, so passing over
+ * The state is the position, the depth, and whether a comma must precede the
+ * next value. The depth is checked when an object or array is entered. Skipping
  * a value counts brackets instead of recursing.
  */
 #include "lib/wire/format/json_pull.h"
@@ -26,7 +26,7 @@ static void skip_blanks(tnk__json_pull_t *pull) {
     pull->at++;
 }
 
-/* Pass over this byte, if it is the next one after blanks. */
+/* Skip blanks and then this byte, if it is the next one. */
 static int take_byte(tnk__json_pull_t *pull, char byte) {
   skip_blanks(pull);
   if (pull->at == pull->end || *pull->at != (uint8_t)byte)
@@ -71,8 +71,8 @@ int tnk__json_pull_begin(tnk__json_pull_t *pull, char open) {
   return 1;
 }
 
-/* Whether something follows in the innermost object or array, which ends with
- * `close`. */
+/* Whether the innermost object or array, which ends with `close`, has another
+ * element. */
 static int has_more(tnk__json_pull_t *pull, char close) {
   if (take_byte(pull, close)) {
     pull->depth--;
@@ -105,14 +105,14 @@ int tnk__json_pull_element(tnk__json_pull_t *pull) {
 
 /* ---- Texts ---- */
 
-/* What may follow a backslash, beside 'u'. */
+/* Characters that may follow a backslash, except 'u'. */
 static const char escapes[] = "\"\\/bfnrt";
 
 #define BYTES(byte) ((uint64_t)(byte)*UINT64_C(0x0101010101010101))
 #define HIGH BYTES(0x80)
 
-/* Whether one of eight bytes is a quote, a backslash, a control character or no
- * ASCII. Of a false alarm only time is lost. */
+/* Whether one of eight bytes is a quote, a backslash, a control character or
+ * not ASCII. A false positive costs only time. */
 static int is_odd(uint64_t word) {
   const uint64_t quote = word ^ BYTES('"');
   const uint64_t slash = word ^ BYTES('\\');
@@ -122,7 +122,7 @@ static int is_odd(uint64_t word) {
           HIGH) != 0;
 }
 
-/* The first byte from `at` on that is no plain character of a text. */
+/* The first byte from `at` on that is not a plain character of a string. */
 static uint8_t *plain_end(uint8_t *at, const uint8_t *end) {
   uint64_t word;
 
@@ -137,7 +137,7 @@ static uint8_t *plain_end(uint8_t *at, const uint8_t *end) {
   return at;
 }
 
-/* Four hexadecimal digits, or -1. */
+/* Read four hexadecimal digits, or return -1. */
 static long hex4(const uint8_t *at, const uint8_t *end) {
   long value = 0;
 
@@ -158,7 +158,8 @@ static long hex4(const uint8_t *at, const uint8_t *end) {
   return value;
 }
 
-/* Read what follows "\u" at *at. The bytes never become more. -1: malformed. */
+/* Read the digits after "\u" at *at. The decoded bytes are never longer.
+ * Returns -1 if malformed. */
 static long read_unit(uint8_t **at, const uint8_t *end) {
   long c = hex4(*at, end);
   long low;
@@ -177,8 +178,8 @@ static long read_unit(uint8_t **at, const uint8_t *end) {
   return c == 0 || (c >= 0xd800 && c < 0xe000) ? 0xfffd : c;
 }
 
-/* Decode the escape at *at, a backslash, to `out`, which is not behind it.
- * NULL: it is none. */
+/* Decode the escape at *at, a backslash, to `out`, which is not after it.
+ * Returns NULL if malformed. */
 static uint8_t *unescape(uint8_t **at, const uint8_t *end, uint8_t *out) {
   static const char meanings[] = "\"\\/\b\f\n\r\t";
   const char *known;
@@ -199,7 +200,7 @@ static uint8_t *unescape(uint8_t **at, const uint8_t *end, uint8_t *out) {
   return out;
 }
 
-/* Move a character that is no ASCII. */
+/* Move a non-ASCII character. */
 static uint8_t *move_char(uint8_t **at, const uint8_t *end, uint8_t *out) {
   const size_t n = tnk__utf8_char((const char *)*at, (size_t)(end - *at));
 
@@ -210,9 +211,9 @@ static uint8_t *move_char(uint8_t **at, const uint8_t *end, uint8_t *out) {
   return out + n;
 }
 
-/* Decode from `at` on, where a character is that is not plain, to the same
- * place. The end of what is written, with *at behind the closing quote; or
- * NULL. */
+/* Decode in place from `at`, where a character is not plain. Returns the end of
+ * the output and sets *at to the byte after the closing quote. Returns NULL if
+ * malformed. */
 static uint8_t *decode(uint8_t **at, const uint8_t *end) {
   uint8_t *out = *at;
   uint8_t *stop;
@@ -258,7 +259,7 @@ const char *tnk__json_pull_text(tnk__json_pull_t *pull, size_t *n) {
   return (const char *)from;
 }
 
-/* ---- Numbers, and what is passed over ---- */
+/* ---- Numbers and skipping ---- */
 
 static const uint8_t *digits_end(const uint8_t *at, const uint8_t *end) {
   while (at < end && *at >= '0' && *at <= '9')
@@ -308,7 +309,7 @@ const char *tnk__json_pull_number(tnk__json_pull_t *pull, size_t *n) {
   return from;
 }
 
-/* The length of the escape at `at`, a backslash; 0: it is none. */
+/* The length of the escape at `at`, a backslash. 0 if malformed. */
 static size_t escape_length(const uint8_t *at, const uint8_t *end) {
   if (end - at < 2)
     return 0;
@@ -317,7 +318,7 @@ static size_t escape_length(const uint8_t *at, const uint8_t *end) {
   return memchr(escapes, at[1], sizeof(escapes) - 1) != NULL ? 2 : 0;
 }
 
-/* Pass over a text without changing it. */
+/* Skip a string without changing it. */
 static void skip_text(tnk__json_pull_t *pull) {
   size_t n;
 
@@ -347,7 +348,7 @@ static void skip_word(tnk__json_pull_t *pull, const char *word) {
     pull->at += n;
 }
 
-/* A value that is neither object nor array. */
+/* Skip a value that is neither an object nor an array. */
 static void skip_plain(tnk__json_pull_t *pull) {
   size_t n;
 
@@ -372,7 +373,7 @@ static void skip_plain(tnk__json_pull_t *pull) {
   }
 }
 
-/* The key of a member, which is not decoded. */
+/* Skip the key of a member without decoding it. */
 static void skip_key(tnk__json_pull_t *pull) {
   if (tnk__json_pull_kind(pull) == TNK__PULL_TEXT)
     skip_text(pull);
@@ -382,7 +383,7 @@ static void skip_key(tnk__json_pull_t *pull) {
     tnk__json_pull_bad(pull);
 }
 
-/* All of an object or array, with what is in it. */
+/* Skip a whole object or array with its contents. */
 static void skip_nested(tnk__json_pull_t *pull) {
   const unsigned base = pull->depth;
   uint64_t is_object = 0; /* a bit for each level above `base` */

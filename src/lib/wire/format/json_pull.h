@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 /*
- * Reads a peer's JSON from front to back, where it lies: no tree is built, and
- * texts are decoded in place, so that a list of records costs one pass over its
- * bytes. Who reads asks for the kind of value that he wants:
+ * Reads a peer's JSON from front to back in place. It builds no tree and
+ * decodes strings in place, so a list of records costs one pass over its bytes.
+ * The reader asks for the kind of value that it expects:
  *
  *     tnk__json_pull_init(&pull, data, n);
  *     if (tnk__json_pull_begin(&pull, '{'))
@@ -15,19 +15,19 @@
  *         ... take the value, or tnk__json_pull_skip(&pull, NULL, NULL) ...
  *     err = tnk__json_pull_finish(&pull);
  *
- * The first thing that is no JSON, or is no value of the kind asked for, makes
- * it bad, and from then on there are no members, no elements and no values.
+ * Malformed JSON, or a value of another kind than expected, makes the reader
+ * bad. From then on it returns no members, elements or values.
  */
 typedef struct {
   uint8_t *at;
   uint8_t *end;
-  unsigned depth; /* of open objects and arrays */
-  uint8_t fresh;  /* the innermost has nothing in it so far */
+  unsigned depth; /* number of open objects and arrays */
+  uint8_t fresh;  /* the innermost one is empty so far */
   uint8_t is_bad;
 } tnk__json_pull_t;
 
 typedef enum {
-  TNK__PULL_NONE = 0, /* malformed, or nothing left */
+  TNK__PULL_NONE = 0, /* malformed, or no value left */
   TNK__PULL_OBJECT,
   TNK__PULL_ARRAY,
   TNK__PULL_TEXT,
@@ -37,33 +37,34 @@ typedef enum {
   TNK__PULL_NULL
 } tnk__pull_kind_t;
 
-/* Begin with bytes that are changed by reading and must stay as long as the
- * texts are used. */
+/* Begin with bytes that reading changes. They must stay valid as long as the
+ * strings are used. */
 void tnk__json_pull_init(tnk__json_pull_t *pull, uint8_t *data, size_t n);
-/* Note that what was read has no meaning. */
+/* Mark the input as malformed, because its content is invalid. */
 void tnk__json_pull_bad(tnk__json_pull_t *pull);
-/* What the next value is. Nothing of it is read yet. */
+/* The kind of the next value, without reading it. */
 tnk__pull_kind_t tnk__json_pull_kind(tnk__json_pull_t *pull);
 
-/* Go into an object ('{') or an array ('['). 0: the value is none, or lies
- * deeper than TNK__MAX_JSON_DEPTH. */
+/* Enter an object ('{') or an array ('['). Returns 0 if the value is another
+ * one, or deeper than TNK__MAX_JSON_DEPTH. */
 int tnk__json_pull_begin(tnk__json_pull_t *pull, char open);
 /* The key of the next member, or NULL at the end of the object. */
 const char *tnk__json_pull_member(tnk__json_pull_t *pull, size_t *n);
 /* Whether there is another element; 0 at the end of the array. */
 int tnk__json_pull_element(tnk__json_pull_t *pull);
 
-/* Take a text: with a NUL behind it and decoded. What no text of C can hold,
- * an escaped NUL or half a surrogate pair, becomes U+FFFD. NULL: it is none. */
+/* Read a string: decoded, with a NUL appended. An escaped NUL or half a
+ * surrogate pair, which C strings cannot represent, becomes U+FFFD. Returns
+ * NULL if the value is not a string. */
 const char *tnk__json_pull_text(tnk__json_pull_t *pull, size_t *n);
-/* Take a number as the bytes it has; NULL: it is none. They end where another
- * byte follows. */
+/* Read a number as its bytes, which are not terminated. Returns NULL if the
+ * value is not a number. */
 const char *tnk__json_pull_number(tnk__json_pull_t *pull, size_t *n);
-/* Pass over a value of any kind; both of the others may be NULL, else they get
- * its bytes, which have not been changed. */
+/* Skip a value of any kind. If `raw` and `n` are not NULL, they receive its
+ * unchanged bytes. */
 void tnk__json_pull_skip(tnk__json_pull_t *pull, const char **raw, size_t *n);
 
-/* The end: TNK_OK, or TNK_EPROTO when it is bad or something follows. */
+/* End reading: TNK_OK, or TNK_EPROTO if the input was bad or bytes follow. */
 int tnk__json_pull_finish(tnk__json_pull_t *pull);
 
 #endif

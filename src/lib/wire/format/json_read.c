@@ -5,8 +5,9 @@
 #include "lib/base/limits.h"
 #include "tnk/error.h"
 
-/* jansson recurses up to a depth of its own, 2,048. Counting brackets outside
- * of texts keeps its stack small; malformed input is left for it to find. */
+/* jansson recurses up to its own depth limit of 2,048. Counting brackets
+ * outside strings keeps its use of the stack small. jansson finds malformed
+ * input itself. */
 static int is_too_deep(const char *text, size_t n) {
   size_t depth = 0;
   int quoted = 0;
@@ -32,17 +33,18 @@ static int is_too_deep(const char *text, size_t n) {
 }
 
 int tnk__json_parse(json_t **out, const void *data, size_t n) {
-  /* jansson sets a code only together with a text, so it must be zero. */
+  /* jansson sets a code only together with a text, so the code must be zero
+   * before. */
   json_error_t error = {.line = 0};
 
   *out = NULL;
-  /* jansson takes a NUL byte for the end of the text. */
+  /* jansson would take a NUL byte for the end of the text. */
   if (n == 0 || memchr(data, '\0', n) != NULL || is_too_deep(data, n))
     return TNK_EPROTO;
   *out = json_loadb(data, n, JSON_DECODE_ANY, &error);
   if (*out != NULL)
     return TNK_OK;
-  /* Most of its failures to allocate leave no code at all. */
+  /* Most of its allocation failures set no code at all. */
   return json_error_code(&error) == json_error_out_of_memory ||
                  json_error_code(&error) == json_error_unknown
              ? TNK_ENOMEM
@@ -60,7 +62,7 @@ int tnk__json_parse_object(json_t **out, const void *data, size_t n) {
   return err;
 }
 
-/* The member, and whether there is anything to look at in it. */
+/* Find the member and classify it: missing, null, or present. */
 static tnk__json_has_t find(const json_t *object, const char *key,
                             const json_t **member) {
   *member = json_object_get(object, key);

@@ -1,8 +1,8 @@
 /*
- * The writer's state is the stack of open levels (two bits each) and whether
- * a key waits for its value. A value is allowed at the top once, in an array
- * always, in an object after a key; anything else is a bug of the caller and
- * fails the buffer rather than producing malformed JSON.
+ * The writer's state is the stack of open levels (two bits each) and whether a
+ * key waits for its value. A value is allowed once at the top level, always in
+ * an array, and after a key in an object. Any other call is a bug of the
+ * caller. It fails the buffer, so malformed JSON is never written.
  */
 #include "lib/wire/format/json_write.h"
 
@@ -37,7 +37,7 @@ static void separate(tnk__json_writer_t *w) {
   w->nonempty |= level_bit(w);
 }
 
-/* What stands before any value. Returns 0 when no value may follow. */
+/* Write the separator before a value. Returns 0 if no value may follow. */
 static int before_value(tnk__json_writer_t *w) {
   if (w->depth == 0 ? w->done : in_object(w) && !w->has_key) {
     fail(w, TNK_EINTERNAL);
@@ -63,13 +63,14 @@ int tnk__json_finish(tnk__json_writer_t *w) {
 static void begin(tnk__json_writer_t *w, int is_object) {
   if (!before_value(w))
     return;
-  /* A reader of ours would refuse it, and the bits of a level end here. */
+  /* Our own reader would reject deeper nesting, and there are no bits for more
+   * levels. */
   if (w->depth == TNK__MAX_JSON_DEPTH) {
     fail(w, TNK_EINVAL);
     return;
   }
   w->depth++;
-  /* The bits may be left from another level at this depth. */
+  /* The bits may be set from an earlier level at this depth. */
   w->objects &= ~level_bit(w);
   w->nonempty &= ~level_bit(w);
   if (is_object)
@@ -110,8 +111,8 @@ static int is_plain(unsigned char c) {
   return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* Not 0 when one of eight bytes is not plain. Each term sets the high bit of
- * such a byte; only behind one can a borrow set one that should not be. */
+/* Nonzero if one of eight bytes is not plain. Each term sets the high bit of
+ * such a byte. A borrow can set a wrong bit only after such a byte. */
 static inline uint64_t not_plain(const char *text) {
   const uint64_t ones = 0x0101010101010101u;
   uint64_t x;
@@ -122,9 +123,9 @@ static inline uint64_t not_plain(const char *text) {
          ones * 0x80;
 }
 
-/* How many bytes at the start of `text` need neither escapes nor a look at
- * what they mean; a block of eight is tested at once, the last one with some
- * that have been. */
+/* The number of bytes at the start of `text` that need no escape and no check
+ * of their encoding. Blocks of eight bytes are tested; the last block may
+ * overlap the one before it. */
 static size_t n_plain(const char *text, size_t n) {
   size_t at = 0;
 
@@ -138,7 +139,7 @@ static size_t n_plain(const char *text, size_t n) {
 }
 
 static void quote(tnk__json_writer_t *w, const char *text, size_t n) {
-  size_t start = 0; /* what is before it has been written */
+  size_t start = 0; /* bytes before it have been written */
   size_t at = n_plain(text, n);
 
   tnk__buf_byte(w->buf, '"');
@@ -148,8 +149,8 @@ static void quote(tnk__json_writer_t *w, const char *text, size_t n) {
       fail(w, TNK_EINVAL);
       return;
     }
-    /* A plain byte never comes here, so that it is one to be escaped; longer
-     * characters stay as they are. */
+    /* Plain bytes never reach this point, so the byte must be escaped. Longer
+     * characters stay unchanged. */
     if (step == 1) {
       tnk__buf_append(w->buf, text + start, at - start);
       escape(w->buf, (unsigned char)text[at]);
@@ -162,7 +163,7 @@ static void quote(tnk__json_writer_t *w, const char *text, size_t n) {
   tnk__buf_byte(w->buf, '"');
 }
 
-/* All of a key, when nothing in it has to be escaped. */
+/* Write a whole key if it needs no escapes. */
 static void put_plain_key(tnk__json_writer_t *w, const char *key, size_t n) {
   uint8_t *at = tnk__buf_reserve(w->buf, n + 3);
 
@@ -232,7 +233,7 @@ void tnk__json_uint(tnk__json_writer_t *w, uint64_t value) {
   tnk__json_raw(w, text, tnk__uint_text(text, value));
 }
 
-/* JSON has no word for what is not a number. */
+/* JSON cannot represent infinities and NaN. */
 static size_t float_or_null(char *out, float value) {
   if (isfinite(value))
     return tnk__float_text(out, value);
@@ -255,8 +256,8 @@ static void put_double(tnk__json_writer_t *w, double value) {
     tnk__json_null(w);
 }
 
-/* Both kinds of arrays differ only in how elements are printed, each with a
- * comma behind it. */
+/* The kinds of arrays differ only in the text of an element, which ends with a
+ * comma. */
 typedef size_t elements_fn(char *out, const void *values, size_t at, size_t n);
 
 static size_t int32s_at(char *out, const void *values, size_t at, size_t n) {
@@ -273,8 +274,8 @@ static size_t int64s_at(char *out, const void *values, size_t at, size_t n) {
   return used;
 }
 
-/* Through a small block, so that the buffer is asked once for many elements
- * and never for more than is used. */
+/* Use a small block, so that the buffer is extended once for many elements, and
+ * only by the bytes written. */
 static void write_array(tnk__json_writer_t *w, const void *values, size_t n,
                         elements_fn *elements) {
   char text[ARRAY_STEP * (TNK__NUMBER_TEXT + 1)];
@@ -286,7 +287,7 @@ static void write_array(tnk__json_writer_t *w, const void *values, size_t n,
     const size_t some = n - i < ARRAY_STEP ? n - i : ARRAY_STEP;
     const size_t used = elements(text, values, i, some);
 
-    /* The last comma is one too many. */
+    /* The last element has no comma. */
     if (tnk__buf_append(w->buf, text, used - (i + some == n)) != TNK_OK)
       return;
   }
@@ -323,9 +324,9 @@ void tnk__json_put_bool(tnk__json_writer_t *w, const char *key, int value) {
   put_bool(w, value);
 }
 
-/* ---- A member less ---- */
+/* ---- Removing a member ---- */
 
-/* Behind the string that begins at `at`. */
+/* The position after the string that begins at `at`. */
 static size_t skip_string(const uint8_t *body, size_t n, size_t at) {
   for (at++; at < n && body[at] != '"'; at++)
     if (body[at] == '\\')
@@ -333,7 +334,7 @@ static size_t skip_string(const uint8_t *body, size_t n, size_t at) {
   return at < n ? at + 1 : n;
 }
 
-/* Behind the value that begins at `at`. */
+/* The position after the value that begins at `at`. */
 static size_t skip_value(const uint8_t *body, size_t n, size_t at) {
   size_t depth = 0;
 

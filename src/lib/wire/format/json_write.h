@@ -7,9 +7,9 @@
 #include "lib/base/buf.h"
 
 /*
- * Writes compact JSON at the end of a buffer. Commas and colons come by
- * themselves. Nothing here returns an error: the first failure sticks to the
- * buffer and tnk__json_finish() reports it.
+ * Appends compact JSON to a buffer. Commas and colons are written
+ * automatically. The functions return no error. The first failure is kept in
+ * the buffer, and tnk__json_finish() reports it.
  *
  *     tnk__json_writer_init(&w, &buf);
  *     tnk__json_begin_object(&w);
@@ -18,22 +18,22 @@
  *     tnk__json_end(&w);
  *     err = tnk__json_finish(&w);
  *
- * Failures: TNK_ENOMEM, TNK_ETOOBIG of the buffer; TNK_EINVAL for text that
- * is not UTF-8 or nesting deeper than TNK__MAX_JSON_DEPTH; TNK_EINTERNAL for
- * calls that would give malformed JSON, such as a member without a key.
+ * Failures: TNK_ENOMEM and TNK_ETOOBIG of the buffer. TNK_EINVAL for text that
+ * is not UTF-8, or nesting deeper than TNK__MAX_JSON_DEPTH. TNK_EINTERNAL for
+ * calls that would write malformed JSON, for example a member without a key.
  */
 typedef struct {
   tnk__buf_t *buf;   /* not owned */
-  size_t depth;      /* open objects and arrays */
+  size_t depth;      /* number of open objects and arrays */
   uint64_t objects;  /* bit d - 1: level d is an object */
-  uint64_t nonempty; /* bit d - 1: level d has a member already */
+  uint64_t nonempty; /* bit d - 1: level d has an element already */
   int has_key;       /* a key waits for its value */
-  int done;          /* the one top-level value is complete or open */
+  int done;          /* the top-level value is complete or open */
 } tnk__json_writer_t;
 
 void tnk__json_writer_init(tnk__json_writer_t *w, tnk__buf_t *buf);
-/* End the value. Returns the buffer's error, or TNK_EINTERNAL when the value is
- * incomplete. */
+/* Finish the value. Returns the buffer's error, or TNK_EINTERNAL if the value
+ * is incomplete. */
 int tnk__json_finish(tnk__json_writer_t *w);
 
 void tnk__json_begin_object(tnk__json_writer_t *w);
@@ -43,19 +43,19 @@ void tnk__json_end(tnk__json_writer_t *w);
 void tnk__json_key(tnk__json_writer_t *w, const char *key);
 void tnk__json_key_n(tnk__json_writer_t *w, const char *key, size_t n);
 
-/* Write a text; NULL writes null. */
+/* Write a string. NULL writes null. */
 void tnk__json_text(tnk__json_writer_t *w, const char *text);
 void tnk__json_text_n(tnk__json_writer_t *w, const char *text, size_t n);
 void tnk__json_int(tnk__json_writer_t *w, int64_t value);
 void tnk__json_uint(tnk__json_writer_t *w, uint64_t value);
-/* Write a float so that it reads back as the same float, also by way of a
- * double. */
+/* Write a float so that it reads back as the same float, also if it is read as
+ * a double. */
 void tnk__json_float(tnk__json_writer_t *w, float value);
 void tnk__json_null(tnk__json_writer_t *w);
-/* Write a value that is JSON already; it is not looked at. */
+/* Write bytes that are JSON already. They are not checked. */
 void tnk__json_raw(tnk__json_writer_t *w, const void *json, size_t n);
 
-/* Write whole arrays, without a call for each element. */
+/* Write whole arrays without a call for each element. */
 void tnk__json_int32s(tnk__json_writer_t *w, const int32_t *values, size_t n);
 void tnk__json_int64s(tnk__json_writer_t *w, const int64_t *values, size_t n);
 
@@ -69,10 +69,10 @@ void tnk__json_put_double(tnk__json_writer_t *w, const char *key, double value);
 void tnk__json_put_bool(tnk__json_writer_t *w, const char *key, int value);
 
 /*
- * Append a JSON object that this writer has written, without its top-level
- * member `member`. If `value` is not NULL, the member must have that value.
- * Returns 1, or 0 when there is no such member and nothing was appended. A
- * failure sticks to the buffer.
+ * Append a copy of a JSON object that this writer has written, without its
+ * top-level member `member`. If `value` is not NULL, the member must have this
+ * value. Returns 1. Returns 0 if there is no such member; nothing was appended
+ * then. A failure is kept in the buffer.
  */
 int tnk__json_cut(tnk__buf_t *out, const uint8_t *body, size_t n,
                   const char *member, const char *value);

@@ -6,24 +6,24 @@
 #include "lib/base/buf.h"
 #include "tnk/common.h"
 
-/* Whether a credential may go into a header: some visible ASCII characters and
- * no more than a header may hold. */
+/* Whether a credential may be written in a header: it has visible ASCII
+ * characters only, at least one, and fits in a header. */
 int tnk__token_is_sound(const char *token);
-/* Whether it has the form by which a JWT is told from a plain key. */
+/* Whether it has the form of a JWT rather than of a plain key. */
 int tnk__token_is_jwt(const char *token);
 
-/* What a JWT says of its life, in Unix seconds; 0 for what is missing or no
- * time. Its signature is the server's affair. */
+/* The times in a JWT, in Unix seconds; 0 if missing or invalid. The signature
+ * is not checked, because that is the server's task. */
 typedef struct {
   int64_t expires_s; /* "exp" */
   int64_t issued_s;  /* "iat" */
 } tnk__jwt_t;
 
-/* Write what a JWT says, which is JSON, behind what `out` has. TNK_OK;
- * TNK_EPROTO when `token` is none; or TNK_ENOMEM. */
+/* Append the claims of a JWT, which are JSON, to `out`. Returns TNK_OK or
+ * TNK_ENOMEM, or TNK_EPROTO if `token` is not a JWT. */
 int tnk__jwt_claims(tnk__buf_t *out, const char *token);
-/* Read it. TNK_OK, also with both unknown when `token` is no JWT; or
- * TNK_ENOMEM. */
+/* Read a JWT. Returns TNK_OK or TNK_ENOMEM. If `token` is not a JWT, both times
+ * are 0. */
 int tnk__jwt_read(tnk__jwt_t *out, const tnk_allocator_t *alloc,
                   const char *token);
 

@@ -7,7 +7,7 @@
 
 /*
  * Little-endian arrays, as the service packs numbers. On a little-endian host
- * an array is copied as it is.
+ * an array is copied unchanged.
  */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define TNK__LITTLE_ENDIAN 1
@@ -46,8 +46,8 @@ static inline uint64_t tnk__le_get64(const uint8_t *from) {
                                              << 32;
 }
 
-/* Copy n elements of 4 or 8 bytes between the host's order and the wire's; `to`
- * may be `from`. */
+/* Copy n elements of 4 or 8 bytes between the host's byte order and
+ * little-endian. `to` may equal `from`. */
 static inline void tnk__le_copy(void *to, const void *from, size_t n,
                                 size_t size) {
   const uint8_t *f = from;

@@ -6,7 +6,7 @@
 #include "lib/base/limits.h"
 #include "tnk/error.h"
 
-/* Bytes of "https://host:port" in an absolute URL. */
+/* The length of "https://host:port" in an absolute URL. */
 static size_t origin_length(const char *text) {
   const char *slashes = strstr(text, "//");
 
@@ -15,7 +15,7 @@ static size_t origin_length(const char *text) {
   return (size_t)(slashes + 2 - text) + strcspn(slashes + 2, "/?#");
 }
 
-/* Anything else would have to be encoded, and how cannot be known. */
+/* Other characters must be encoded, but the intended encoding is unknown. */
 static int is_visible(const char *text, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (text[i] <= ' ' || text[i] > '~')
@@ -29,7 +29,7 @@ static int keep(tnk__location_t *out, const tnk_allocator_t *alloc,
   const int needs_slash = n == 0 || rest[0] != '/';
   char *at;
 
-  /* Room for a slash and the NUL. */
+  /* One byte for a slash and one for the NUL. */
   out->text = tnk__malloc(alloc, n_origin + n + 2);
   out->host = tnk__strdup(alloc, origin->host);
   out->authority = tnk__strdup(alloc, origin->authority);
@@ -64,8 +64,8 @@ int tnk__location_parse(tnk__location_t *out, const tnk_allocator_t *alloc,
   memset(out, 0, sizeof(*out));
   if (n_origin == 0 || n_origin + n > TNK__MAX_URL || !is_visible(rest, n))
     return TNK_EINVAL;
-  /* Only the origin goes through the parser of base URLs, which takes no query;
-   * what is behind it is checked and kept as it is. */
+  /* Only the origin goes through the parser of base URLs, which allows no
+   * query. The rest is checked and kept unchanged. */
   tnk__arena_init(&arena, alloc, 4 * TNK__MAX_URL);
   head = tnk__arena_strndup(&arena, text, n_origin);
   err = head == NULL ? TNK_ENOMEM : tnk__url_parse(&origin, &arena, head, NULL);
@@ -75,14 +75,14 @@ int tnk__location_parse(tnk__location_t *out, const tnk_allocator_t *alloc,
   return err;
 }
 
-/* How much of the base stands before the reference. */
+/* The length of the part of the base that precedes the reference. */
 static size_t kept_length(const tnk__location_t *base, const char *reference) {
   const size_t n_origin = (size_t)(base->target - base->text);
   size_t n = strcspn(base->target, "?");
 
   /* In the order of RFC 3986, 5.2.2: another host, another path, another query,
-   * and else a file beside this one. Segments of dots are left to the server.
-   */
+   * otherwise a file in the same directory. The server resolves dot
+   * segments. */
   if (reference[0] == '/' && reference[1] == '/')
     return strcspn(base->text, "/");
   if (reference[0] == '/')
@@ -106,7 +106,7 @@ int tnk__location_join(tnk__location_t *out, const tnk_allocator_t *alloc,
   if (reference[n_scheme] == ':')
     return tnk__location_parse(out, alloc, reference);
   tnk__buf_init(&text, alloc, 2 * TNK__MAX_URL);
-  /* At once, so that no copy stays behind in memory that was given back. */
+  /* Reserve once, so no copy stays in freed memory. */
   tnk__buf_reserve(&text, strlen(base->text) + strlen(reference) + 1);
   tnk__buf_append(&text, base->text, kept_length(base, reference));
   tnk__buf_text(&text, reference);

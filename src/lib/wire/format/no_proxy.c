@@ -6,7 +6,7 @@
 #include "lib/wire/format/proxy.h"
 #include "tnk/error.h"
 
-/* A piece of the list, not terminated. */
+/* A part of the list, not terminated. */
 typedef struct {
   const char *at;
   size_t n;
@@ -15,7 +15,7 @@ typedef struct {
 /* An address; IPv4 has four bytes. */
 typedef struct {
   uint8_t bytes[16];
-  size_t n; /* 0: it is none */
+  size_t n; /* 0: not an address */
 } address_t;
 
 static address_t read_address(slice_t text) {
@@ -33,7 +33,7 @@ static address_t read_address(slice_t text) {
   return address;
 }
 
-/* A number of at most `max`; -1: none. */
+/* Read a number of at most `max`. Returns -1 if it is invalid. */
 static long read_number(slice_t text, long max) {
   const char *at = text.at;
   uint64_t value;
@@ -53,7 +53,7 @@ static int same_bits(const address_t *a, const address_t *b, size_t n_bits) {
   return rest == 0 || (a->bytes[n] ^ b->bytes[n]) >> (8 - rest) == 0;
 }
 
-/* The part of `text` behind the last `c`, which is cut off with it. */
+/* Split `text` at the last `c`, and store the part after it in `behind`. */
 static int cut_behind(slice_t *text, char c, slice_t *behind) {
   for (size_t i = text->n; i-- > 0;) {
     if (text->at[i] != c)
@@ -65,7 +65,7 @@ static int cut_behind(slice_t *text, char c, slice_t *behind) {
   return 0;
 }
 
-/* An entry that is an address or a network. */
+/* Whether an entry is an address or a network that contains the host. */
 static int has_address(slice_t entry, const address_t *host) {
   slice_t length;
   address_t address;
@@ -78,7 +78,7 @@ static int has_address(slice_t entry, const address_t *host) {
          same_bits(&address, host, (size_t)n_bits);
 }
 
-/* The name itself, or one below it. */
+/* Whether the host is the name or one of its subdomains. */
 static int has_name(slice_t entry, slice_t host) {
   size_t ahead;
 
@@ -95,8 +95,9 @@ static int has_name(slice_t entry, slice_t host) {
          (ahead == 0 || host.at[ahead - 1] == '.');
 }
 
-/* Take ":port" off the entry, and the brackets of an IPv6 address. -1: no
- * number; 0: none, as in a bare IPv6 address, whose colons are its own. */
+/* Remove ":port" from the entry, and the brackets of an IPv6 address. Returns
+ * -1 for an invalid port. Returns 0 without a port, for example for a bare IPv6
+ * address, whose colons belong to it. */
 static long cut_port(slice_t *entry) {
   const char *first = memchr(entry->at, ':', entry->n);
   slice_t rest = {NULL, 0};

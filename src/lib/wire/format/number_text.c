@@ -33,7 +33,7 @@ static char *put_four(char *out, uint32_t value) {
   return put_two(put_two(out, value / 100), value % 100);
 }
 
-/* A number below 10,000, without zeros in front. */
+/* Write a number below 10,000 without leading zeros. */
 static inline char *put_small(char *out, uint32_t value) {
   if (value >= 1000)
     return put_four(out, value);
@@ -47,7 +47,7 @@ static inline char *put_small(char *out, uint32_t value) {
   return out;
 }
 
-/* Most numbers here are tokens and counts: one or two steps. */
+/* Most numbers here are tokens and counts, which take one or two steps. */
 static char *put_uint(char *out, uint64_t value) {
   if (value < 10000)
     return put_small(out, (uint32_t)value);
@@ -82,13 +82,13 @@ size_t tnk__int_text(char *out, int64_t value) {
   return 1 + tnk__uint_text(out + 1, 0 - (uint64_t)value);
 }
 
-/* Read "d.ddde-xx", with whatever the locale has for the point. */
+/* Read "d.ddde-xx", with the locale's decimal point. */
 static void read_scientific(struct decimal *d, const char *text) {
   const char *e = strchr(text, 'e');
   int exponent = 0;
 
   d->n = 0;
-  /* Skips the point without knowing it. */
+  /* Skips the decimal point, whichever character it is. */
   for (; text < e; text++)
     if (*text >= '0' && *text <= '9')
       d->digits[d->n++] = *text;
@@ -99,8 +99,8 @@ static void read_scientific(struct decimal *d, const char *text) {
   d->point = (e[1] == '-' ? -exponent : exponent) + 1;
 }
 
-/* snprintf and strtod follow the locale, but both the same one, so reading
- * back is exact; the digits are taken out without looking at the point. */
+/* snprintf and strtod use the same locale, so reading back is exact. The digits
+ * are extracted without interpreting the decimal point. */
 static int try_digits(struct decimal *d, double value, int n, int is_float) {
   char text[64];
   double back;
@@ -113,8 +113,8 @@ static int try_digits(struct decimal *d, double value, int n, int is_float) {
   return 1;
 }
 
-/* Below a power of two the numbers lie closer together than above it. Then the
- * nearest decimal of 16 digits, below, may miss while the next one above reads
+/* Below a power of two, numbers are closer together than above it. The nearest
+ * decimal of 16 digits, below, may then fail while the next one above reads
  * back; 2^-44 is an example. */
 static int try_above(struct decimal *d, double value) {
   char text[64];
@@ -131,9 +131,9 @@ static int try_above(struct decimal *d, double value) {
   return 1;
 }
 
-/* Every decimal of 15 digits survives a double, so 15 digits with the zeros
- * cut off are the shortest text when they read back at all. Subnormal numbers
- * have fewer digits and need the search from one on. */
+/* Every decimal of 15 digits survives conversion to a double. If 15 digits read
+ * back, they are the shortest text once their final zeros are cut off.
+ * Subnormal numbers have fewer digits, so the search starts at one digit. */
 static void shortest_double(struct decimal *d, double value) {
   int n = value < DBL_MIN ? 1 : DBL_DIG;
   int half;
@@ -162,8 +162,8 @@ static size_t fill(char *out, char c, size_t n) {
   return n;
 }
 
-/* Plain notation from 0.00001 up to 16 digits before the point, else with an
- * exponent: the form of the service's other clients. */
+/* Plain notation from 0.00001 up to 16 digits before the point, otherwise with
+ * an exponent. The service's other clients use the same form. */
 static size_t print_decimal(char *out, const struct decimal *d) {
   size_t at = 0;
   size_t before = d->point > 0 ? (size_t)d->point : 0;

@@ -6,13 +6,13 @@
 
 enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, MAX_VARINT = 10 };
 
-/* Pass over the next n bytes. 0: none of them is to be written. Else those
- * from *lo to *hi, which are counted from the first of the n. */
+/* Advance by n bytes. Returns 0 if none of them is to be written. Otherwise *lo
+ * to *hi is the range to write, relative to the first of the n. */
 static int advance(tnk__pb_t *pb, size_t n, size_t *lo, size_t *hi) {
   size_t start = pb->n;
 
   pb->n += n;
-  /* Only counting, behind what is wanted, or before it. */
+  /* Only counting, after the wanted range, or before it. */
   if (pb->at == NULL || start >= pb->to || pb->n <= pb->from)
     return 0;
   *lo = start < pb->from ? pb->from - start : 0;
@@ -101,7 +101,7 @@ void tnk__pb_array(tnk__pb_t *pb, uint32_t field, const void *array, size_t n,
       fill(to, array, at / size, whole);
       at += whole * size;
     } else {
-      /* An element that is cut by an end of what is to be written. */
+      /* An element at an end of the wanted range is written partly. */
       uint8_t element[8];
       size_t part = size - skip < end - at ? size - skip : end - at;
 
@@ -117,8 +117,8 @@ void tnk__pb_message(tnk__pb_t *pb, uint32_t field, tnk__pb_body_t body,
   tnk__pb_t inner = {0};
   size_t lo, hi;
 
-  /* Counted for the length in front of it, then written only if some of it is
-   * wanted: what lies outside costs its count and no more. */
+  /* Count it, because its length precedes it. Then write it only if a part of
+   * it is wanted. Messages outside the range cost only the count. */
   body(&inner, message);
   head(pb, field, inner.n);
   if (!advance(pb, inner.n, &lo, &hi))

@@ -15,19 +15,19 @@
 
 enum { MAX_HEADERS = 256 };
 
-/* The pieces of the text, which is the caller's. */
+/* The parts of the text, which belongs to the caller. */
 typedef struct {
-  const char *user; /* and password, encoded; NULL: none */
+  const char *user; /* encoded, with the password; NULL: none */
   size_t n_user;
-  const char *host; /* and what follows it */
-  size_t scheme;    /* a row of `schemes` */
+  const char *host; /* the host and the rest of the text */
+  size_t scheme;    /* index in `schemes` */
 } pieces_t;
 
 /* ---- Cutting ---- */
 
 static const struct {
   const char *name;
-  const char *url; /* as it is taken apart */
+  const char *url; /* rest of the text */
   tnk__proxy_kind_t kind;
 } schemes[] = {{"http", "http://", TNK__PROXY_HTTP},
                {"https", "https://", TNK__PROXY_HTTP},
@@ -56,7 +56,7 @@ static const char *cut(pieces_t *out, const char *text) {
     text = colon + 3;
   if (strlen(text) > TNK__MAX_URL / 2)
     return "the proxy's URL is too long";
-  /* The last @: passwords hold some that nobody encoded. */
+  /* Use the last @, because passwords may contain unencoded ones. */
   n = strcspn(text, "/?#");
   out->host = text;
   for (size_t i = 0; i < n; i++) {
@@ -78,8 +78,8 @@ static int digit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Percent-decoded into `out`, which has room. Its end, or NULL: malformed, or
- * with control characters. */
+/* Percent-decode into `out`, which is large enough. Returns the end, or NULL if
+ * the text is malformed or has control characters. */
 static char *decode(char *out, const char *text, size_t n) {
   for (size_t i = 0; i < n; i++) {
     unsigned char c = (unsigned char)text[i];
@@ -96,8 +96,8 @@ static char *decode(char *out, const char *text, size_t n) {
   return out;
 }
 
-/* "user:password". NULL: malformed. The user's name must not have a colon,
- * which would begin the password. */
+/* Decode "user:password". Returns NULL if it is malformed. The user must not
+ * contain a colon, because the colon ends it. */
 static char *decode_user(char *out, const pieces_t *pieces) {
   const char *colon = memchr(pieces->user, ':', pieces->n_user);
   const size_t n =
@@ -110,7 +110,7 @@ static char *decode_user(char *out, const pieces_t *pieces) {
   return colon != NULL ? decode(at, colon + 1, pieces->n_user - n - 1) : at;
 }
 
-/* The value of Proxy-Authorization, to be freed as a secret. */
+/* Create the value of Proxy-Authorization. Free it as a secret. */
 static int make_basic(char **out, const tnk_allocator_t *alloc,
                       const pieces_t *pieces, const char **why) {
   char *plain = tnk__malloc(alloc, pieces->n_user + 2);
@@ -123,7 +123,7 @@ static int make_basic(char **out, const tnk_allocator_t *alloc,
   end = decode_user(plain, pieces);
   tnk__buf_init(&buf, alloc, 2 * TNK__MAX_URL);
   if (end != NULL) {
-    /* At once, so that no copy stays behind in memory that was given back. */
+    /* Reserve once, so no copy stays in freed memory. */
     tnk__buf_reserve(&buf, pieces->n_user * 2 + 16);
     tnk__buf_text(&buf, "Basic ");
     tnk__base64_write(&buf, plain, (size_t)(end - plain));
@@ -139,7 +139,7 @@ static int make_basic(char **out, const tnk_allocator_t *alloc,
   return err;
 }
 
-/* A part of the user for SOCKS, which says its length in one byte. */
+/* Copy the user or password for SOCKS, where its length is one byte. */
 static int keep_part(char **out, const tnk_allocator_t *alloc, const char *text,
                      size_t n, const char **why) {
   char *plain = tnk__malloc(alloc, n + 1);
@@ -194,8 +194,8 @@ static int has_authorization(const tnk_pair_t *headers, size_t n) {
   return 0;
 }
 
-/* Both texts of the next header are the proxy's from here on, which may be
- * NULL for lack of memory. */
+/* Add a header and take both strings. They may be NULL because of failed
+ * allocations. */
 static int add(tnk__proxy_t *proxy, char *name, char *value) {
   proxy->headers[proxy->n_headers++] = (tnk_pair_t){name, value};
   return name != NULL && value != NULL ? TNK_OK : TNK_ENOMEM;
@@ -225,8 +225,8 @@ static int add_headers(tnk__proxy_t *proxy, const tnk_allocator_t *alloc,
 
 /* ---- All of it ---- */
 
-/* The port that SOCKS proxies listen on, where none is named; behind it may be
- * a slash. */
+/* Append the default port of SOCKS proxies if none is given. A slash may follow
+ * the host. */
 static void put_port(tnk__buf_t *out, const pieces_t *pieces) {
   const char *host = pieces->host;
   const char *bracket = strrchr(host, ']');

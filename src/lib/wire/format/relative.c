@@ -4,8 +4,9 @@
 
 #include "lib/base/utf8.h"
 
-/* Control characters act on terminals; a backslash separates parts and a colon
- * at the second place names a drive where a file may be taken later. */
+/* Control characters affect terminals. On systems where the file may be used
+ * later, a backslash separates components, and a colon at the second position
+ * names a drive. */
 static int is_text(const unsigned char *s, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (s[i] < ' ' || s[i] == 0x7f || s[i] == '\\' ||

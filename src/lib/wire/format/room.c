@@ -6,8 +6,9 @@
 #include "lib/base/limits.h"
 #include "tnk/error.h"
 
-/* What any result may take beside its share; larger than the arena's largest
- * step, so that a small body is never refused for the rounding. */
+/* Memory that any result may use in addition to its share. It is larger than
+ * the arena's largest step, so a small body is never rejected because of
+ * rounding. */
 enum { SLACK = 256 * 1024, ARENA_STEP = 64 * 1024 };
 
 void tnk__room_init(tnk__room_t *room, const tnk_allocator_t *alloc,
@@ -22,13 +23,13 @@ void tnk__room_init(tnk__room_t *room, const tnk_allocator_t *alloc,
 
 void *tnk__room_get(tnk__room_t *room, size_t n, size_t size) {
   const tnk__arena_t *arena = &room->arena;
-  /* Asked before, to tell a ceiling that is reached from a lack of memory. */
+  /* Computed before, to distinguish the arena's limit from a lack of memory. */
   size_t left = arena->max - arena->total;
   void *ptr;
 
   if (room->err != TNK_OK)
     return NULL;
-  /* A peer's number: that many cannot be meant. */
+  /* The number comes from the peer and cannot be valid. */
   if (n > SIZE_MAX / size) {
     room->err = TNK_EPROTO;
     return NULL;

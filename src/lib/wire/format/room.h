@@ -8,10 +8,10 @@
 #include "lib/base/arena.h"
 
 /*
- * Where a decoder puts what it reads: an arena whose ceiling follows from the
- * size of the body, so that a few bytes cannot ask for gigabytes. The first
- * failure sticks: TNK_ENOMEM, or TNK_EPROTO for a body that wants too much or
- * is malformed.
+ * The memory for decoded results: an arena with a limit that follows from the
+ * size of the body. A few bytes therefore cannot request gigabytes. The first
+ * failure is kept: TNK_ENOMEM, or TNK_EPROTO for a body that is malformed or
+ * exceeds the limit.
  */
 typedef struct {
   tnk__arena_t arena;
@@ -20,13 +20,14 @@ typedef struct {
 
 void tnk__room_init(tnk__room_t *room, const tnk_allocator_t *alloc,
                     size_t n_body);
-/* Get n elements, not zeroed; NULL after a failure, also an earlier one. */
+/* Allocate n elements, not zeroed. NULL after a failure, including an earlier
+ * one. */
 void *tnk__room_get(tnk__room_t *room, size_t n, size_t size);
 void *tnk__room_zeroed(tnk__room_t *room, size_t n, size_t size);
 char *tnk__room_text(tnk__room_t *room, const char *text);
 /* Note that the body is malformed. */
 void tnk__room_bad(tnk__room_t *room);
-/* An allocator for protobuf-c; what it frees stays until the arena ends. */
+/* An allocator for protobuf-c. Freed blocks stay until the arena is freed. */
 ProtobufCAllocator tnk__room_protobuf(tnk__room_t *room);
 
 #endif

@@ -10,7 +10,7 @@ size_t tnk__scan_negative(const int32_t *values, size_t n) {
 
   for (; n - i >= BLOCK; i += BLOCK) {
     int32_t all = 0;
-    /* The sign of all is set when that of one is. */
+    /* The sign bit is set if any element has it. */
     for (size_t k = 0; k < BLOCK; k++)
       all |= values[i + k];
     if (all < 0)
@@ -36,8 +36,8 @@ size_t tnk__scan_no_id(const int64_t *values, size_t n) {
   return i;
 }
 
-/* An exponent of all ones is an infinity or no number. Adding one to the
- * lowest bit of the exponent then carries into the sign's place. */
+/* If all bits of an exponent are set, the number is an infinity or NaN. Adding
+ * one to the lowest bit of the exponent then carries into the sign bit. */
 size_t tnk__scan_not_finite(const float *values, size_t n) {
   size_t i = 0;
 

@@ -4,11 +4,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The index of the first element that is wrong, or n. At the speed of memory:
- * whole blocks are tested at once, and only one that is not clean is looked
- * at. */
+/* The index of the first invalid element, or n. This runs at the speed of
+ * memory: whole blocks are tested, and only a block with a fault is searched.
+ * Here a negative element is invalid. */
 size_t tnk__scan_negative(const int32_t *values, size_t n);
-/* Wrong is what is below 0 or over INT32_MAX. */
+/* Elements below 0 or above INT32_MAX are invalid. */
 size_t tnk__scan_no_id(const int64_t *values, size_t n);
 size_t tnk__scan_not_finite(const float *values, size_t n);
 

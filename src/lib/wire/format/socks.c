@@ -4,7 +4,7 @@
 
 #include "tnk/error.h"
 
-/* Which answer is being read. */
+/* The reply that is being read. */
 enum { GREETING, LOGIN, REPLY };
 
 enum { VERSION = 5, LOGIN_VERSION = 1, CONNECT = 1 };
@@ -27,7 +27,7 @@ static void put_bytes(tnk__socks_t *socks, const void *data, size_t n) {
   socks->n_out += n;
 }
 
-/* With its length before it; never longer, as those who call have seen to. */
+/* Append a string after its length. The callers have checked its length. */
 static void put_text(tnk__socks_t *socks, const char *text) {
   const size_t n = strnlen(text, TNK__SOCKS_MAX_TEXT);
 
@@ -51,7 +51,7 @@ void tnk__socks_hello(tnk__socks_t *socks, const tnk__socks_target_t *target) {
   expect(socks, GREETING, 2);
 }
 
-/* ---- What is said after the greeting ---- */
+/* ---- Messages to the proxy ---- */
 
 static tnk__socks_result_t say_login(tnk__socks_t *socks,
                                      const tnk__socks_target_t *target) {
@@ -82,7 +82,7 @@ static tnk__socks_result_t say_request(tnk__socks_t *socks,
   return TNK__SOCKS_SAY;
 }
 
-/* ---- What is heard ---- */
+/* ---- Replies of the proxy ---- */
 
 static tnk__socks_result_t hear_greeting(tnk__socks_t *socks,
                                          const tnk__socks_target_t *target) {
@@ -125,7 +125,7 @@ static tnk__socks_result_t refused(tnk__socks_t *socks, unsigned code) {
   return fail(socks, replies[code - 1].err, replies[code - 1].text);
 }
 
-/* The head of a reply says how long the rest is, which nobody wants to know. */
+/* The head of a reply determines the length of the rest, which is ignored. */
 static tnk__socks_result_t hear_reply(tnk__socks_t *socks) {
   const uint8_t *in = socks->in;
   size_t n = 0;
@@ -173,7 +173,7 @@ tnk__socks_result_t tnk__socks_feed(tnk__socks_t *socks,
 
   while (i < n && result == TNK__SOCKS_MORE) {
     socks->in[socks->n_in++] = data[i++];
-    /* One that refuses need not say more than that. */
+    /* A proxy that refuses may omit the rest of the reply. */
     if (socks->n_in == socks->n_need ||
         (socks->stage == REPLY && socks->n_in == 2 && socks->in[1] != 0) ||
         (socks->n_in == 1 && socks->in[0] != VERSION && socks->stage != LOGIN))

@@ -5,49 +5,51 @@
 #include <stdint.h>
 
 /*
- * One connection asked of a SOCKS5 proxy (RFC 1928), with a user and password
- * if it wants them (RFC 1929). Bytes in, bytes out: the owner does the reading
- * and writing, and begins with tnk__socks_hello().
+ * A connection through a SOCKS5 proxy (RFC 1928), with a user and password if
+ * the proxy requires them (RFC 1929). Works on bytes: the owner reads and
+ * writes them, and begins with tnk__socks_hello().
  */
 
-/* The longest message of ours. */
+/* The longest message to the proxy. */
 #define TNK__SOCKS_MAX_MESSAGE ((size_t)513)
-/* Bytes that a user, a password and a name may have. */
+/* Maximum length of a user, a password and a name. */
 #define TNK__SOCKS_MAX_TEXT ((size_t)255)
 
-/* Where to, and who asks. The texts belong to the owner. */
+/* The target and the credentials. The strings belong to the owner. */
 typedef struct {
-  const char *user; /* NULL: nobody in particular */
+  const char *user; /* NULL: no credentials */
   const char *password;
-  const char *host; /* for the proxy to look up; or NULL: */
+  const char *host; /* name for the proxy to look up; NULL: use the address */
   const uint8_t *address;
   size_t n_address; /* 4 or 16 */
   uint16_t port;
 } tnk__socks_target_t;
 
 typedef enum {
-  TNK__SOCKS_MORE = 0, /* the answer has not come as a whole */
-  TNK__SOCKS_SAY,      /* write `out`, then go on reading */
-  TNK__SOCKS_AGREED,   /* connected; bytes go through as they are */
+  TNK__SOCKS_MORE = 0, /* the reply is incomplete */
+  TNK__SOCKS_SAY,      /* write `out`, then continue reading */
+  TNK__SOCKS_AGREED,   /* connected; bytes pass unchanged from here on */
   TNK__SOCKS_FAILED    /* see `err` and `text` */
 } tnk__socks_result_t;
 
 typedef struct {
   int stage;
-  uint8_t in[262]; /* the answer that is being read */
+  uint8_t in[262]; /* reply that is being read */
   size_t n_in;
   size_t n_need;
-  uint8_t out[TNK__SOCKS_MAX_MESSAGE]; /* may hold the password: wipe it */
+  /* May contain the password, so wipe it. */
+  uint8_t out[TNK__SOCKS_MAX_MESSAGE];
   size_t n_out;
-  /* TNK_EPROXY: it refuses, and will again; TNK_ECONN: it could not connect,
-   * which may pass; TNK_EPROTO: no SOCKS5. */
+  /* TNK_EPROXY: it refused, and will again. TNK_ECONN: it could not connect,
+   * which may be temporary. TNK_EPROTO: not SOCKS5. */
   int err;
-  const char *text; /* static: what the proxy did, behind its name */
+  const char *text; /* static predicate that follows the proxy's name */
 } tnk__socks_t;
 
-/* Begin: `out` is to be written. */
+/* Begin. `out` must be written then. */
 void tnk__socks_hello(tnk__socks_t *socks, const tnk__socks_target_t *target);
-/* Read some bytes. Nothing may follow an answer before we have said more. */
+/* Read some bytes. It is an error if bytes follow a reply before the next
+ * message is sent. */
 tnk__socks_result_t tnk__socks_feed(tnk__socks_t *socks,
                                     const tnk__socks_target_t *target,
                                     const uint8_t *data, size_t n);

@@ -4,7 +4,7 @@
 
 #define US_PER_S INT64_C(1000000)
 #define S_PER_DAY INT64_C(86400)
-/* Of a number beyond this many, seconds would be of a year far off. */
+/* Larger numbers cannot be seconds of a plausible year. */
 #define MAX_SECONDS 2e10
 
 /* The first and the last second of the years 1 to 9999. */
@@ -13,8 +13,8 @@
 
 /* ---- The calendar ---- */
 
-/* Days since 1970-01-01 in the Gregorian calendar. Years begin with March, so
- * that a leap day is the last one, and repeat after 400. */
+/* Days since 1970-01-01 in the Gregorian calendar. Years are counted from
+ * March, so that a leap day is the last day, and repeat after 400. */
 static int64_t days_of(int64_t year, int month, int day) {
   const int64_t y = year - (month <= 2);
   const int64_t era = y / 400; /* never negative here */
@@ -51,7 +51,7 @@ static int take(cursor_t *c, char wanted) {
   return 1;
 }
 
-/* Exactly so many digits; -1: they are not there. */
+/* Read exactly n digits, or return -1. */
 static int take_digits(cursor_t *c, int n) {
   int value = 0;
 
@@ -77,7 +77,7 @@ static int read_date(cursor_t *c, int64_t *days) {
   return 1;
 }
 
-/* Digits behind the point; what is finer than microseconds is dropped. */
+/* Read the digits of a fraction. Digits beyond microseconds are dropped. */
 static int read_fraction(cursor_t *c, int64_t *us) {
   int64_t unit = US_PER_S / 10;
 
@@ -105,7 +105,7 @@ static int read_clock(cursor_t *c, int64_t *us) {
   return !take(c, '.') || read_fraction(c, us);
 }
 
-/* What a zone is ahead of UTC. Without one it is none. */
+/* Read the offset of a zone from UTC. Without a zone it is 0. */
 static int read_zone(cursor_t *c, int64_t *seconds) {
   int sign;
   int hours;
@@ -164,7 +164,7 @@ int tnk__time_of_number(int64_t *us, double number) {
 
 /* ---- Writing ---- */
 
-/* Times out of range are written as the nearest that can be. */
+/* Times out of range are written as the nearest valid time. */
 void tnk__time_write(char *out, int64_t us) {
   int64_t seconds;
   int64_t days;
@@ -182,7 +182,7 @@ void tnk__time_write(char *out, int64_t us) {
   seconds = us / US_PER_S;
   days = seconds / S_PER_DAY + days_of(1, 1, 1);
   clock = (int)(seconds % S_PER_DAY);
-  /* Never too low, and a few years too high at most. */
+  /* The estimate is never too low, and at most a few years too high. */
   year = 1970 + days / 365 + 2;
   if (year > 9999)
     year = 9999;

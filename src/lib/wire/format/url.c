@@ -7,16 +7,16 @@
 #include "lib/base/number.h"
 #include "tnk/error.h"
 
-/* A piece of the text, not terminated. */
+/* A part of the text, not terminated. */
 typedef struct {
   const char *at;
   size_t n;
 } slice_t;
 
-/* The pieces of the text before anything is changed. */
+/* The parts of the text before normalization. */
 typedef struct {
   slice_t host; /* without brackets */
-  slice_t port; /* empty: not given */
+  slice_t port; /* empty: no port */
   slice_t path;
   int is_tls;
   int is_ipv6;
@@ -45,7 +45,7 @@ static int is_hex(char c) {
   return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'f');
 }
 
-/* What RFC 3986 lets stand in a segment as it is (pchar). */
+/* Characters that RFC 3986 allows unencoded in a segment (pchar). */
 static int is_segment_char(char c) {
   return is_digit(c) || is_alpha(c) ||
          (c != '\0' && strchr("-._~!$&'()*+,;=:@", c) != NULL);
@@ -87,7 +87,7 @@ static const char *cut_host(pieces_t *out, slice_t authority) {
   const char *colon;
   const char *why;
 
-  /* It would end up in logs and in messages of errors. */
+  /* It would appear in logs and in error messages. */
   if (memchr(rest.at, '@', rest.n) != NULL)
     return "the base URL holds a user name or password";
   if (rest.n > 0 && rest.at[0] == '[') {
@@ -123,7 +123,7 @@ static const char *cut(pieces_t *out, const char *text) {
     return "the base URL has a query";
   if (text[out->path.n] == '#')
     return "the base URL has a fragment";
-  /* Every path that is joined brings its own. */
+  /* Paths that are appended begin with a slash. */
   while (out->path.n > 0 && text[out->path.n - 1] == '/')
     out->path.n--;
   return NULL;
@@ -131,7 +131,7 @@ static const char *cut(pieces_t *out, const char *text) {
 
 /* ---- Checking and normalising ---- */
 
-/* Names may have underscores, as many inside a network do. */
+/* Underscores are allowed, because many internal names have them. */
 static const char *check_name(slice_t host) {
   size_t label = 0;
   size_t i;
@@ -152,7 +152,7 @@ static const char *check_name(slice_t host) {
       return "a part of the base URL's host is too long";
     }
   }
-  /* A dot at the end says that the name is complete. */
+  /* A final dot marks a complete name. */
   return NULL;
 }
 
@@ -165,7 +165,7 @@ static const char *write_name(tnk__buf_t *out, slice_t host) {
   return why;
 }
 
-/* One address has many spellings; the system's own is the normal one. */
+/* An address has many spellings; the system's spelling is the normal form. */
 static const char *write_ipv6(tnk__buf_t *out, slice_t host) {
   char text[INET6_ADDRSTRLEN];
   struct in6_addr address;
@@ -200,7 +200,7 @@ static const char *read_port(uint16_t *out, const pieces_t *pieces) {
   return port == 0 ? "the base URL's port is 0" : NULL;
 }
 
-/* "." or "..", spelled in any way. */
+/* Whether a segment is "." or "..", in any encoding. */
 static int is_dots(slice_t segment) {
   size_t n_dots = 0;
   size_t i = 0;
@@ -254,7 +254,7 @@ static const char *write_path(tnk__buf_t *out, slice_t path) {
 
 /* ---- Putting together ---- */
 
-/* Where each part of the normal text begins; the text moves as it grows. */
+/* Offsets of the parts in the normalized text, which may move as it grows. */
 typedef struct {
   size_t host;
   size_t host_end;
@@ -279,8 +279,8 @@ static const char *write_all(tnk__buf_t *text, marks_t *marks, tnk__url_t *url,
   marks->host_end = text->len;
   if (pieces->is_ipv6)
     tnk__buf_byte(text, ']');
-  /* Left out, so that equal URLs are equal texts, and Host is what servers
-   * expect. */
+  /* Omit the default port, so that equal URLs are equal strings and Host has
+   * the usual form. */
   if (url->port != (url->is_tls ? 443 : 80))
     tnk__buf_printf(text, ":%u", (unsigned)url->port);
   marks->path = text->len;
@@ -311,7 +311,7 @@ int tnk__url_parse(tnk__url_t *out, tnk__arena_t *arena, const char *text,
   tnk__buf_t buf;
   int err;
 
-  /* What is written is at most a few bytes longer than what is read. */
+  /* The output is at most a few bytes longer than the input. */
   tnk__buf_init(&buf, arena->alloc, 2 * TNK__MAX_URL);
   wrong = strlen(text) > TNK__MAX_URL ? "the base URL is too long"
                                       : cut(&pieces, text);
@@ -343,7 +343,8 @@ static void put_segment(tnk__buf_t *out, slice_t segment) {
 
   if (out->err != TNK_OK)
     return;
-  /* Only bare dots: the percent sign of encoded ones is encoded itself. */
+  /* Check only bare dots, because the percent sign of encoded ones is encoded
+   * itself. */
   if (segment.n == 0 || (segment.n <= 2 && is_dots(segment))) {
     out->err = TNK_EINVAL;
     return;

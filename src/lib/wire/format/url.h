@@ -8,42 +8,43 @@
 #include "lib/base/buf.h"
 
 /*
- * The base URL of a service: scheme, host, port and a path, and nothing else.
- * All texts are in the arena that was given to tnk__url_parse().
+ * The base URL of a service: scheme, host, port and path, and nothing else. All
+ * strings are in the arena passed to tnk__url_parse().
  */
 typedef struct {
   const char *host; /* lower case; an IPv6 address without its brackets */
   uint16_t port;    /* never 0 */
   int is_tls;
-  const char *path;      /* "" or "/a/b": encoded, without a slash at its end */
-  const char *authority; /* for the Host header: host, brackets, odd port */
-  const char *text;      /* all of it; equal texts are equal URLs */
+  const char *path; /* "" or "/a/b": encoded, without a final slash */
+  /* For the Host header: host, brackets, nondefault port. */
+  const char *authority;
+  const char *text; /* the whole URL; equal strings mean equal URLs */
 } tnk__url_t;
 
 /*
- * Take a URL apart and normalise it: scheme and host in lower case, no default
- * port, no slashes at the end, escapes in upper case.
+ * Parse a URL and normalize it: scheme and host in lower case, no default port,
+ * no final slashes, escapes in upper case.
  *
- * TNK_OK; TNK_ENOMEM; or TNK_EINVAL with *why (may be NULL), a static phrase
- * such as "the base URL holds a user name or password".
+ * Returns TNK_OK, TNK_ENOMEM, or TNK_EINVAL with *why (may be NULL), a static
+ * phrase such as "the base URL holds a user name or password".
  */
 int tnk__url_parse(tnk__url_t *out, tnk__arena_t *arena, const char *text,
                    const char **why);
-/* Whether the server is on this machine, by its name or address. */
+/* Whether the server is on this machine, judged by its name or address. */
 int tnk__url_is_loopback(const tnk__url_t *url);
 /*
- * Append one segment of a path, such as an id that a server gave. What may
- * not stand there, slashes included, is percent-encoded; colons stay. An
- * empty one, "." and ".." would change the path and fail `out` with
+ * Append one path segment, for example an id from a server. Characters that are
+ * not allowed, including slashes, are percent-encoded; colons stay. An empty
+ * segment, "." and ".." would change the path, so they fail `out` with
  * TNK_EINVAL.
  */
 void tnk__url_put_segment(tnk__buf_t *out, const char *segment);
-/* The same with the first n bytes of a text. */
+/* The same with the first n bytes of a string. */
 void tnk__url_put_segment_n(tnk__buf_t *out, const char *segment, size_t n);
-/* Append several segments at once: slashes stay, as the API expects of
- * checkpoint ids ("weights/step-10"). */
+/* Append several segments. Slashes stay, as the API expects in checkpoint ids
+ * ("weights/step-10"). */
 void tnk__url_put_segments(tnk__buf_t *out, const char *segments);
-/* Append the value of a parameter in a query; any text will do. */
+/* Append the value of a query parameter. Any text is allowed. */
 void tnk__url_put_query(tnk__buf_t *out, const char *value);
 
 #endif

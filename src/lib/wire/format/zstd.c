@@ -1,4 +1,4 @@
-/* The experimental part of zstd's interface has the hooks for an allocator. */
+/* zstd's allocator hooks are in the experimental part of its interface. */
 #define ZSTD_STATIC_LINKING_ONLY
 
 #include "lib/wire/format/zstd.h"
@@ -10,10 +10,10 @@
 #include "tnk/error.h"
 
 enum {
-  WINDOW_LOG = 23,        /* 8 MiB, what RFC 9659 lets a sender of HTTP use */
-  STEP_SIZE = 128 * 1024, /* room asked for at once */
+  WINDOW_LOG = 23,        /* 8 MiB, the limit for senders in RFC 9659 */
+  STEP_SIZE = 128 * 1024, /* bytes reserved at a time */
   MAGIC_SIZE = 4,
-  HEAD_SIZE = 18, /* the longest header of a frame, its magic number with it */
+  HEAD_SIZE = 18, /* longest header of a frame, with the magic number */
   LEVEL = 3
 };
 
@@ -25,7 +25,7 @@ static void hook_free(void *user, void *ptr) {
   tnk__free(user, ptr);
 }
 
-/* zstd hands `opaque` back as it is; nobody writes through it. */
+/* zstd returns `opaque` unchanged and does not write through it. */
 static ZSTD_customMem hooks(const tnk_allocator_t *alloc) {
   union {
     const tnk_allocator_t *in;
@@ -67,8 +67,8 @@ static int make_ctx(tnk__unzstd_t *unzstd) {
              : TNK_OK;
 }
 
-/* Where the next output goes. When the ceiling is reached, one byte of room
- * elsewhere tells whether more would come. */
+/* Set the destination of the next output. At the limit, a spare byte elsewhere
+ * shows whether more output would follow. */
 static int make_room(ZSTD_outBuffer *room, tnk__buf_t *out, uint8_t *spare) {
   size_t left = out->max - out->len;
   size_t size = left < STEP_SIZE ? left : STEP_SIZE;
@@ -81,25 +81,24 @@ static int make_room(ZSTD_outBuffer *room, tnk__buf_t *out, uint8_t *spare) {
   return room->dst != NULL ? TNK_OK : out->err;
 }
 
-/* Whether the next byte of a frame's magic number is right. zstd would look
- * for the formats of its first versions, and look at other bytes of a number
- * that comes in pieces. */
+/* Whether the next byte of a frame's magic number is right. zstd itself would
+ * accept the formats of its first versions. It also checks other bytes if the
+ * number arrives in pieces. */
 static int is_magic(tnk__unzstd_t *unzstd, uint8_t byte) {
   static const uint8_t frame[MAGIC_SIZE] = {0x28, 0xb5, 0x2f, 0xfd};
   static const uint8_t skippable[MAGIC_SIZE] = {0x50, 0x2a, 0x4d, 0x18};
 
   if (unzstd->n_head == 0) {
-    unzstd->is_skippable = (byte & 0xf0) == 0x50; /* any of sixteen */
+    unzstd->is_skippable = (byte & 0xf0) == 0x50; /* any of sixteen numbers */
     if (unzstd->is_skippable)
       byte &= 0xf0;
   }
   return byte == (unzstd->is_skippable ? skippable : frame)[unzstd->n_head];
 }
 
-/* The head of a frame goes in by itself, byte for byte: zstd takes another way
- * for a frame that it sees whole, with other checks, and looks for a frame
- * where its header goes on; the outcome must not depend on how the input is
- * cut. */
+/* The head of a frame is passed byte by byte. If zstd sees a whole frame at
+ * once, it uses another code path with other checks. The result must not depend
+ * on how the input is split. */
 static size_t decompress(tnk__unzstd_t *unzstd, ZSTD_outBuffer *room,
                          ZSTD_inBuffer *in, int is_first) {
   ZSTD_inBuffer part = *in;
@@ -112,7 +111,7 @@ static size_t decompress(tnk__unzstd_t *unzstd, ZSTD_outBuffer *room,
   return ret;
 }
 
-/* With `stops`, a full buffer is an end and no failure. */
+/* With `stops`, a full buffer ends the call without a failure. */
 static int unpack(tnk__unzstd_t *unzstd, tnk__buf_t *out, ZSTD_inBuffer *in,
                   int stops) {
   ZSTD_outBuffer room;
@@ -138,11 +137,11 @@ static int unpack(tnk__unzstd_t *unzstd, tnk__buf_t *out, ZSTD_inBuffer *in,
       return TNK_ETOOBIG;
     out->len += room.pos;
     unzstd->inside = ret != 0;
-    /* 0 is the end of a frame, all of it written out. */
+    /* 0 means the end of a frame with all output written. */
     unzstd->seen |= ret == 0;
     if (ret == 0)
       unzstd->n_head = 0;
-    /* A full buffer means that output may be waiting inside zstd. */
+    /* If the buffer is full, more output may be waiting inside zstd. */
   } while (in->pos < in->size || (unzstd->inside && room.pos == room.size));
   return TNK_OK;
 }
@@ -202,7 +201,7 @@ int tnk__zstd_begin(tnk__zstd_t *zstd, const tnk_allocator_t *alloc, size_t n) {
              : TNK_OK;
 }
 
-/* Memory is all that a compression can lack. */
+/* Compression can only fail for lack of memory. */
 static int compress(tnk__zstd_t *zstd, tnk__buf_t *out, ZSTD_inBuffer *in,
                     ZSTD_EndDirective directive) {
   size_t left;
@@ -211,8 +210,8 @@ static int compress(tnk__zstd_t *zstd, tnk__buf_t *out, ZSTD_inBuffer *in,
     size_t size = out->max - out->len;
     ZSTD_outBuffer room = {.size = size < STEP_SIZE ? size : STEP_SIZE};
 
-    /* At the ceiling one byte is asked for, so that the buffer says itself that
-     * this is too much. */
+    /* At the limit, reserve one byte, so that the buffer itself reports
+     * TNK_ETOOBIG. */
     room.dst = tnk__buf_reserve(out, size > 0 ? room.size : 1);
     if (room.dst == NULL)
       return out->err;
