@@ -1,8 +1,8 @@
 /*
- * The answer to a submission. Nearly every request is answered with one, and
- * it nearly always has the same few plain members, so those are read where they
- * stand. What is not as plain as that goes through the reader for any JSON,
- * which alone decides whether it is wrong.
+ * The response to a submission. Nearly every request gets one, and nearly
+ * always with the same few plain members. Such responses are read in place. All
+ * others go through the general JSON reader, which alone decides whether they
+ * are invalid.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ typedef struct {
 } scan_t;
 
 typedef struct {
-  const char *text; /* NULL: there is none, or it is null */
+  const char *text; /* NULL: absent or null */
   size_t len;
 } piece_t;
 
@@ -28,7 +28,7 @@ static void skip_blanks(scan_t *scan) {
     scan->at++;
 }
 
-/* Pass `c` and the blanks around it. */
+/* Skip `c` and the blanks around it. */
 static int pass(scan_t *scan, char c) {
   skip_blanks(scan);
   if (scan->at == scan->end || *scan->at != c)
@@ -38,13 +38,12 @@ static int pass(scan_t *scan, char c) {
   return 1;
 }
 
-/* Visible ASCII only: what needs a look at escapes or at UTF-8 is left to the
- * other reader. */
+/* Visible ASCII only. Escapes and UTF-8 are left to the general reader. */
 static int is_plain(unsigned char c) {
   return c > ' ' && c < 0x7f && c != '"' && c != '\\';
 }
 
-/* A text of visible ASCII without escapes. */
+/* Read a string of visible ASCII without escapes. */
 static int pass_text(scan_t *scan, piece_t *out) {
   if (scan->at == scan->end || *scan->at != '"')
     return 0;
@@ -65,7 +64,7 @@ static int pass_null(scan_t *scan) {
   return 1;
 }
 
-/* Count the texts of a list and pass it; `out` is from its first text on. */
+/* Skip a list and count its strings. `out` begins at the first string. */
 static int pass_list(scan_t *scan, scan_t *out, size_t *n) {
   piece_t text;
 
@@ -86,9 +85,9 @@ static int pass_list(scan_t *scan, scan_t *out, size_t *n) {
 typedef struct {
   piece_t request_id;
   piece_t model_id;
-  scan_t list; /* of sequence ids */
+  scan_t list; /* list of sequence ids */
   size_t n_list;
-  unsigned seen; /* a bit for each of the three */
+  unsigned seen; /* a bit for each of the three members */
 } plain_t;
 
 static int is(const piece_t *piece, const char *text) {
@@ -96,7 +95,7 @@ static int is(const piece_t *piece, const char *text) {
          memcmp(piece->text, text, piece->len) == 0;
 }
 
-/* Any other key, or one that comes twice, is not plain. */
+/* An unknown or duplicate key is not plain. */
 static int pass_member(scan_t *scan, plain_t *out) {
   unsigned bit = 0;
   piece_t key;
@@ -129,8 +128,8 @@ static int scan_plain(plain_t *out, const uint8_t *body, size_t n) {
     if (!pass_member(&scan, out))
       return 0;
   } while (pass(&scan, ','));
-  /* An empty id is not plain either: the other reader refuses it, and no answer
-   * may become right by being read here. */
+  /* An empty id is not plain either. The general reader rejects it, and this
+   * reader must not accept more. */
   return pass(&scan, '}') && scan.at == scan.end && out->request_id.len > 0;
 }
 
@@ -146,7 +145,7 @@ static int copy_list(tnk__accepted_t *out, tnk__arena_t *arena,
   if (ids == NULL)
     return TNK_ENOMEM;
   for (size_t i = 0; i < plain->n_list; i++) {
-    /* It has been passed before, so that nothing can be wrong with it. */
+    /* It was checked before, so these calls cannot fail. */
     (void)pass_text(&scan, &id);
     (void)pass(&scan, ',');
     ids[i] = tnk__arena_strndup(arena, id.text, id.len);
@@ -175,8 +174,8 @@ static int copy_plain(tnk__accepted_t *out, tnk__arena_t *arena,
 
 /* ---- Any answer ---- */
 
-/* An answer without a future must look like a result or a failure, so that an
- * id that got lost is not taken for success. */
+/* A response without a future must look like a result or a failure. A lost id
+ * is therefore not taken for success. */
 static int is_immediate(const json_t *root) {
   static const char *const keys[] = {
       "path",      "sampling_session_id",
@@ -201,7 +200,7 @@ static int read_sequence_ids(tnk__accepted_t *out, tnk__arena_t *arena,
   const char **ids;
   size_t n, i;
 
-  /* Absent and null are the same: old servers give none. */
+  /* Absent and null are equivalent: old servers send no ids. */
   if (tnk__json_get_array(root, "sample_sequence_ids", &list) ==
       TNK__JSON_WRONG)
     return TNK_EPROTO;

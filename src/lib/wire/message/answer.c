@@ -10,27 +10,28 @@
 #include "tnk/error.h"
 
 enum {
-  MAX_PROBLEMS = 8,       /* of a list of problems, told */
-  MAX_PARSED = 1 << 20,   /* larger bodies of errors are taken as plain text */
-  MAX_RETRY_S = 24 * 3600 /* a longer wish counts as none */
+  MAX_PROBLEMS = 8,       /* problems of a list that are reported */
+  MAX_PARSED = 1 << 20,   /* larger error bodies are read as plain text */
+  MAX_RETRY_S = 24 * 3600 /* a longer delay counts as none */
 };
 
-/* A size above this counts as not stated, so that sums of sizes stay far from
- * 2^63; a body is refused at TNK__MAX_RESPONSE_BODY anyway. */
+/* A larger size counts as not stated, so that sums of sizes stay far below
+ * 2^63. A body over TNK__MAX_RESPONSE_BODY is rejected anyway. */
 #define MAX_RESULT ((int64_t)1 << 50)
 
 /* ---- The text of a failure ---- */
 
-/* A server's text on one line: clean UTF-8, blanks for control characters, at
- * most TNK__MAX_ERROR_TEXT bytes. Cutting the rest off is no failure. */
+/* Append a server's text on one line: valid UTF-8, blanks for control
+ * characters, at most TNK__MAX_ERROR_TEXT bytes. Truncation is not a
+ * failure. */
 static void add_text(tnk__buf_t *out, const char *text, size_t n) {
   size_t i = 0;
 
   while (i < n && out->err == TNK_OK) {
     size_t step = tnk__utf8_char(text + i, n - i);
     unsigned char c = (unsigned char)text[i];
-    /* The first character that does not fit ends the text, so that it is cut
-     * between two. */
+    /* The first character that does not fit ends the text, so no character is
+     * cut. */
     if (out->len + (step > 1 ? step : 1) > TNK__MAX_ERROR_TEXT)
       return;
     if (step == 0)
@@ -47,7 +48,7 @@ static void add_cstr(tnk__buf_t *out, const char *text) {
   add_text(out, text, strlen(text));
 }
 
-/* Where in the request a problem is: ["body", "seq_id", 0]. */
+/* Append the location of a problem in the request: ["body", "seq_id", 0]. */
 static void add_place(tnk__buf_t *out, const json_t *place) {
   size_t n = json_array_size(place);
   size_t i;
@@ -89,7 +90,7 @@ static int add_list(tnk__buf_t *out, const json_t *list) {
   return n_told > 0;
 }
 
-/* The first member that says something. */
+/* Append the first member that has a text. */
 static int add_object(tnk__buf_t *out, const json_t *object) {
   static const char *const keys[] = {"detail", "error_message", "error",
                                      "message", "msg"};
@@ -109,9 +110,9 @@ static int is_hex(char c) {
          (c >= 'A' && c <= 'F');
 }
 
-/* The length of a text up to the first trace of binary data: a control
+/* The length of a text before the first sign of binary data: a control
  * character, a replacement character, or an escape such as \x01. Some servers
- * repeat in their errors what was sent to them, be it a body in protobuf. */
+ * repeat the request in their errors, even a protobuf body. */
 static size_t words_length(const char *text, size_t n) {
   for (size_t i = 0; i < n; i++) {
     const unsigned char c = (unsigned char)text[i];
@@ -125,7 +126,7 @@ static size_t words_length(const char *text, size_t n) {
   return n;
 }
 
-/* 1 when there were any. */
+/* Returns 1 if the text had words. */
 static int add_words(tnk__buf_t *out, const char *text, size_t n) {
   const size_t n_words = words_length(text, n);
 
@@ -137,8 +138,8 @@ static int add_words(tnk__buf_t *out, const char *text, size_t n) {
   return 1;
 }
 
-/* Add what a value says; 1 when it said something. Recursion ends with
- * TNK__MAX_JSON_DEPTH. */
+/* Append the text of a value. Returns 1 if it had any. TNK__MAX_JSON_DEPTH
+ * bounds the recursion. */
 static int add_value(tnk__buf_t *out, const json_t *value) {
   if (json_is_object(value))
     return add_object(out, value);
@@ -148,7 +149,7 @@ static int add_value(tnk__buf_t *out, const json_t *value) {
          add_words(out, json_string_value(value), json_string_length(value));
 }
 
-/* Text that was written for people: no markup, nothing binary. */
+/* Whether the text is for people: no markup, nothing binary. */
 static int is_readable(const char *text, size_t n) {
   size_t i = 0;
 
@@ -175,7 +176,7 @@ static void add_plain(tnk__buf_t *out, const uint8_t *body, size_t n) {
     add_words(out, (const char *)body, n);
 }
 
-/* What is in `text`, into the arena; frees it. */
+/* Copy the content of `text` into the arena and free `text`. */
 static int keep_text(const char **out, tnk__arena_t *arena, tnk__buf_t *text) {
   char *copy = NULL;
   int err = text->err;
@@ -193,7 +194,7 @@ static int keep_text(const char **out, tnk__arena_t *arena, tnk__buf_t *text) {
 
 /* ---- Other members ---- */
 
-/* Whether `text` is `word`, which is all small letters, in any case. */
+/* Whether `text` equals `word`, ignoring case. `word` is in lower case. */
 static int is_word(const char *text, const char *word) {
   size_t i = 0;
 
@@ -205,7 +206,7 @@ static int is_word(const char *text, const char *word) {
   return text[i] == '\0';
 }
 
-/* Servers differ in how they write it. */
+/* Servers spell it differently. */
 static tnk_category_t read_category(const json_t *object) {
   const char *text = tnk__json_str(object, "category");
 
@@ -229,7 +230,7 @@ static uint64_t read_retry_after_ms(const json_t *object) {
   return ms > 0 && ms <= MAX_RETRY_S * 1000.0 ? (uint64_t)ms : 0;
 }
 
-/* The words of a failure out of parsed JSON, or of the body as it is. */
+/* Read the text of a failure from parsed JSON, or from the raw body. */
 static int read_failure(tnk__failure_t *out, tnk__arena_t *arena,
                         const json_t *root, const uint8_t *body, size_t n) {
   tnk__buf_t text;
@@ -248,7 +249,8 @@ int tnk__failure_read(tnk__failure_t *out, tnk__arena_t *arena,
   json_t *root = NULL;
   int err = TNK_OK;
 
-  /* What is no JSON is no failure here: a proxy's page has words, too. */
+  /* A body that is not JSON is accepted, because a proxy's page has text as
+   * well. */
   if (n <= MAX_PARSED)
     err = tnk__json_parse(&root, body, n);
   if (err != TNK_ENOMEM)
@@ -267,14 +269,14 @@ static int is(const json_t *root, const char *key, const char *value) {
   return text != NULL && strcmp(text, value) == 0;
 }
 
-/* A null counts as absent, here as everywhere. */
+/* A null counts as absent, as everywhere. */
 static int has(const json_t *root, const char *key) {
   const json_t *member = json_object_get(root, key);
 
   return member != NULL && !json_is_null(member);
 }
 
-/* In the order of the protocol, then the forms of other servers. */
+/* First the forms of the protocol, then the forms of other servers. */
 static tnk__answer_kind_t kind_of(const json_t *root) {
   if (is(root, "type", "try_again"))
     return TNK__ANSWER_PENDING;
@@ -315,8 +317,8 @@ static int read_answer(tnk__answer_t *out, tnk__arena_t *arena,
   out->retry_after_ms = read_retry_after_ms(root);
   tnk__json_get_int(root, "response_payload_size", 0, MAX_RESULT, &size);
   out->result_bytes = (uint64_t)size;
-  /* Before the failure is read, whose words may be the text of what is wrapped.
-   */
+  /* Unwrap before reading the failure, whose text may be in the wrapped
+   * value. */
   err = unwrap(out, arena, root);
   if (err == TNK_OK && out->kind == TNK__ANSWER_FAILED)
     err =
@@ -344,14 +346,14 @@ int tnk__answer_read(tnk__answer_t *out, tnk__arena_t *arena,
   return err;
 }
 
-/* ---- Members that are refused ---- */
+/* ---- Rejected members ---- */
 
 static int is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Where `word` stands as a whole word, or NULL. */
+/* The position of `word` as a whole word, or NULL. */
 static const char *find_word(const char *text, size_t n, const char *word) {
   const size_t n_word = strlen(word);
   size_t i;
@@ -364,8 +366,7 @@ static const char *find_word(const char *text, size_t n, const char *word) {
   return NULL;
 }
 
-/* Many parsers list the members that they know behind the one that they
- * refuse. */
+/* Many parsers list the known members after the rejected one. */
 static int text_refuses(const char *text, size_t n, const char *member) {
   static const char *const lists[] = {"expected", "expects", "one of",
                                       "allowed:", "known:",  "valid:"};

@@ -1,5 +1,5 @@
-/* Bodies have their members in the order in which the official client sends
- * them; test/interop compares the bytes. */
+/* Bodies have their members in the order of the official client; test/interop
+ * compares the bytes. */
 #include "lib/wire/message/calls.h"
 
 #include <string.h>
@@ -92,8 +92,8 @@ int tnk__calls_get_id(const char **out, tnk__arena_t *arena,
 
 int tnk__calls_keep_json(const char **out, size_t *n, tnk__arena_t *arena,
                          const json_t *object) {
-  /* Measured first: jansson writes into memory of ours only when it is given
-   * enough of it. */
+  /* Measure it first, because jansson writes into our memory only if it
+   * suffices. */
   size_t size = json_dumpb(object, NULL, 0, JSON_COMPACT);
   char *text = size > 0 ? tnk__arena_alloc(arena, size + 1) : NULL;
 

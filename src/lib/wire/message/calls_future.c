@@ -36,8 +36,8 @@ void tnk__retrieve_futures_write(tnk__buf_t *out,
   tnk__calls_put_uint(&w, "cloned_sampler_id", request->clone);
   tnk__json_end(&w);
   tnk__json_put_int(&w, "prev_cursor", request->prev_cursor);
-  /* With 0 the server answers after one look; without the member it holds the
-   * poll for as long as it likes. */
+  /* With 0 the server responds at once. Without the member it holds the poll as
+   * long as it wants. */
   if (request->at_once)
     tnk__json_put_double(&w, "timeout", 0);
   tnk__json_key(&w, "retrieved_request_ids");
@@ -48,15 +48,16 @@ void tnk__retrieve_futures_write(tnk__buf_t *out,
   tnk__calls_end(&w);
 }
 
-/* 1: understood. 0: an element to be left out. Or TNK_ENOMEM. */
+/* Returns 1 if it was read, 0 if the element is to be skipped, or
+ * TNK_ENOMEM. */
 static int read_completion(tnk__completion_t *out, tnk__arena_t *arena,
                            const json_t *element) {
   const char *state = tnk__json_str(element, "state");
   int64_t size = 0;
   int err;
 
-  /* Left out rather than refused, unlike in the official client: one odd
-   * element must not cost the samples beside it. */
+  /* The official client rejects the response. Here the element is skipped, so
+   * that the other samples are not lost. */
   if (state == NULL ||
       (strcmp(state, "finished") != 0 && strcmp(state, "failed") != 0))
     return 0;

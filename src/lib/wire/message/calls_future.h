@@ -7,11 +7,12 @@
 #include "lib/base/arena.h"
 #include "lib/base/buf.h"
 
-/* Bodies of the calls about futures; answers are in lib/wire/message/answer.h.
- * The rules of lib/wire/message/calls_session.h hold. */
+/* Request bodies of the calls about futures; responses are in
+ * lib/wire/message/answer.h. The rules of lib/wire/message/calls_session.h
+ * apply. */
 
-/* Write a poll. With allow_metadata_only the server may tell the size of a
- * large result first; without it, it must not. */
+/* Write a poll. With allow_metadata_only, the server may send only the size of
+ * a large result at first. */
 void tnk__retrieve_future_write(tnk__buf_t *out, const char *request_id,
                                 int allow_metadata_only);
 void tnk__cancel_future_write(tnk__buf_t *out, const char *request_id);
@@ -19,10 +20,10 @@ void tnk__cancel_future_write(tnk__buf_t *out, const char *request_id);
 /* retrieve_futures asks which samples of a sampling session have ended. */
 typedef struct {
   const char *sampling_session_id;
-  uint64_t clone;      /* of the sampler; 0: the original */
-  int64_t prev_cursor; /* of the last answer; 0 at first */
-  int at_once;         /* do not hold it until there is something to tell */
-  /* Whose results have been received, sorted. */
+  uint64_t clone;      /* clone of the sampler; 0: the original */
+  int64_t prev_cursor; /* cursor of the previous response; 0 at first */
+  int at_once;         /* return at once instead of waiting for news */
+  /* Samples whose results were received, sorted. */
   const char *const *retrieved;
   size_t n_retrieved;
 } tnk__batch_request_t;
@@ -30,10 +31,10 @@ typedef struct {
 void tnk__retrieve_futures_write(tnk__buf_t *out,
                                  const tnk__batch_request_t *request);
 
-/* A sample that has ended, well or badly. */
+/* A sample that has succeeded or failed. */
 typedef struct {
   const char *request_id;
-  uint64_t result_bytes; /* 0: not stated, or it has failed */
+  uint64_t result_bytes; /* 0: not stated, or the sample failed */
 } tnk__completion_t;
 
 typedef struct {
@@ -42,8 +43,8 @@ typedef struct {
   size_t n;
 } tnk__batch_answer_t;
 
-/* Read the answer. Elements in a state we do not know are left out. TNK_EPROTO:
- * there is no list, or no cursor. */
+/* Read the response. Elements in an unknown state are skipped. Returns
+ * TNK_EPROTO if the list or the cursor is missing. */
 int tnk__retrieve_futures_read(tnk__batch_answer_t *out, tnk__arena_t *arena,
                                const uint8_t *body, size_t n);
 

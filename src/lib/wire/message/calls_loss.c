@@ -1,4 +1,4 @@
-/* Losses of the caller's that run on the service. */
+/* Custom losses of the caller that run on the service. */
 #include <string.h>
 
 #include "lib/wire/message/calls.h"

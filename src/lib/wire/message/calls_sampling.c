@@ -37,7 +37,7 @@ void tnk__join_sampling_write(tnk__buf_t *out,
 
 int tnk__join_sampling_read(uint64_t *client_counter, const uint8_t *body,
                             size_t n) {
-  /* The counter times 10^9 must fit a sequence number. */
+  /* The counter times 10^9 must fit in a sequence number. */
   const int64_t max = INT64_MAX / 1000000000 - 1;
   int64_t counter;
   json_t *root;

@@ -7,8 +7,8 @@
 #include "lib/base/arena.h"
 #include "lib/base/buf.h"
 
-/* Bodies and answers of the calls that make sampling clients. The rules of
- * lib/wire/message/calls_session.h hold. */
+/* Bodies and responses of the calls that create sampling clients. The rules of
+ * lib/wire/message/calls_session.h apply. */
 
 void tnk__create_sampling_write(tnk__buf_t *out, const char *session_id,
                                 uint64_t sampling_seq_id,
@@ -17,12 +17,12 @@ int tnk__create_sampling_read(const char **sampling_session_id,
                               tnk__arena_t *arena, const uint8_t *body,
                               size_t n);
 
-/* Ask for the number of one more client of a sampling session. */
+/* Request the number of another client of a sampling session. */
 void tnk__join_sampling_write(tnk__buf_t *out, const char *sampling_session_id);
 int tnk__join_sampling_read(uint64_t *client_counter, const uint8_t *body,
                             size_t n);
 
-/* Answer of GET samplers/{id}. */
+/* The response of GET samplers/{id}. */
 typedef struct {
   const char *sampler_id; /* or NULL */
   const char *base_model;

@@ -5,15 +5,15 @@
 #include "lib/wire/message/calls.h"
 #include "tnk/error.h"
 
-/* No size that a server names goes over this, so sums stay far from 2^63. */
+/* The limit of sizes from a server, so that sums stay far below 2^63. */
 #define MAX_SIZE ((int64_t)1 << 50)
-/* Some 30 years: in milliseconds still far from any limit. */
+/* About 30 years: in milliseconds still far from any limit. */
 #define MAX_SECONDS ((int64_t)1000000000)
 
 /* ---- Configuration ---- */
 
-/* Servers choose the flags by the version, so it is that of the protocol and
- * not ours. */
+/* Servers choose the flags by the version. It is therefore the version of the
+ * protocol and not of this library. */
 void tnk__client_config_write(tnk__buf_t *out) {
   tnk__json_writer_t w;
 
@@ -36,7 +36,7 @@ void tnk__flags_default(tnk__flags_t *flags) {
   };
 }
 
-/* A flag keeps its default unless the member is there. */
+/* A flag keeps its default if the member is absent. */
 static int get_flag(int *out, const json_t *root, const char *key) {
   return tnk__json_get_bool(root, key, out) != TNK__JSON_WRONG;
 }
@@ -57,8 +57,8 @@ static int read_switches(tnk__flags_t *f, const json_t *root) {
 
   sound = tnk__json_get_text(root, "credential_default_source", &source) !=
           TNK__JSON_WRONG;
-  /* Any other word is the plain key: the official client compares with this one
-   * alone. */
+  /* Any other word means the plain key: the official client compares only with
+   * this one. */
   f->credential_cmd = strcmp(source, "credential_cmd") == 0;
   return sound && get_flag(&f->use_jwt, root, "pjwt_auth_enabled") &&
          get_flag(&f->parallel_chunks, root, "parallel_fwdbwd_chunks") &&
@@ -70,9 +70,9 @@ static int read_switches(tnk__flags_t *f, const json_t *root) {
          get_flag(&f->server_losses, root, "custom_loss_server_side");
 }
 
-/* 0 is refused where it would stop everything: no slice could hold an example,
- * and no sample could be under way. A budget may be 0, because one request
- * always gets through (lib/policy/budget.h). */
+/* 0 is rejected where it would stop everything: no chunk could contain an
+ * example, and no sample could be under way. A byte budget may be 0, because
+ * one request is always allowed (lib/policy/budget.h). */
 static int read_sizes(tnk__flags_t *f, const json_t *root) {
   return get_size(&f->train_chunk_items, root, "fwdbwd_max_chunk_len", 1,
                   MAX_SIZE) &&
@@ -90,8 +90,8 @@ static int read_sizes(tnk__flags_t *f, const json_t *root) {
                   "billing_exception_max_pause_duration_sec", 0, MAX_SECONDS);
 }
 
-/* As strict as the official client: a type that we do not expect means
- * something that we do not know, and the start is the time to find out. */
+/* This is as strict as the official client. An unexpected type means a change
+ * of the protocol, which should be found at the start. */
 int tnk__flags_read(tnk__flags_t *flags, const uint8_t *body, size_t n) {
   tnk__flags_t read;
   json_t *root;
@@ -163,8 +163,8 @@ void tnk__create_session_write(tnk__buf_t *out, const char *const *tags,
   for (i = 0; i < n_tags; i++)
     tnk__json_text(&w, tags[i]);
   tnk__json_end(&w);
-  /* Sent when it is empty, too: one kind of server refuses a session without.
-   */
+  /* Sent even if it is empty, because one kind of server rejects a session
+   * without it. */
   tnk__calls_put_pairs(&w, "user_metadata", user_metadata, n_user_metadata);
   tnk__json_put_text(&w, "sdk_version", TNK__PROTOCOL_VERSION);
   tnk__calls_put_optional(&w, "project_id", project_id);
@@ -215,7 +215,7 @@ void tnk__finish_session_write(tnk__buf_t *out, const char *reason,
   tnk__json_begin_object(&w);
   tnk__json_put_text(&w, "type", reason);
   tnk__json_end(&w);
-  /* A null is sent: the member is required. */
+  /* A null is sent, because the member is required. */
   tnk__json_put_text(&w, "detail", detail);
   tnk__calls_end(&w);
 }

@@ -14,7 +14,7 @@ static void put_lora_config(tnk__json_writer_t *w,
                             const tnk_lora_options_t *o) {
   tnk__json_key(w, "lora_config");
   tnk__json_begin_object(w);
-  /* The official client's own default, which servers do not have to know. */
+  /* The official client's own default, which servers need not know. */
   tnk__json_put_int(w, "rank", o->rank != 0 ? o->rank : DEFAULT_RANK);
   if (o->seed != TNK_ABSENT)
     tnk__json_put_int(w, "seed", o->seed);
@@ -50,7 +50,8 @@ void tnk__create_model_write(tnk__buf_t *out, const char *session_id,
   tnk__json_put_text(&w, "base_model", options->base_model);
   tnk__calls_put_metadata(&w, options->user_metadata, options->n_user_metadata);
   put_lora_config(&w, options);
-  /* Adam is what a server takes by itself; some know no choice, and refuse. */
+  /* Adam is the server's default. Some servers have no choice and reject the
+   * member. */
   if (options->optimizer != TNK_OPTIMIZER_ADAMW)
     put_optimizer(&w, options->optimizer, options->optimizer_json);
   tnk__json_put_text(&w, "type", "create_model");
@@ -70,8 +71,8 @@ void tnk__create_from_state_write(tnk__buf_t *out, const char *session_id,
   tnk__calls_put_metadata(&w, options->user_metadata, options->n_user_metadata);
   tnk__json_put_text(&w, "path", options->path);
   tnk__json_put_bool(&w, "optimizer", with_optimizer);
-  /* Adam is what a server takes by itself; a state with its optimizer brings
-   * its own. */
+  /* Adam is the server's default. A state with its optimizer includes the
+   * type. */
   if (!with_optimizer && options->optimizer != TNK_OPTIMIZER_ADAMW)
     put_optimizer(&w, options->optimizer, options->optimizer_json);
   tnk__calls_put_optional(&w, "weights_access_token",
@@ -105,7 +106,8 @@ void tnk__get_info_write(tnk__buf_t *out, const char *model_id) {
   tnk__calls_end(&w);
 }
 
-/* The first of the members that is there; other types count as absent. */
+/* Read the first of the members that is present. Other types count as
+ * absent. */
 static int get_first(const char **out, tnk__arena_t *arena, const char *a,
                      const char *b, const char *c) {
   const char *text = a != NULL ? a : b != NULL ? b : c;
@@ -117,7 +119,8 @@ static int get_first(const char **out, tnk__arena_t *arena, const char *a,
   return *out != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
-/* Keep the family of "family:revision", which alone names a tokenizer. */
+/* Keep the family of "family:revision", because only the family names a
+ * tokenizer. */
 static int get_tokenizer(const char **out, tnk__arena_t *arena,
                          const json_t *data) {
   const char *text = tnk__json_str(data, "tokenizer_id");
@@ -129,7 +132,7 @@ static int get_tokenizer(const char **out, tnk__arena_t *arena,
   return *out != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
-/* A rank that no model can have counts as not stated. */
+/* An impossible rank counts as not stated. */
 static uint32_t get_rank(const json_t *object, const char *key) {
   int64_t rank = 0;
 
@@ -163,7 +166,7 @@ static int read_info(tnk_training_info_t *out, tnk__arena_t *arena,
   if (err == TNK_OK)
     err = get_optimizer(&out->optimizer, arena, root);
   out->lora_rank = get_rank(root, "lora_rank");
-  /* Some servers tell it inside of the model's data only. */
+  /* Some servers send it only inside the model's data. */
   if (out->lora_rank == 0)
     out->lora_rank = get_rank(tnk__json_obj(data, "lora_config"), "rank");
   return err;
@@ -192,7 +195,7 @@ void tnk__weights_info_write(tnk__buf_t *out, const char *path) {
   tnk__calls_end(&w);
 }
 
-/* The protocol allows null; then the adapters are taken to be on all parts. */
+/* The protocol allows null, which means that all parts have adapters. */
 static tnk_choice_t get_part(const json_t *root, const char *key) {
   int value = 1;
 

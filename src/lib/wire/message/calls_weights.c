@@ -4,7 +4,8 @@
 
 static const tnk_save_options_t defaults = TNK_SAVE_OPTIONS_INIT;
 
-/* What all saves under a name begin with; the options, or the defaults. */
+/* Write the common beginning of all saves with a name. Returns the options, or
+ * the defaults. */
 static const tnk_save_options_t *begin_save(tnk__json_writer_t *w,
                                             tnk__buf_t *out,
                                             const char *model_id,
@@ -57,7 +58,7 @@ void tnk__save_ephemeral_write(tnk__buf_t *out, const char *model_id,
   tnk__calls_begin(&w, out);
   tnk__json_put_text(&w, "model_id", model_id);
   tnk__calls_put_uint(&w, "sampling_session_seq_id", sampling_seq_id);
-  /* A snapshot is what servers take by themselves, and all that some know. */
+  /* A snapshot is the server's default, and some servers know no other kind. */
   if (kind == TNK_SAMPLING_INFLIGHT)
     tnk__json_put_text(&w, "kind", "inflight");
   tnk__calls_put_uint(&w, "seq_id", seq_id);

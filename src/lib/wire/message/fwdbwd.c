@@ -6,10 +6,10 @@
 #include "lib/wire/format/pb.h"
 #include "tnk/error.h"
 
-/* Numbers of DType that a request may hold. */
+/* Values of DType that a request may contain. */
 enum { DTYPE_FLOAT32 = 1, DTYPE_INT64 = 2 };
 
-/* ---- Elements in the type that they have on the wire ---- */
+/* ---- Elements in the type of the message ---- */
 
 static void fill32(uint8_t *to, const void *array, size_t first, size_t n) {
   tnk__le_copy(to, (const uint8_t *)array + 4 * first, n, 4);
@@ -52,7 +52,7 @@ static void put_elements(tnk__pb_t *pb, uint32_t field,
 
 /* ---- Messages ---- */
 
-/* Empty arrays are absent, as everywhere in proto3; crow never is empty. */
+/* Empty arrays are absent, as always in proto3; crow is never empty. */
 static void put_csr(tnk__pb_t *pb, const void *message) {
   const tnk_tensor_t *tensor = message;
 
@@ -73,8 +73,8 @@ static void put_tensor(tnk__pb_t *pb, const void *message) {
     put_elements(pb, 1, tensor);
   tnk__pb_varint(
       pb, 3, tnk__dtype_is_int(tensor->dtype) ? DTYPE_INT64 : DTYPE_FLOAT32);
-  /* Without dimensions it is a vector, which is said explicitly: an absent
-   * shape would mean a scalar. */
+  /* Without dimensions it is a vector. Its shape is written explicitly, because
+   * an absent shape would mean a scalar. */
   if (tensor->n_dims == 0)
     tnk__pb_packed(pb, 4, &n, 1);
   else
@@ -100,7 +100,7 @@ static void put_image(tnk__pb_t *pb, const void *message) {
 
   tnk__pb_bytes(pb, 1, chunk->bytes, chunk->n_bytes);
   tnk__pb_text(pb, 2, chunk->format == TNK_PNG ? "png" : "jpeg");
-  /* 0 and less say that the caller does not know. */
+  /* 0 and negative values mean that the caller does not know the number. */
   if (chunk->expected_tokens > 0)
     tnk__pb_varint(pb, 3, (uint64_t)chunk->expected_tokens);
 }
@@ -180,7 +180,7 @@ static void put_setting(tnk__pb_t *pb, const void *message) {
   tnk__pb_message(pb, 2, put_setting_value, setting);
 }
 
-/* ---- The request: what stands before the data, the data, and the rest ---- */
+/* ---- The request: before the data, the data, and the rest ---- */
 
 static void put_front(tnk__pb_t *pb, const tnk__fwdbwd_t *request) {
   if (request->model_id[0] != '\0')
@@ -191,7 +191,7 @@ static void put_front(tnk__pb_t *pb, const tnk__fwdbwd_t *request) {
 static void put_back(tnk__pb_t *pb, const tnk__fwdbwd_t *request) {
   if (request->loss_fn[0] != '\0')
     tnk__pb_text(pb, 4, request->loss_fn);
-  /* Numbers go into both maps: old servers read field 5 only, new ones
+  /* Numbers are written to both maps: old servers read only field 5, new ones
    * prefer field 7. */
   for (size_t i = 0; i < request->n_settings; i++)
     if (request->settings[i].text == NULL)
@@ -202,15 +202,15 @@ static void put_back(tnk__pb_t *pb, const tnk__fwdbwd_t *request) {
     tnk__pb_message(pb, 7, put_setting, &request->settings[i]);
 }
 
-/* The writer is at an example, `datum`, which begins at `datum_at`. A piece
- * moves it on over all that end inside of the piece, so that pieces in order
- * pass each example once and cost nothing for those before; only going back
- * begins anew. */
+/* The writer is at example `datum`, which begins at position `datum_at`. A
+ * piece advances it over all examples that end inside the piece. Consecutive
+ * pieces thus visit each example once, at no cost for earlier ones. Going back
+ * restarts. */
 int tnk__fwdbwd_begin(tnk__fwdbwd_writer_t *writer,
                       const tnk__fwdbwd_t *request) {
   tnk__pb_t pb = {0};
 
-  /* 0 would be an absent field, which servers refuse. */
+  /* 0 would be an absent field, which servers reject. */
   if (request->seq_id < 1 || request->seq_id > INT32_MAX)
     return TNK_EINVAL;
   writer->request = *request;
@@ -230,19 +230,19 @@ size_t tnk__fwdbwd_piece(tnk__fwdbwd_writer_t *writer, size_t at, uint8_t *to,
   tnk__pb_t pb = {.at = to, .from = at};
 
   pb.to = n < writer->len - at ? at + n : writer->len;
-  /* Going back: the examples before are measured anew. */
+  /* Going back: the earlier examples are measured again. */
   if (at < writer->datum_at) {
     writer->datum = 0;
     writer->datum_at = writer->front;
   }
   if (at < writer->front)
     put_front(&pb, request);
-  /* Everything before it has been written, or is not wanted. */
+  /* Everything before it was written, or is not wanted. */
   pb.n = writer->datum_at;
   while (pb.n < pb.to && writer->datum < request->n_data) {
     tnk__pb_message(&pb, 3, put_datum, &request->data[writer->datum]);
     if (pb.n > pb.to)
-      break; /* goes on with the next piece */
+      break; /* the next piece continues it */
     writer->datum++;
     writer->datum_at = pb.n;
   }

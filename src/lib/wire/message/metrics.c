@@ -8,7 +8,7 @@
 #include "lib/base/utf8.h"
 #include "tnk/error.h"
 
-/* Merge two sorted neighbours; of equal keys the left one comes first. */
+/* Merge two adjacent sorted runs. Of equal keys the left one comes first. */
 static void merge(const tnk__metric_t **to, const tnk__metric_t **from,
                   size_t left, size_t middle, size_t right) {
   size_t a = left, b = middle;
@@ -22,8 +22,8 @@ static void merge(const tnk__metric_t **to, const tnk__metric_t **from,
   }
 }
 
-/* A merge sort, because a peer chooses the keys: no order of them makes it
- * slow, and it takes memory from us only. */
+/* Merge sort, because the peer chooses the keys: no order makes it slow. It
+ * uses only our memory. */
 static const tnk__metric_t **sort(tnk__room_t *room, const tnk__metric_t *items,
                                   size_t n) {
   const tnk__metric_t **from = tnk__room_get(room, n, sizeof(*from));
@@ -33,8 +33,7 @@ static const tnk__metric_t **sort(tnk__room_t *room, const tnk__metric_t *items,
     return NULL;
   for (size_t i = 0; i < n; i++)
     from[i] = &items[i];
-  /* From below, in two arrays that change places, so that it needs no
-   * recursion. */
+  /* Bottom-up in two alternating arrays, so that no recursion is needed. */
   for (size_t width = 1; width < n; width *= 2) {
     const tnk__metric_t **other = from;
 
@@ -50,10 +49,10 @@ static const tnk__metric_t **sort(tnk__room_t *room, const tnk__metric_t *items,
   return from;
 }
 
-/* Drop keys that are given twice; returns how many are left. */
+/* Remove duplicate keys. Returns how many remain. */
 static size_t drop_repeated(tnk__metric_t *items, const tnk__metric_t **by_key,
                             size_t n) {
-  size_t first = 0; /* of a run of equal keys */
+  size_t first = 0; /* start of a run of equal keys */
   size_t kept = 0;
 
   for (size_t i = 1; i < n; i++) {
@@ -65,7 +64,7 @@ static size_t drop_repeated(tnk__metric_t *items, const tnk__metric_t **by_key,
     }
     items[by_key[first] - items].value = item->value;
     item->key = NULL;
-    /* Comparisons go on with the first of the run. */
+    /* The first key of the run is kept, because later comparisons need it. */
   }
   for (size_t i = 0; i < n; i++)
     if (items[i].key != NULL)
@@ -84,7 +83,7 @@ void tnk__metrics_build(tnk_metrics_t *metrics, tnk__room_t *room,
     return;
   if (n > 0)
     kept = drop_repeated(items, by_key, n);
-  /* Its pointers are into places that have moved. */
+  /* Its pointers refer to entries that have moved. */
   if (kept < n)
     by_key = sort(room, items, kept);
   if (room->err != TNK_OK)
@@ -96,7 +95,7 @@ void tnk__metrics_build(tnk_metrics_t *metrics, tnk__room_t *room,
 
 void tnk__metrics_from_json(tnk_metrics_t *metrics, tnk__room_t *room,
                             const json_t *object, tnk__warnings_t *warnings) {
-  /* jansson's iterator wants an object it might write to, and does not. */
+  /* jansson's iterator takes a non-const object but does not modify it. */
   json_t *members = (json_t *)object;
   size_t n = 0;
   tnk__metric_t *items =
@@ -113,7 +112,7 @@ void tnk__metrics_from_json(tnk_metrics_t *metrics, tnk__room_t *room,
                           key);
       continue;
     }
-    /* Servers whose JSON has no NaN write null for it. */
+    /* Servers whose JSON has no NaN write null instead. */
     items[n].key = tnk__room_text(room, key);
     items[n++].value = json_is_null(value) ? NAN : json_number_value(value);
   }
@@ -138,7 +137,7 @@ const tnk__metric_t *tnk__metrics_find(const tnk_metrics_t *metrics,
   return NULL;
 }
 
-/* Keys come from a peer, and a cut may part a character. */
+/* Keys come from the peer, and truncation may split a character. */
 static void clean(char *text) {
   size_t n = strlen(text);
   size_t step;
@@ -164,7 +163,7 @@ void tnk__warnings_add(tnk__warnings_t *warnings, tnk__room_t *room,
   for (size_t i = 0; i < warnings->n; i++)
     if (strcmp(warnings->text[i], text) == 0)
       return;
-  /* A peer that names thousands of odd keys does not fill the log. */
+  /* A peer with thousands of invalid keys must not fill the log. */
   if (warnings->n == TNK__MAX_WARNINGS)
     return;
   warnings->text[warnings->n] = tnk__room_text(room, text);

@@ -9,39 +9,40 @@
 typedef struct {
   const char *key;
   double value;
-  uint64_t hash; /* the exact number behind value, when is_hash */
+  uint64_t hash; /* exact number behind value, if is_hash */
   int is_hash;
 } tnk__metric_t;
 
 struct tnk_metrics {
-  tnk__metric_t *items;         /* in the server's order, no key twice */
-  const tnk__metric_t **by_key; /* the same, sorted */
+  tnk__metric_t *items; /* in the server's order, without duplicate keys */
+  const tnk__metric_t **by_key; /* the same, sorted by key */
   size_t n;
-  tnk__arena_t arena; /* empty when the metrics are part of a pass */
+  tnk__arena_t arena; /* empty if the metrics belong to a pass */
 };
 
-/* What the caller of a decoder should log, in order of finding. The rest is
- * dropped when there are very many. */
+/* Messages for the caller of a decoder to log, in the order of their detection.
+ * If there are too many, the rest is dropped. */
 enum { TNK__MAX_WARNINGS = 16 };
 typedef struct {
-  const char *text[TNK__MAX_WARNINGS]; /* sentences, without keys' values */
+  /* Sentences without values from the server. */
+  const char *text[TNK__MAX_WARNINGS];
   size_t n;
 } tnk__warnings_t;
 
-/* Make metrics of n entries, which stay where they are. A key that is given
- * twice stays where it was first and has its last value. Failures stick to
- * `room`. */
+/* Create metrics from n entries, which stay in place. A duplicate key keeps its
+ * first position and its last value. Failures are kept in `room`. */
 void tnk__metrics_build(tnk_metrics_t *metrics, tnk__room_t *room,
                         tnk__metric_t *items, size_t n);
-/* Make metrics of a JSON object; NULL gives none. null counts as NaN, what is
- * no number is left out with a warning, if `warnings` is set. */
+/* Create metrics from a JSON object; NULL gives none. null becomes NaN. Other
+ * values that are not numbers are omitted, with a warning if `warnings` is not
+ * NULL. */
 void tnk__metrics_from_json(tnk_metrics_t *metrics, tnk__room_t *room,
                             const json_t *object, tnk__warnings_t *warnings);
-/* The metric of that key, or NULL. */
+/* The metric with this key, or NULL. */
 const tnk__metric_t *tnk__metrics_find(const tnk_metrics_t *metrics,
                                        const char *key);
 
-/* Add a sentence to the warnings, once. */
+/* Add a sentence to the warnings, unless it is already there. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif

@@ -33,7 +33,8 @@ static void put_dimuon(tnk__json_writer_t *w, const tnk_optim_t *optim) {
   tnk__json_end(w);
 }
 
-/* The kind first, as the official client sends it; until 0.25 it came last. */
+/* The kind first, in the order of the official client; until 0.25 it came
+ * last. */
 int tnk__optim_write(tnk__buf_t *out, const char *model_id, int64_t seq_id,
                      const tnk_optim_t *optim) {
   tnk__json_writer_t w;
@@ -70,7 +71,7 @@ int tnk__optim_read(tnk_metrics_t **out, const tnk_allocator_t *alloc,
   metrics = tnk__room_zeroed(&room, 1, sizeof(*metrics));
   if (tnk__json_get_object(root, "metrics", &object) == TNK__JSON_WRONG)
     tnk__room_bad(&room);
-  /* NULL only after a failure, which the room remembers. */
+  /* NULL only after a failure, which is kept in the room. */
   if (metrics != NULL)
     tnk__metrics_from_json(metrics, &room, object, NULL);
   json_decref(root);

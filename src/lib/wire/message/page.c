@@ -7,27 +7,26 @@
 #include "lib/base/utf8.h"
 
 /*
- * Nothing here understands HTML. It looks for a title, or takes what stands
- * outside of the tags, and all of it is for people to read: what is wrongly
- * cut only reads badly.
+ * This file does not parse HTML. It looks for a title, or takes the text
+ * outside of tags. The result is only for people, so a wrong cut is harmless.
  */
 
 enum {
-  MAX_SCAN = 16 * 1024, /* of a body */
+  MAX_SCAN = 16 * 1024, /* bytes of a body */
   MAX_WORDS = 160,      /* bytes of a title */
-  MAX_NAME = 64,        /* of who answered */
+  MAX_NAME = 64,        /* bytes of a program's name */
   MAX_CAUSE = 40,
-  MAX_TARGET = 256, /* of a redirection */
+  MAX_TARGET = 256, /* bytes of a redirect's target */
   MAX_ENTITY = 12
 };
 
-/* A piece of text that is not terminated. */
+/* A part of a text, not terminated. */
 typedef struct {
   const char *at;
   size_t n;
 } slice_t;
 
-/* Words that are gathered: one blank at most between two of them. */
+/* Collected words, with one blank between two of them. */
 typedef struct {
   char data[MAX_WORDS + 1];
   size_t n;
@@ -41,8 +40,8 @@ static int is_blank(char c) {
 
 /* ---- Characters ---- */
 
-/* Those that act instead of being seen: controls, invisible signs, and those
- * that turn the direction of writing. */
+/* Characters that have an effect instead of a glyph: controls, invisible signs,
+ * and changes of the writing direction. */
 static int is_invisible(uint32_t c) {
   return c < 0x20 || (c >= 0x7f && c <= 0xa0) || c == 0xad ||
          (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
@@ -71,7 +70,7 @@ static void put(words_t *words, uint32_t c) {
   words->data[words->n] = '\0';
 }
 
-/* The character at the front, well-formed or not; how many bytes it has. */
+/* Decode the first character, well-formed or not. Returns its size in bytes. */
 static size_t decode(uint32_t *out, slice_t text) {
   const uint8_t *s = (const uint8_t *)text.at;
   const size_t n = tnk__utf8_char(text.at, text.n);
@@ -89,7 +88,7 @@ static size_t decode(uint32_t *out, slice_t text) {
   return n;
 }
 
-/* "#65" or "#x41". */
+/* Read "#65" or "#x41". */
 static int read_number(uint32_t *out, slice_t name) {
   const int is_hex = name.n > 1 && (name.at[1] | 0x20) == 'x';
   uint32_t value = 0;
@@ -104,13 +103,13 @@ static int read_number(uint32_t *out, slice_t name) {
     else
       return 0;
     if (value > 0x10ffff)
-      value = 0x110000; /* none, and stays none */
+      value = 0x110000; /* out of range, and stays so */
   }
   *out = value;
   return name.n > (is_hex ? 2 : 1);
 }
 
-/* An entity at the front; its length, or 0: none that is known. */
+/* Read an entity at the front. Returns its length, or 0 if it is unknown. */
 static size_t read_entity(uint32_t *out, slice_t text) {
   static const struct {
     const char *name;
@@ -161,7 +160,7 @@ static int begins(slice_t text, const char *prefix) {
   return text.n >= n && strncasecmp(text.at, prefix, n) == 0;
 }
 
-/* Where `what` begins, in any case; text.n when nowhere. */
+/* The position of `what`, ignoring case; text.n if it is absent. */
 static size_t find(slice_t text, const char *what) {
   size_t i = 0;
 
@@ -176,7 +175,7 @@ static size_t find_char(slice_t text, char c) {
   return at != NULL ? (size_t)(at - text.at) : text.n;
 }
 
-/* The front of a body, without what stands before its first character. */
+/* The front of a body, without a byte order mark and blanks. */
 static slice_t front_of(const tnk__page_t *page) {
   slice_t text = {(const char *)page->body,
                   page->body_len < MAX_SCAN ? page->body_len : MAX_SCAN};
@@ -199,7 +198,7 @@ int tnk__page_is(const tnk__page_t *page) {
                                     "html") < strlen(page->type);
 }
 
-/* What is between <name ...> and the next tag. */
+/* Read the text between <name ...> and the next tag. */
 static void read_element(words_t *out, slice_t page, const char *name) {
   slice_t text = skip(page, find(page, name));
 
@@ -210,7 +209,7 @@ static void read_element(words_t *out, slice_t page, const char *name) {
   put_text(out, (slice_t){text.at, find_char(text, '<')});
 }
 
-/* Behind the tag at the front, and behind what it keeps from being seen. */
+/* Skip the tag at the front, and content that it hides. */
 static slice_t pass_tag(slice_t text) {
   static const char *const hidden[][2] = {
       {"<!--", "-->"}, {"<script", "</script"}, {"<style", "</style"}};
@@ -222,7 +221,7 @@ static slice_t pass_tag(slice_t text) {
   return text.n > 0 ? skip(text, 1) : text;
 }
 
-/* All that can be seen. */
+/* Read all visible text. */
 static void read_visible(words_t *out, slice_t text) {
   while (text.n > 0 && !out->is_full) {
     const size_t n = find_char(text, '<');
@@ -241,9 +240,9 @@ static void read_page(words_t *out, const tnk__page_t *page) {
     read_visible(out, text);
 }
 
-/* ---- Who it is ---- */
+/* ---- Names of programs ---- */
 
-/* At most `max` bytes of a header, each a visible one. */
+/* Append at most `max` bytes of a header, visible characters only. */
 static void put_name(tnk__text_t *out, slice_t name, size_t max) {
   if (name.n > max)
     name.n = max;
@@ -252,8 +251,8 @@ static void put_name(tnk__text_t *out, slice_t name, size_t max) {
                      name.at[i] >= ' ' && name.at[i] <= '~' ? name.at[i] : '?');
 }
 
-/* The last one in a Via, who was the nearest to us: its name in parentheses,
- * which is that of a program, else the host. */
+/* The last entry of a Via header, which is the nearest to this machine. Its
+ * comment in parentheses names the program; otherwise the host is used. */
 static slice_t nearest(const char *via) {
   const char *comma = strrchr(via, ',');
   const char *open = strrchr(via, '(');
@@ -263,7 +262,7 @@ static slice_t nearest(const char *via) {
   if (open != NULL && close > open + 1 && open > at)
     return (slice_t){open + 1, (size_t)(close - open) - 1};
   at += strspn(at, " \t");
-  at += strcspn(at, " \t"); /* the protocol */
+  at += strcspn(at, " \t"); /* skip the protocol */
   at += strspn(at, " \t");
   return (slice_t){at, strcspn(at, " \t")};
 }
@@ -278,9 +277,10 @@ static slice_t name_of(const tnk__page_t *page) {
   return name;
 }
 
-/* ---- What it means ---- */
+/* ---- Explanations ---- */
 
-/* Whether the page is about TLS, which the base URL does not speak. */
+/* Whether the page says that TLS is required, which the base URL does not
+ * use. */
 static int wants_tls(const tnk__page_t *page) {
   const slice_t text = front_of(page);
 
@@ -342,7 +342,7 @@ static void explain_too_large(tnk__text_t *out, const tnk__page_t *page) {
 
 /* ---- Redirections ---- */
 
-/* "https://host/path" without a user in it, a query and a fragment. */
+/* Append "https://host/path" without a user, a query and a fragment. */
 static void put_url(tnk__text_t *out, const char *scheme, slice_t rest) {
   const char *path = rest.at;
   size_t n_host = 0;
@@ -359,7 +359,7 @@ static void put_url(tnk__text_t *out, const char *scheme, slice_t rest) {
   put_name(out, rest, MAX_TARGET);
 }
 
-/* Where a Location leads: its scheme, and what follows that in *rest. NULL:
+/* Parse a Location. Returns its scheme, and the text after it in *rest. NULL:
  * another page of the same server. */
 static const char *target_of(const tnk__page_t *page, slice_t *rest) {
   static const char *const schemes[] = {"https://", "http://"};
@@ -379,7 +379,7 @@ static const char *target_of(const tnk__page_t *page, slice_t *rest) {
   return NULL;
 }
 
-/* Take what belongs to the call off the end. */
+/* Remove the call's path from the end. */
 static int cut_path(slice_t *url, const char *path) {
   const size_t n = find(*url, path);
 
@@ -389,7 +389,7 @@ static int cut_path(slice_t *url, const char *path) {
   return 1;
 }
 
-/* A path may end in a URL as well, and that have a user. */
+/* A path may end in another URL, which may contain a user. */
 static slice_t without_url(slice_t path) {
   return (slice_t){path.at, find(path, "://")};
 }
@@ -402,7 +402,7 @@ static void explain_redirect(tnk__text_t *out, const tnk__page_t *page) {
 
   tnk__text_printf(out, "redirects to ");
   if (scheme == NULL) {
-    /* What does not begin with a slash may be a URL of any kind. */
+    /* Text that does not begin with a slash may be a URL of any kind. */
     if (rest.n > 0 && rest.at[0] == '/')
       put_name(out, without_url(rest), MAX_TARGET);
     else
@@ -424,14 +424,14 @@ static void explain_redirect(tnk__text_t *out, const tnk__page_t *page) {
                      page->base_url);
 }
 
-/* ---- All of it ---- */
+/* ---- The whole text ---- */
 
 static int is_redirect(const tnk__page_t *page) {
   return page->status / 100 == 3 && page->location != NULL &&
          page->location[0] != '\0';
 }
 
-/* With nothing of the answer's own. */
+/* Describe the response without any of its text. */
 static void explain_hushed(tnk__text_t *out, const tnk__page_t *page) {
   tnk__text_printf(out,
                    "the answer is of proxy %s, or of something behind it that "

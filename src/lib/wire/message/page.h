@@ -4,14 +4,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* More than the longest sentence of tnk__page_explain() about a base URL of
- * ordinary length. */
+/* More than the longest text of tnk__page_explain() with a base URL of usual
+ * length. */
 #define TNK__MAX_PAGE_TEXT ((size_t)512)
 
 /*
- * An answer that may not be the service's: something between us and it, or a
- * web server that stands where the service was expected, writes pages for
- * people and sends them elsewhere. Headers are NULL where there are none. The
+ * A response that may not come from the service. A proxy or an unrelated web
+ * server may send pages for people, or redirects. Missing headers are NULL. The
  * body may be cut off.
  */
 typedef struct {
@@ -23,25 +22,28 @@ typedef struct {
   const char *cause; /* X-Squid-Error */
   const uint8_t *body;
   size_t body_len;
-  size_t sent_len; /* of the request's body */
-  /* Nothing of this is a secret. */
+  size_t sent_len; /* size of the request's body */
+  /* The following members must not contain secrets. */
   const char *base_url;
-  const char *path; /* of all calls, behind the base URL: "/api/v1/" */
-  /* A proxy that was given a credential and the request itself: its words might
-   * be that credential, so nothing of them is told. NULL: there is none. */
+  /* Path prefix of all calls after the base URL: "/api/v1/". */
+  const char *path;
+  /* Name of a proxy that got the request with its credential. The response may
+   * repeat the credential, so none of its text is shown. NULL: no such
+   * proxy. */
   const char *confidant;
 } tnk__page_t;
 
-/* Whether it is a page for people: HTML or other markup, which the service does
- * not write. */
+/* Whether it is a page for people: HTML or other markup, which the service
+ * never sends. */
 int tnk__page_is(const tnk__page_t *page);
 /*
- * Write what it says, as the end of a sentence: "not the service but
- * nginx/1.22.1 says \"401 Authorization Required\"", "redirects to
- * https://host; set TINKER_BASE_URL to that". Names and titles are bounded, on
- * one line, and without characters that could act on a terminal; a user and a
- * query in a URL are left out. 0: there is nothing to be said that the status
- * does not say, and `text` is empty.
+ * Describe the page as the end of a sentence: "not the service but nginx/1.22.1
+ * says \"401 Authorization Required\"", "redirects to https://host; set
+ * TINKER_BASE_URL to that".
+ *
+ * Names and titles have a limited length, are on one line, and have no
+ * characters that act on a terminal. A user and a query in a URL are omitted.
+ * Returns 0 if the status says everything; `text` is then empty.
  */
 int tnk__page_explain(const tnk__page_t *page, char *text, size_t size);
 

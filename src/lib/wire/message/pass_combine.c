@@ -6,14 +6,14 @@
 #include "lib/wire/message/pass_result.h"
 #include "tnk/error.h"
 
-/* What is known of the slices while their metrics are reduced. */
+/* The state of the combination while metrics are reduced. */
 typedef struct {
   tnk__room_t room;
   tnk_pass_t *const *parts;
   size_t n_parts;
   const double *weights;
-  double total;   /* of the weights, above 0 */
-  double *values; /* of the metric at hand, one a slice */
+  double total;   /* sum of the weights, above 0 */
+  double *values; /* values of the current metric, one for each chunk */
   tnk_pass_t *pass;
   tnk__metric_t *items;
   size_t n_items;
@@ -33,7 +33,7 @@ static double weighted_mean(const joint_t *joint) {
   return sum / joint->total;
 }
 
-/* sign 1: the largest, -1: the smallest; NaN wins over both. */
+/* sign 1: the maximum; -1: the minimum. NaN wins over both. */
 static double extreme(const joint_t *joint, double sign) {
   double best = joint->values[0];
 
@@ -70,7 +70,8 @@ static void reduce_slack(joint_t *joint, const char *key) {
   add(joint, key, extreme(joint, 1) - weighted_mean(joint));
 }
 
-/* Every slice's value under a key of its own: "k:unique", "k:unique_1" ... */
+/* Keep the value of each chunk under a separate key: "k:unique", "k:unique_1"
+ * ... */
 static void reduce_unique(joint_t *joint, const char *key) {
   size_t size = strlen(key) + 24;
 
@@ -85,15 +86,14 @@ static void reduce_unique(joint_t *joint, const char *key) {
   }
 }
 
-/* The value without its fraction, modulo 2^64: its bits, shifted. */
+/* The integer part of the value modulo 2^64: its bits, shifted. */
 static uint64_t hash_of(double value) {
   uint64_t bits, number;
   int shift;
 
   memcpy(&bits, &value, sizeof(bits));
-  /* 1075: the bias of the exponent, 1023, and the 52 bits of the fraction,
-   * which is taken for a whole number. Zero and subnormal numbers end far below
-   * 1. */
+  /* 1075 is the bias of the exponent, 1023, plus the 52 bits of the fraction,
+   * which is used as an integer. Zero and subnormal numbers end far below 1. */
   shift = (int)(bits >> 52 & 0x7ff) - 1075;
   number = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
   if (shift >= 64 || shift <= -64)
@@ -127,7 +127,7 @@ static const struct {
                 {"slack", reduce_slack}, {"unique", reduce_unique},
                 {"hash2", reduce_hash}};
 
-/* The reducer for what follows the last colon; a key without one is
+/* The reducer for the suffix after the last colon. A key without one is
  * averaged. */
 static reducer_t reducer_of(const char *key) {
   const char *colon = strrchr(key, ':');
@@ -140,7 +140,7 @@ static reducer_t reducer_of(const char *key) {
   return NULL;
 }
 
-/* Collect the values of a key; 0 when a slice does not have it. */
+/* Collect the values of a key. Returns 0 if a chunk does not have it. */
 static int collect(joint_t *joint, const char *key) {
   for (size_t i = 0; i < joint->n_parts; i++) {
     const tnk__metric_t *found =
@@ -153,8 +153,8 @@ static int collect(joint_t *joint, const char *key) {
   return 1;
 }
 
-/* The official client fails the whole result for a key that it cannot reduce;
- * the gradient has been counted by then, so that we only warn. */
+/* The official client fails the whole result if it cannot reduce a key. The
+ * gradient has been applied by then, so this library only warns. */
 static void reduce_key(joint_t *joint, const char *key) {
   reducer_t reduce = reducer_of(key);
   const char *why = NULL;
@@ -170,7 +170,7 @@ static void reduce_key(joint_t *joint, const char *key) {
                       "metric \"%.64s\" is left out: %s", key, why);
 }
 
-/* Only "unique" makes several metrics out of one. */
+/* Only "unique" turns one metric into several. */
 static size_t count_items(const joint_t *joint) {
   const tnk_metrics_t *first = &joint->parts[0]->metrics;
   size_t n = first->n;
@@ -185,8 +185,7 @@ static void join_metrics(joint_t *joint) {
   const tnk_metrics_t *first = &joint->parts[0]->metrics;
   tnk_pass_t *pass = joint->pass;
 
-  /* One array for all keys in turn: each is reduced before the next is
-   * collected. */
+  /* One array serves all keys: each is reduced before the next is collected. */
   joint->values =
       tnk__room_get(&joint->room, joint->n_parts, sizeof(*joint->values));
   joint->items =
@@ -195,15 +194,16 @@ static void join_metrics(joint_t *joint) {
     reduce_key(joint, first->items[i].key);
   tnk__metrics_build(&pass->metrics, &joint->room, joint->items,
                      joint->n_items);
-  /* Whoever trains looks at it first, and a custom loss needs it. */
+  /* Users look at this metric first, and a custom loss requires it. */
   if (joint->room.err == TNK_OK &&
       tnk__metrics_find(&pass->metrics, "loss:sum") == NULL)
     tnk__warnings_add(&pass->warnings, &joint->room,
                       "the server sent no metric \"loss:sum\"");
 }
 
-/* A slice weighs as many outputs as it has. Without any outputs it weighs the
- * examples it was sent, and without knowledge of those the same as others. */
+/* The weight of a chunk is its number of outputs. Without any outputs it is the
+ * number of examples sent. If that is unknown, all chunks have the same
+ * weight. */
 static void weigh(joint_t *joint, const size_t *n_data) {
   double *weights =
       tnk__room_get(&joint->room, joint->n_parts, sizeof(*weights));
@@ -227,7 +227,7 @@ static void join_outputs(joint_t *joint) {
   tnk__output_t *outputs;
   size_t at = 0;
 
-  /* As the official client does; other types in later slices only cost a
+  /* As in the official client. A different type in a later chunk only causes a
    * warning. */
   pass->output_type = joint->parts[0]->output_type;
   for (size_t i = 0; i < joint->n_parts; i++)
@@ -257,7 +257,8 @@ int tnk__pass_result_combine(tnk_pass_t **out, const tnk_allocator_t *alloc,
   *out = NULL;
   if (n == 0)
     return TNK_EINTERNAL;
-  /* What is added follows from what the parts hold: no ceiling is needed. */
+  /* The added memory follows from the content of the parts, so no limit is
+   * needed. */
   tnk__room_init(&joint.room, alloc, SIZE_MAX);
   joint.pass = tnk__room_zeroed(&joint.room, 1, sizeof(*joint.pass));
   if (joint.pass != NULL) {
@@ -269,7 +270,8 @@ int tnk__pass_result_combine(tnk_pass_t **out, const tnk_allocator_t *alloc,
     tnk__arena_deinit(&joint.room.arena);
     return joint.room.err;
   }
-  /* The outputs point into the parts, which therefore live as long. */
+  /* The outputs point into the parts, which therefore have the same
+   * lifetime. */
   for (size_t i = n; i > 0; i--) {
     parts[i - 1]->next = joint.pass->parts;
     joint.pass->parts = parts[i - 1];
@@ -279,10 +281,10 @@ int tnk__pass_result_combine(tnk_pass_t **out, const tnk_allocator_t *alloc,
   return TNK_OK;
 }
 
-/* ---- The loss that a server does not send ---- */
+/* ---- Computing a missing loss ---- */
 
-/* The weights of an example: 1 each without any, and then 1 is returned too.
- * 0: they are sparse, or no floating-point numbers. */
+/* Get the weights of an example. Without weights each is 1, and 1 is returned
+ * too. Returns 0 if they are sparse or not floating-point numbers. */
 static int weights_of(const tnk_datum_t *datum, tnk_tensor_t *out) {
   const size_t at = tnk__datum_find(datum, "weights");
 
@@ -293,7 +295,7 @@ static int weights_of(const tnk_datum_t *datum, tnk_tensor_t *out) {
   return out->crow == NULL && !tnk__dtype_is_int(out->dtype);
 }
 
-/* 1: the loss of one example has been added. */
+/* Returns 1 if the loss of one example was added. */
 static int add_loss(double *sum, const tnk_tensor_t *logprobs,
                     const tnk_datum_t *datum) {
   tnk_tensor_t weights;
@@ -307,8 +309,8 @@ static int add_loss(double *sum, const tnk_tensor_t *logprobs,
     const double weight =
         weights.data != NULL ? tnk__tensor_float(&weights, i) : 1;
 
-    /* Without this an undefined logprob of a token that does not count would
-     * make the sum undefined. */
+    /* An undefined logprob of a token with weight 0 must not make the sum
+     * undefined. */
     if (weight != 0)
       loss -= weight * tnk__tensor_float(logprobs, i);
   }

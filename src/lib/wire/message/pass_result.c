@@ -12,26 +12,28 @@
 typedef TinkerPublic__ForwardBackwardOutput message_t;
 typedef TinkerPublic__ArrayRecord record_t;
 
-/* One field of a record: all its examples in one array. */
+/* One field of a record, with all its examples in one array. */
 typedef struct {
   const char *name;
-  tnk_tensor_t whole;     /* all elements, without a shape */
-  const int64_t *offsets; /* in bytes of the wire's type; n + 1 of them */
+  tnk_tensor_t whole; /* all elements, without a shape */
+  /* N + 1 offsets, in bytes of the type in the message. */
+  const int64_t *offsets;
   size_t n;
-  size_t size; /* of an element on the wire */
+  size_t size; /* size of an element in the message */
   int64_t per_row;
   const TinkerPublic__BatchedTensor *message;
 } column_t;
 
 /* ---- Protobuf ---- */
 
-/* Elements in one row, and whether the trailing dimensions are possible. */
+/* Set the number of elements in a row. Returns whether the trailing dimensions
+ * are possible. */
 static int trailing(column_t *column) {
   tnk_tensor_t probe = {.n_dims = (uint32_t)column->message->n_trailing_shape};
   size_t n;
 
   column->per_row = 1;
-  /* One dimension is for the rows. */
+  /* One dimension is needed for the rows. */
   if (column->message->n_trailing_shape >= TNK_MAX_DIMS)
     return 0;
   if (probe.n_dims == 0)
@@ -71,7 +73,7 @@ static int read_column(tnk__room_t *room, column_t *column,
   return room->err == TNK_OK;
 }
 
-/* The part of a column that belongs to example i. */
+/* Set the part of a column that belongs to example i. */
 static void cut(tnk__room_t *room, tnk_pass_t *pass, const column_t *column,
                 size_t i, tnk_tensor_t *out) {
   uint64_t from = (uint64_t)column->offsets[i] / column->size;
@@ -95,7 +97,7 @@ static void cut(tnk__room_t *room, tnk_pass_t *pass, const column_t *column,
   out->n_dims = (uint32_t)n_dims + 1;
   for (size_t d = 0; d < n_dims; d++)
     out->shape[d + 1] = column->message->trailing_shape[d];
-  /* Rows without elements cannot be counted: there are none. */
+  /* Rows without elements cannot be counted, so there are none. */
   if (column->per_row > 0) {
     out->shape[0] = (int64_t)out->n_values / column->per_row;
     if ((int64_t)out->n_values % column->per_row != 0)
@@ -105,8 +107,8 @@ static void cut(tnk__room_t *room, tnk_pass_t *pass, const column_t *column,
   }
 }
 
-/* How many examples a record has: what it says, or else what its first field
- * holds. */
+/* The number of examples in a record: its own count, or the count of its first
+ * field. */
 static size_t record_count(tnk__room_t *room, const record_t *record) {
   const TinkerPublic__BatchedTensor *first =
       record->n_fields > 0 ? record->fields[0]->value : NULL;
@@ -126,19 +128,19 @@ static void read_record(tnk__room_t *room, tnk_pass_t *pass,
   column_t *columns = tnk__room_zeroed(room, n_fields, sizeof(*columns));
   tnk__field_t *fields;
 
-  /* A record without fields may speak of many examples; it costs nothing. */
+  /* A record without fields may claim many examples; they need no memory. */
   for (size_t f = 0; f < n_fields && columns != NULL; f++) {
     if (!read_column(room, &columns[f], record->fields[f]))
       return;
-    /* More than the record speaks of are let pass, as in the official
+    /* More examples than the record's count are accepted, as in the official
      * client. */
     if (columns[f].n < count)
       tnk__room_bad(room);
   }
   if (room->err != TNK_OK || n_fields == 0)
     return;
-  /* Every example has 8 bytes of offsets in every field, so that the product
-   * is within the body's size. */
+  /* Every example has 8 bytes of offsets in every field, so the product is less
+   * than the size of the body. */
   fields = tnk__room_get(room, n_fields * count, sizeof(*fields));
   for (size_t i = 0; i < count && fields != NULL; i++) {
     outputs[i].fields = fields + i * n_fields;
@@ -159,8 +161,8 @@ static void read_records(tnk__room_t *room, tnk_pass_t *pass,
   for (size_t i = 0; i < message->n_loss_fn_outputs; i++) {
     size_t count = record_count(room, message->loss_fn_outputs[i]);
 
-    /* A record may claim any number of examples, and has none to show when it
-     * has no fields. */
+    /* A record without fields may claim any number of examples without
+     * containing any. */
     if (count > SIZE_MAX - total)
       tnk__room_bad(room);
     if (room->err != TNK_OK)
@@ -179,7 +181,7 @@ static void read_records(tnk__room_t *room, tnk_pass_t *pass,
   pass->n_outputs = total;
 }
 
-/* "a.b:C" is C when there are records, and stays what it is otherwise. */
+/* "a.b:C" becomes C if there are records. Otherwise it stays unchanged. */
 static const char *output_type(const message_t *message) {
   const char *type = message->loss_fn_output_type;
   const char *colon = strrchr(type, ':');
@@ -213,7 +215,8 @@ static void read_protobuf(tnk__room_t *room, tnk_pass_t *pass, const void *body,
 
 /* ---- JSON ---- */
 
-/* Most examples have the same fields, so the last one's name is often ours. */
+/* Most examples have the same fields, so reuse the name of the previous
+ * example's field. */
 static const char *field_name(tnk__room_t *room, const tnk__output_t *last,
                               size_t f, const char *name) {
   if (last != NULL && f < last->n_fields &&
@@ -222,7 +225,7 @@ static const char *field_name(tnk__room_t *room, const tnk__output_t *last,
   return tnk__room_text(room, name);
 }
 
-/* Whether a member is meant to be a tensor at all. */
+/* Whether a member can be a tensor at all. */
 static int looks_like_tensor(const json_t *value) {
   const json_t *first = json_array_get(value, 0);
 
@@ -286,7 +289,7 @@ static void read_json(tnk__room_t *room, tnk_pass_t *pass, const void *body,
       tnk__json_get_object(root, "metrics", &metrics) == TNK__JSON_WRONG ||
       tnk__json_get_text(root, "loss_fn_output_type", &type) == TNK__JSON_WRONG)
     tnk__room_bad(room);
-  /* Something of a result must be there. */
+  /* At least one member of a result must be present. */
   if (json_object_get(root, "loss_fn_outputs") == NULL &&
       json_object_get(root, "metrics") == NULL)
     tnk__room_bad(room);

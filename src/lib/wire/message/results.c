@@ -6,7 +6,7 @@
 
 #include "tnk/error.h"
 
-/* The struct itself lies in its arena. */
+/* The struct itself is in its arena, so copy the arena before freeing it. */
 static void end_arena(tnk__arena_t arena, const tnk_allocator_t *alloc) {
   arena.alloc = alloc;
   tnk__arena_deinit(&arena);
@@ -36,7 +36,7 @@ void tnk__metrics_free(const tnk_allocator_t *alloc, void *value) {
     end_arena(((tnk_metrics_t *)value)->arena, alloc);
 }
 
-/* Writes over the metric of that name, or appends one. */
+/* Overwrite the metric with this name, or append one. */
 static void put(tnk__metric_t *items, size_t *n, const char *key,
                 double value) {
   size_t i = 0;
@@ -88,11 +88,11 @@ int tnk__samples_set_ids(tnk_samples_t *samples, const char *const *ids,
 
   if (n == 0)
     return TNK_OK;
-  /* Which id belongs to which sequence would be a guess. */
+  /* The assignment of ids to sequences would be a guess. */
   if (n != samples->n_sequences)
     return TNK_EPROTO;
-  /* The ceiling followed from the body of the result. The ids come in another
-   * answer, which has had one of its own. */
+  /* The arena's limit followed from the body of the result. The ids come from
+   * another response, which had its own limit. */
   samples->arena.max = SIZE_MAX;
   copies = tnk__arena_calloc(&samples->arena, n, sizeof(*copies));
   for (size_t i = 0; i < n && copies != NULL && !is_out; i++) {
@@ -182,7 +182,7 @@ const char *tnk_pass_field_name(const tnk_pass_t *pass, size_t index,
 
 const tnk_tensor_t *tnk_pass_tensor(const tnk_pass_t *pass, size_t index,
                                     const char *name) {
-  /* From behind: of a name that is given twice, the last one counts. */
+  /* Search backward: if a name occurs twice, the last one counts. */
   for (size_t i = tnk_pass_field_count(pass, index); i > 0 && name != NULL;
        i--) {
     const tnk__field_t *field = &pass->outputs[index].fields[i - 1];

@@ -5,19 +5,20 @@
 #include "tnk/training.h"
 
 /*
- * What stands behind the result types of tnk/result.h. Each result is one arena
- * that also holds the struct itself; the accessors of tnk/result.h that do not
- * need a promise are in results.c.
+ * The structs of the result types of tnk/result.h. Each result is one arena
+ * that also contains the struct itself. The accessors of tnk/result.h that need
+ * no promise are in results.c.
  *
- * Results are made by lib/wire/message/pass_result.h,
- * lib/wire/message/sample_wire.h and lib/wire/message/optim_wire.h, on any
- * thread; from then on nobody writes to them, but for the functions below that
- * say so. The tnk__*_free() functions have the shape that
- * tnk__promise_resolve() asks for. They take the allocator, because a result
- * may outlive its maker's; it must be the same one in effect.
+ * lib/wire/message/pass_result.h, lib/wire/message/sample_wire.h and
+ * lib/wire/message/optim_wire.h create results, on any thread. Results are then
+ * read-only. Exception: the functions below that say so.
+ *
+ * The tnk__*_free() functions have the signature for tnk__promise_resolve().
+ * They take the allocator, because a result may outlive the allocator struct of
+ * its creator. It must be the same allocator.
  */
 
-/* A tensor of an output, under the server's name for it. */
+/* A tensor of an output, with the server's name. */
 typedef struct {
   const char *name;
   tnk_tensor_t tensor;
@@ -37,8 +38,8 @@ struct tnk_pass {
   const tnk__output_t *outputs;
   size_t n_outputs;
   tnk__warnings_t warnings;
-  tnk_pass_t *parts; /* what was combined into this one; owned */
-  tnk_pass_t *next;  /* among the parts */
+  tnk_pass_t *parts; /* results combined into this one; owned */
+  tnk_pass_t *next;  /* next of these parts */
   tnk__arena_t arena;
 };
 
@@ -71,18 +72,18 @@ void tnk__pass_result_free(const tnk_allocator_t *alloc, void *value);
 void tnk__samples_free(const tnk_allocator_t *alloc, void *value);
 void tnk__metrics_free(const tnk_allocator_t *alloc, void *value);
 
-/* Put in the metrics of a custom loss, before the result is shown to anybody:
- * those of the caller, copied, over the server's of the same names; "loss:sum"
- * becomes `loss`, and what the server had there "surrogate_loss:sum". TNK_OK or
- * TNK_ENOMEM, which changes nothing. */
+/* Add the metrics of a custom loss, before the result is published. The
+ * caller's metrics are copied and replace metrics of the server with the same
+ * names. "loss:sum" becomes `loss`; the server's value moves to
+ * "surrogate_loss:sum". Returns TNK_OK, or TNK_ENOMEM without any change. */
 int tnk__pass_result_set_custom_loss(tnk_pass_t *pass, double loss,
                                      const tnk_custom_metric_t *metrics,
                                      size_t n_metrics);
 
-/* Name the sequences, before the result is shown to anybody, in their order,
- * with the ids that the submission was answered with. TNK_OK; TNK_EPROTO when
- * there is another number of ids than of sequences, and none is set;
- * TNK_ENOMEM. No ids at all are fine. */
+/* Set the ids of the sequences, in order, before the result is published. The
+ * ids come from the response to the submission. Returns TNK_OK, also without
+ * any ids. Returns TNK_EPROTO if the number of ids differs from the number of
+ * sequences; no id is set then. Otherwise returns TNK_ENOMEM. */
 int tnk__samples_set_ids(tnk_samples_t *samples, const char *const *ids,
                          size_t n);
 

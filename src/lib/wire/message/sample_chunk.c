@@ -6,7 +6,7 @@
 #include "lib/wire/message/tensor_read.h"
 #include "tnk/error.h"
 
-/* What stands for the end as JSON as well. */
+/* This mark ends the stream, also in the form of a JSON string. */
 static const char mark[] = "[DONE]";
 
 static int is_given(const json_t *value) {
@@ -26,7 +26,8 @@ static int read_token(tnk__sample_chunk_t *out, const json_t *json) {
     return TNK_EPROTO;
   out->has_token = has == TNK__JSON_FOUND;
   out->token = (int32_t)token;
-  /* Of a text alone nobody could say which tokens were drawn. */
+  /* A text without a token id is useless, because the drawn tokens are
+   * unknown. */
   if (!out->has_token && out->text != NULL && out->text[0] != '\0')
     return TNK_EPROTO;
   if (logprob == NULL || json_is_null(logprob))

@@ -6,10 +6,10 @@
 #include "lib/wire/message/tensor_read.h"
 #include "tnk/error.h"
 
-/* What stands in the unused cells of a top-k matrix. */
+/* The value in unused cells of a top-k matrix. */
 #define NO_LOGPROB (-99999.0f)
 
-/* The member as an array; NULL when it is absent or null. */
+/* The member as an array; NULL if it is absent or null. */
 static const json_t *array_of(tnk__room_t *room, const json_t *object,
                               const char *key) {
   const json_t *array = NULL;
@@ -53,7 +53,7 @@ static const int32_t *tokens_of(tnk__room_t *room, const json_t *object,
   return tokens;
 }
 
-/* One row of pairs [id, logprob]; null is a position that was not scored. */
+/* Read a row of pairs [id, logprob]. null is a position that was not scored. */
 static void read_row(tnk__room_t *room, const json_t *row, uint32_t k,
                      int32_t *ids, float *logprobs) {
   size_t n = json_array_size(row);
@@ -66,7 +66,7 @@ static void read_row(tnk__room_t *room, const json_t *row, uint32_t k,
 
     ids[i] = 0;
     logprobs[i] = NO_LOGPROB;
-    /* A shorter row than the longest one is filled up. */
+    /* Shorter rows are filled up to the length of the longest one. */
     if (i >= n)
       continue;
     if (json_array_size(pair) != 2 || !json_is_number(logprob)) {
@@ -96,7 +96,8 @@ static const tnk_topk_t *topk_of(tnk__room_t *room, const json_t *object,
     tnk__room_bad(room);
     return NULL;
   }
-  /* A single long row makes all of them long; the room has the last word. */
+  /* A single long row makes all rows long. The limit of the room bounds
+   * that. */
   topk = tnk__room_zeroed(room, 1, sizeof(*topk));
   ids = tnk__room_get(room, length, k * sizeof(*ids));
   logprobs = tnk__room_get(room, length, k * sizeof(*logprobs));
@@ -109,7 +110,7 @@ static const tnk_topk_t *topk_of(tnk__room_t *room, const json_t *object,
   return topk;
 }
 
-/* A text, in any of its spellings, or the number of the protobuf enum. */
+/* Read a string in any spelling, or the number of the protobuf enum. */
 static tnk_stop_reason_t stop_reason_of(tnk__room_t *room,
                                         const json_t *object) {
   static const struct {
@@ -138,8 +139,8 @@ static void read_sequence(tnk__room_t *room, const json_t *object,
                           tnk__sequence_t *out) {
   if (!json_is_object(object))
     tnk__room_bad(room);
-  /* Lengths are not compared, as little as in protobuf: logprobs may be left
-   * out. */
+  /* Lengths are not compared, as with protobuf, because logprobs may be
+   * omitted. */
   out->tokens = tokens_of(room, object, &out->n_tokens);
   out->logprobs = floats_of(room, object, "logprobs", &out->n_logprobs);
   out->stop_reason = stop_reason_of(room, object);

@@ -3,7 +3,8 @@
 
 #include "lib/wire/message/results.h"
 
-/* Read samples in JSON, for tnk__samples_read(); failures stick to `room`. */
+/* Read samples as JSON, for tnk__samples_read(). Failures are kept in
+ * `room`. */
 void tnk__samples_from_json(tnk__room_t *room, tnk_samples_t *samples,
                             const void *body, size_t n);
 

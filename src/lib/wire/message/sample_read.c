@@ -13,10 +13,10 @@
 typedef TinkerPublic__SampleResponse message_t;
 typedef TinkerPublic__SampledSequence sequence_t;
 
-/* What a result takes beside the numbers in it, about. */
+/* Approximate size of a result without its arrays. */
 enum { FRAME_SIZE = 640 };
 
-/* Nothing in it counts as nothing sent. */
+/* An empty matrix counts as not sent. */
 static const tnk_topk_t *read_topk(tnk__room_t *room,
                                    const TinkerPublic__TopkLogprobs *message) {
   const uint64_t cells =
@@ -25,7 +25,7 @@ static const tnk_topk_t *read_topk(tnk__room_t *room,
 
   if (cells == 0)
     return NULL;
-  /* Longer arrays than the cells need are let pass, as in the official
+  /* Longer arrays than the cells need are accepted, as in the official
    * client. */
   if (message->token_ids.len % 4 != 0 || message->logprobs.len % 4 != 0 ||
       message->token_ids.len / 4 < cells || message->logprobs.len / 4 < cells) {
@@ -118,7 +118,7 @@ static void read_protobuf(tnk__room_t *room, tnk_samples_t *samples,
       TINKER_PUBLIC__SAMPLE_RESPONSE__HAS_PROMPT_LOGPROBS_PROMPT_LOGPROBS)
     samples->prompt_logprobs = tnk__wire_array(room, &message->prompt_logprobs,
                                                4, &samples->n_prompt_logprobs);
-  /* Billed once a prompt, whatever the number of samples. */
+  /* Billed once for each prompt, whatever the number of samples. */
   samples->cache_hit_tokens = message->prompt_cache_hit_tokens;
   read_extras(room, samples, message);
 }
@@ -130,7 +130,7 @@ int tnk__samples_read(tnk_samples_t **out, const tnk_allocator_t *alloc,
 
   *out = NULL;
   tnk__room_init(&room, alloc, n);
-  /* Of protobuf the arrays are copied as they are. */
+  /* protobuf arrays are copied unchanged, so the size is known. */
   if (is_proto)
     tnk__arena_expect(&room.arena, n + FRAME_SIZE);
   samples = tnk__room_zeroed(&room, 1, sizeof(*samples));
@@ -147,7 +147,7 @@ int tnk__samples_read(tnk_samples_t **out, const tnk_allocator_t *alloc,
   return TNK_OK;
 }
 
-/* ---- Was it done as asked? ---- */
+/* ---- Checking the options ---- */
 
 static int is_scored_before(const tnk_samples_t *samples, uint32_t last_n) {
   for (size_t i = 0; i + last_n < samples->n_prompt_logprobs; i++)
@@ -158,7 +158,7 @@ static int is_scored_before(const tnk_samples_t *samples, uint32_t last_n) {
 
 static int has_no_topk(const tnk_samples_t *samples) {
   for (size_t i = 0; i < samples->n_sequences; i++)
-    /* One without tokens has no rows to send. */
+    /* A sequence without tokens has no rows. */
     if (samples->sequences[i].n_tokens > 0 &&
         samples->sequences[i].topk == NULL)
       return 1;

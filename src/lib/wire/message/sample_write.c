@@ -24,7 +24,7 @@ static double double_or(double value, double absent) {
   return value != TNK_ABSENT ? value : absent;
 }
 
-/* The last three are always sent: absent ones as the values they stand for. */
+/* The last three are always sent; absent ones are sent as their defaults. */
 static void put_params(tnk__json_writer_t *w,
                        const tnk_sampling_params_t *params) {
   tnk__json_key(w, "sampling_params");
@@ -34,7 +34,7 @@ static void put_params(tnk__json_writer_t *w,
   if (params->seed != TNK_ABSENT)
     tnk__json_put_int(w, "seed", params->seed);
   put_stop(w, params);
-  /* With a point, as the official client sends these two. */
+  /* With a decimal point, as the official client sends these two. */
   tnk__json_put_double(w, "temperature", double_or(params->temperature, 1.0));
   tnk__json_put_int(w, "top_k",
                     params->top_k != TNK_ABSENT ? params->top_k : -1);
@@ -58,16 +58,15 @@ static void put_target(tnk__json_writer_t *w,
   tnk__json_text(w, request->sampling_session_id);
   seq->id_n = (uint32_t)(w->buf->len - id_at);
   tnk__json_key(w, "seq_id");
-  /* A sample that is submitted anew gets another number; its prompt, which may
-   * be long, is not written again for that. */
+  /* A sample that is submitted again gets another number. Its prompt may be
+   * long and is not written again. */
   seq->at = w->buf->len;
   tnk__json_int(w, request->seq_id);
   seq->n = (uint32_t)(w->buf->len - seq->at);
 }
 
-/* Those that version 0.25 of the official client does not send are left out
- * while they hold their defaults: servers exist that refuse what they do not
- * know. */
+/* Options that version 0.25 of the official client does not send are omitted if
+ * they have their defaults. Some servers reject unknown members. */
 static void put_options(tnk__json_writer_t *w,
                         const tnk__sample_request_t *request,
                         const tnk_sample_options_t *options) {
@@ -115,7 +114,7 @@ int tnk__sample_write(tnk__buf_t *out, const tnk__sample_request_t *request,
   return tnk__json_finish(&w);
 }
 
-/* Put other bytes in the place of `n_old` ones. */
+/* Replace `n_old` bytes. */
 static int replace(tnk__buf_t *out, size_t at, size_t n_old, const void *text,
                    size_t n) {
   const size_t behind = at + n_old;
@@ -143,7 +142,7 @@ int tnk__sample_renumber(tnk__buf_t *out, tnk__sample_seq_t *seq,
   return err;
 }
 
-/* What stands between the id and the number. */
+/* The text between the id and the number. */
 enum { GAP = sizeof(",\"seq_id\":") - 1 };
 
 int tnk__sample_retarget(tnk__buf_t *out, tnk__sample_seq_t *seq,

@@ -6,7 +6,7 @@
 #include "lib/wire/message/calls.h"
 #include "tnk/error.h"
 
-/* The official client's hold all of its flags, which is a few KiB. */
+/* Handles of the official client contain all of its flags, a few KiB. */
 enum { MAX_SAMPLER_TEXT = 64 * 1024 };
 
 /* ---- Writing ---- */
@@ -42,8 +42,8 @@ static void put_sampler(tnk__buf_t *out, const tnk__sampler_text_t *sampler) {
   tnk__calls_end(&w);
 }
 
-/* From the standard alphabet to that which needs no quoting in URLs and
- * shells. */
+/* Convert the standard base64 alphabet to the one that needs no quoting in URLs
+ * and shells. */
 static void make_safe(uint8_t *text, size_t n) {
   for (size_t i = 0; i < n; i++)
     text[i] = text[i] == '+' ? '-' : text[i] == '/' ? '_' : text[i];
@@ -67,7 +67,7 @@ void tnk__sampler_text_write(tnk__buf_t *out,
 
 /* ---- Reading ---- */
 
-/* It is shown in sentences and logs. */
+/* Ids appear in messages and logs, so only safe characters are accepted. */
 static int is_id(const char *text) {
   for (; *text != '\0'; text++)
     if ((unsigned char)*text < 0x21 || *text == 0x7f)

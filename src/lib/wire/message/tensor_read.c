@@ -78,7 +78,7 @@ static int set_shape(tnk__room_t *room, const int64_t *shape, size_t n,
                      tnk_tensor_t *out) {
   size_t elements;
 
-  /* More than tnk/data.h has room for. */
+  /* More than the limit of tnk/data.h. */
   if (n > TNK_MAX_DIMS) {
     tnk__room_bad(room);
     return 0;
@@ -92,8 +92,8 @@ static int set_shape(tnk__room_t *room, const int64_t *shape, size_t n,
   return room->err == TNK_OK;
 }
 
-/* The promise that tnk/data.h makes of a CSR tensor: who walks along crow and
- * col never leaves them, nor the shape. */
+/* tnk/data.h guarantees that following crow and col of a CSR tensor never
+ * leaves these arrays or the shape. Check that. */
 static int csr_holds(const tnk_tensor_t *tensor, size_t n_crow, size_t n_col) {
   const int64_t *crow = tensor->crow;
   int64_t n = (int64_t)tensor->n_values;
@@ -140,12 +140,12 @@ int tnk__wire_tensor(tnk__room_t *room, const TinkerPublic__Tensor *message,
     wire_csr(room, message, out);
     return room->err == TNK_OK;
   }
-  /* Neither of the two is a tensor without elements. */
+  /* If neither is set, the tensor has no elements. */
   if (message->encoding_case == TINKER_PUBLIC__TENSOR__ENCODING_DENSE)
     dense = &message->dense;
   if (!tnk__wire_elements(room, dense, (int)message->dtype, out))
     return 0;
-  /* No dimensions mean a scalar here, not an unknown shape. */
+  /* Here no dimensions mean a scalar, not an unknown shape. */
   if (message->n_shape == 0 && out->n_values != 1)
     tnk__room_bad(room);
   return set_shape(room, message->shape, message->n_shape, out);
@@ -184,7 +184,7 @@ float *tnk__json_floats_of(tnk__room_t *room, const json_t *array, size_t *n) {
   return values;
 }
 
-/* 1.0 counts as a whole number: some servers keep ids in floats. */
+/* 1.0 is accepted as an integer, because some servers store ids as floats. */
 static int whole(const json_t *value, int64_t *out) {
   double real = json_real_value(value);
 
@@ -192,7 +192,7 @@ static int whole(const json_t *value, int64_t *out) {
     *out = json_integer_value(value);
     return 1;
   }
-  /* Below 2^53, where every whole number is a double of its own. */
+  /* Below 2^53 every integer is a distinct double. */
   if (!json_is_real(value) || !(real > -9.0e15 && real < 9.0e15))
     return 0;
   *out = (int64_t)real;
@@ -224,7 +224,8 @@ static tnk_dtype_t dtype_of_values(const json_t *array) {
   return TNK_I64;
 }
 
-/* 0 for a name that is not known; without one the values tell. */
+/* Returns 0 for an unknown name. Without a name the type follows from the
+ * values. */
 static int json_dtype(const json_t *object, const json_t *data,
                       tnk_dtype_t *out) {
   static const char *const ints[] = {"int64", "int32", "int"};
@@ -265,7 +266,7 @@ static void json_shape(tnk__room_t *room, const json_t *object,
 
   if (has == TNK__JSON_WRONG)
     tnk__room_bad(room);
-  /* [] with one value is a scalar; with more, it was never filled in. */
+  /* [] with one value is a scalar. With more values the shape was never set. */
   if (array != NULL && (json_array_size(array) > 0 || vector == 1))
     shape = int64s_of(room, array, &n);
   if (room->err == TNK_OK)
@@ -286,7 +287,7 @@ static void json_csr(tnk__room_t *room, const json_t *object,
   if (crow != NULL && col != NULL) {
     out->crow = int64s_of(room, crow, &n_crow);
     out->col = int64s_of(room, col, &n_col);
-    /* Row starts have one entry more than rows, and so at least one. */
+    /* There is one row start more than rows, so at least one. */
     if (out->crow == NULL)
       tnk__room_bad(room);
   }

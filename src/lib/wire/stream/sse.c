@@ -11,7 +11,8 @@ static const uint8_t bom[] = {0xef, 0xbb, 0xbf};
 void tnk__sse_init(tnk__sse_t *sse, const tnk_allocator_t *alloc, size_t max) {
   memset(sse, 0, sizeof(*sse));
   sse->max = max;
-  /* room() keeps the bounds; a line end, a mark and a NUL come on top. */
+  /* room() enforces the limit; a line end, a byte order mark and a NUL are
+   * extra. */
   tnk__buf_init(&sse->line, alloc, max + 8);
   tnk__buf_init(&sse->data, alloc, max + 8);
   tnk__buf_init(&sse->type, alloc, max + 8);
@@ -32,7 +33,7 @@ static int fail(tnk__sse_t *sse, int err) {
   return err;
 }
 
-/* Whether the event may grow by so much. */
+/* Whether the event may grow by n bytes. */
 static int room(tnk__sse_t *sse, size_t n) {
   size_t has = sse->line.len + sse->data.len + sse->type.len + sse->new_id.len;
 
@@ -54,7 +55,7 @@ static int is_name(const uint8_t *name, size_t n, const char *wanted) {
   return n == strlen(wanted) && memcmp(name, wanted, n) == 0;
 }
 
-/* Digits alone count; more than fit are none. */
+/* Only digits count. A number that does not fit is ignored. */
 static void read_retry(tnk__sse_t *sse, const uint8_t *value, size_t n) {
   uint64_t ms = 0;
 
@@ -93,7 +94,7 @@ static int read_field(tnk__sse_t *sse, const uint8_t *name, size_t n_name,
 
 /* ---- Lines ---- */
 
-/* A blank line. 1: it ends an event. */
+/* Handle a blank line. Returns 1 if it ends an event. */
 static int dispatch(tnk__sse_t *sse, tnk__sse_event_t *event) {
   if (sse->has_new_id) {
     tnk__buf_t was = sse->id;
@@ -106,7 +107,7 @@ static int dispatch(tnk__sse_t *sse, tnk__sse_event_t *event) {
   sse->is_given = 1;
   if (sse->data.len == 0)
     return 0;
-  sse->data.len--; /* the last line has no end */
+  sse->data.len--; /* drop the last line end */
   event->n = sse->data.len;
   event->data = tnk__buf_cstr(&sse->data);
   event->type = tnk__buf_cstr(&sse->type);
@@ -137,7 +138,7 @@ static int read_line(tnk__sse_t *sse, const uint8_t *line, size_t n,
                     (size_t)(line + n - value));
 }
 
-/* A line that is whole, with what had come of it before. */
+/* Process a complete line, including its stored beginning. */
 static int end_line(tnk__sse_t *sse, const uint8_t *rest, size_t n,
                     tnk__sse_event_t *event) {
   tnk__buf_t line;
@@ -153,7 +154,8 @@ static int end_line(tnk__sse_t *sse, const uint8_t *rest, size_t n,
     return read_line(sse, rest, n, event);
   if (append(sse, &sse->line, rest, n) != TNK_OK)
     return sse->err;
-  /* Its bytes are those of the field from here on, and count once. */
+  /* From here on its bytes belong to the field, so they must be counted
+   * once. */
   line = sse->line;
   tnk__buf_init(&sse->line, line.alloc, line.max);
   err = read_line(sse, line.data, line.len, event);
@@ -162,7 +164,8 @@ static int end_line(tnk__sse_t *sse, const uint8_t *rest, size_t n,
   return err;
 }
 
-/* What has come of a line. Of a comment only that it is one. */
+/* Store the received beginning of a line. For a comment only its kind is
+ * stored. */
 static int keep(tnk__sse_t *sse, const uint8_t *text, size_t n) {
   if (n == 0 || sse->is_comment)
     return TNK_OK;
@@ -179,8 +182,8 @@ static const uint8_t *line_end(const uint8_t *at, const uint8_t *end) {
   return at;
 }
 
-/* Skip the mark at the start. Bytes that only look like its begin are those of
- * the first line. */
+/* Skip the byte order mark at the start. Bytes that only resemble its beginning
+ * belong to the first line. */
 static int skip_bom(tnk__sse_t *sse, const uint8_t **at, const uint8_t *end) {
   while (*at < end && sse->n_bom < sizeof(bom) && **at == bom[sse->n_bom]) {
     sse->n_bom++;
