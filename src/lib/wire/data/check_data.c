@@ -7,9 +7,9 @@
 #include "lib/wire/format/scan.h"
 #include "tnk/error.h"
 
-/* The inputs that a loss reads: what it cannot do without, and what it takes if
- * it is there. Servers multiply any loss by weights, which default to 1, or
- * know none. Protocol: reference, losses. */
+/* The inputs of each loss: the required ones, and the optional ones. Servers
+ * multiply any loss by weights, which default to 1, or ignore them. Protocol:
+ * reference, losses. */
 enum { MAX_NEEDS = 3, MAX_READS = 4 };
 
 typedef struct {
@@ -36,7 +36,7 @@ static const loss_rule_t losses[] = {
       "sequence_ratio_mask"}},
 };
 
-/* Inputs with one value, or one row, a position. */
+/* Inputs with one value or one row for each position. */
 static const char *const per_token[] = {"weights",
                                         "advantages",
                                         "logprobs",
@@ -64,7 +64,8 @@ static size_t common_prefix(const char *a, const char *b) {
   return n;
 }
 
-/* Of the names, the one that begins most like this one; `best` is how much. */
+/* The name with the longest common prefix; `best` is the length of that
+ * prefix. */
 static const char *most_alike(const char *const *names, size_t n,
                               const char *name, size_t *best) {
   const char *found = NULL;
@@ -77,10 +78,10 @@ static const char *most_alike(const char *const *names, size_t n,
   return found;
 }
 
-/* A name that is misspelt would be ignored, and the loss be another one. */
+/* A misspelled name would be ignored, and the loss would be a different one. */
 static int check_is_read(const tnk__where_t *where, const loss_rule_t *rule,
                          const char *name) {
-  size_t n_alike = 2; /* a name that shares less is no guess */
+  size_t n_alike = 2; /* a shorter common prefix gives no suggestion */
   const char *needed = most_alike(rule->needs, MAX_NEEDS, name, &n_alike);
   const char *read = most_alike(rule->reads, MAX_READS, name, &n_alike);
   const char *guess = read != NULL ? read : needed;
@@ -102,7 +103,7 @@ static int is_per_token(const char *name) {
   return 0;
 }
 
-/* Either a vector of `expected` values or `expected` rows. */
+/* Check for a vector of `expected` values, or for `expected` rows. */
 static int check_rows(const tnk__where_t *where, const char *name,
                       const tnk_tensor_t *tensor, int64_t expected) {
   if (tensor->n_dims <= 1 && (int64_t)tensor->n_values != expected)
@@ -124,8 +125,8 @@ static int check_targets(const tnk__where_t *where,
   if (!tnk__dtype_is_int(tensor->dtype))
     return tnk__refuse(where, "\"target_tokens\" must be integers");
 
-  /* The scan ends where the first wrong value may be; from there on the slow
-   * way finds words for it. */
+  /* The scan stops at or before the first invalid value. The loop below finds
+   * it and writes the sentence. */
   if (tensor->dtype == TNK_I64)
     i = tnk__scan_no_id(tensor->data, tensor->n_values);
   for (; i < tensor->n_values; i++) {
@@ -155,13 +156,14 @@ static int check_input(const tnk__where_t *where, const tnk_loss_input_t *input,
     err = check_targets(where, &input->tensor);
   else if (position && tnk__dtype_is_int(input->tensor.dtype))
     err = tnk__refuse(where, "\"%s\" must be f32", input->name);
-  /* An image that does not say its tokens leaves the length open. */
+  /* If an image does not state its number of tokens, the length is unknown. */
   if (err == TNK_OK && length >= 0 && (target || (position && know_loss)))
     err = check_rows(where, input->name, &input->tensor, length);
   return err;
 }
 
-/* All that the loss needs is there, and nothing that it does not read. */
+/* Check that all inputs required by the loss are present, and no unknown
+ * ones. */
 static int check_names(const tnk__where_t *where, const tnk_datum_t *datum,
                        const loss_rule_t *rule) {
   int err = TNK_OK;
@@ -178,7 +180,7 @@ static int check_names(const tnk__where_t *where, const tnk_datum_t *datum,
 static int check_inputs(const tnk__where_t *where, const tnk_datum_t *datum,
                         const char *loss_fn) {
   const loss_rule_t *rule = find_loss(loss_fn);
-  /* -1: not known, then nothing can be said of the lengths of inputs. */
+  /* -1: unknown; the lengths of inputs are then not checked. */
   int64_t length = tnk__input_length(&datum->input);
 
   if (datum->n_loss_inputs > 0 && datum->loss_inputs == NULL)
@@ -193,14 +195,15 @@ static int check_inputs(const tnk__where_t *where, const tnk_datum_t *datum,
 
     if (err != TNK_OK)
       return err;
-    /* It finds the first of a name, so that another one is a repeat. */
+    /* The search finds the first input of a name, so a different index means a
+     * duplicate. */
     if (tnk__datum_find(datum, input.name) != i)
       return tnk__refuse(where, "\"%s\" is given twice", input.name);
   }
   return rule != NULL ? check_names(where, datum, rule) : TNK_OK;
 }
 
-/* Runs that follow each other without gaps, so only their sum can be wrong. */
+/* Runs follow each other without gaps, so only their sum can be wrong. */
 static int check_runs(const tnk__where_t *where, const char *what,
                       const tnk_span_t *spans, size_t n, int64_t expected) {
   int64_t sum = 0;
@@ -234,8 +237,8 @@ static int check_spans(const tnk__where_t *where, const tnk_datum_t *datum) {
     return TNK_OK;
   if (datum->input_spans == NULL || datum->loss_input_spans == NULL)
     return tnk__refuse(where, "set both span lists or neither");
-  /* Spans tile positions; targets of two dimensions do not say how many of
-   * these there are. */
+  /* Spans cover positions, but two-dimensional targets do not state the number
+   * of positions. */
   if (target != SIZE_MAX) {
     const tnk_tensor_t tensor = tnk__datum_input_at(datum, target).tensor;
 

@@ -1,5 +1,5 @@
-/* Losses of the caller's that run on the service. What their graphs compute is
- * for the service to judge; here only their form is. */
+/* Custom losses of the caller that run on the service. The service checks the
+ * computation of their graphs; this file checks only the form. */
 #include <string.h>
 
 #include "lib/wire/data/check.h"
@@ -12,7 +12,7 @@ enum { MAX_ARGUMENTS = 16, MAX_NAME = 64, MAX_GRAPH = 1024 * 1024 };
 
 static const char first_name[] = "logprobs";
 
-/* ---- What it is called with ---- */
+/* ---- Arguments ---- */
 
 static int is_argument_name(const char *name) {
   static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
@@ -60,7 +60,7 @@ static int check_all_arguments(const tnk_loss_options_t *options, char *text,
   return err;
 }
 
-/* ---- What it computes ---- */
+/* ---- The graph ---- */
 
 static int check_node(const tnk__where_t *where, const json_t *node) {
   static const char *const texts[] = {"op", "name", "target"};
@@ -78,8 +78,8 @@ static int check_node(const tnk__where_t *where, const json_t *node) {
   return TNK_OK;
 }
 
-/* Placeholders are the arguments, in their order, and the output comes last.
- * *n counts the placeholders so far. */
+/* Placeholders are the arguments in their order, and the output comes last. *n
+ * counts the placeholders so far. */
 static int check_place(const tnk__where_t *where, const json_t *node,
                        const tnk_loss_options_t *options, int is_last,
                        size_t *n) {
@@ -155,8 +155,7 @@ int tnk__check_new_loss(const tnk_loss_options_t *options, char *text,
 
 /* ---- Data for it ---- */
 
-/* Its log-probabilities are those of the targets, of which they have the
- * shape. */
+/* Log-probabilities belong to the targets and have the same shape. */
 static int check_has(const tnk__where_t *where, const tnk_datum_t *datum,
                      const tnk_loss_argument_t *argument) {
   const int is_first = strcmp(argument->name, first_name) == 0;

@@ -27,15 +27,15 @@ int tnk__check_optimizer_json(const char *json, char *text, size_t size) {
   return err;
 }
 
-/* A parameter that must lie in [low, high). */
+/* Check a parameter that must be in [low, high). */
 static int check_range(const tnk__where_t *where, const char *name,
                        double value, double low, double high) {
   if (value == TNK_ABSENT)
     return TNK_OK;
   if (!isfinite(value))
     return tnk__refuse(where, "%s is not a finite number", name);
-  /* The bounds that are told are 0 and 1. HUGE_VAL stands for none: nothing
-   * finite reaches it. */
+  /* Only the bounds 0 and 1 appear in the sentence. HUGE_VAL means no bound,
+   * because every finite value is below it. */
   if (value < low)
     return tnk__refuse(where, "%s is below %d", name, (int)low);
   if (value >= high)

@@ -55,7 +55,7 @@ int tnk__check_headers(const tnk_pair_t *headers, size_t n, char *text,
       return tnk__refuse(&where, "its name is none that a header can have");
     if (tnk__http_is_reserved(name))
       return tnk__refuse(&where, "%.40s is for the library to set", name);
-    /* Not quoted: it may be a credential. */
+    /* The value is not quoted, because it may be a credential. */
     if (headers[i].value == NULL || !tnk__http_is_field_value(headers[i].value))
       return tnk__refuse(&where, "%.40s has no value that can be sent", name);
   }
@@ -94,7 +94,7 @@ static int check_params(const tnk__where_t *where,
                         const tnk_sampling_params_t *params) {
   double temperature = params->temperature;
 
-  /* A struct that was only zeroed says 0, which nobody can mean. */
+  /* 0 means that the struct was only zeroed. It is never a useful value. */
   if (params->max_tokens == 0)
     return tnk__refuse(where, "max_tokens is 0, expected at least 1; begin "
                               "with TNK_SAMPLING_PARAMS_INIT");
@@ -140,7 +140,7 @@ static int check_target(const tnk__where_t *where, const tnk_tensor_t *tensor,
 
 static int check_extras(const tnk__where_t *where,
                         const tnk_sample_options_t *options, int64_t length) {
-  /* Servers keep these in 32 bits with a sign. */
+  /* Servers store these as signed 32-bit integers. */
   if (options->n_samples > INT32_MAX ||
       options->topk_prompt_logprobs > INT32_MAX ||
       options->topk_sample_logprobs > INT32_MAX ||

@@ -5,8 +5,8 @@
 #include "lib/wire/data/secret.h"
 #include "tnk/error.h"
 
-/* What it is, the server judges, because servers differ in it; but a secret is
- * not sent to anybody, and not told in the refusal. */
+/* The server checks the format of a recipient, because servers differ. But a
+ * secret key is never sent, and never appears in the sentence. */
 static int check_recipient(const tnk__where_t *where, const char *recipient) {
   int err = tnk__check_text_at(where, "a recipient", recipient);
 
@@ -47,8 +47,8 @@ static int check_optimizer(const tnk__where_t *where, tnk_optimizer_t optimizer,
   return TNK_OK;
 }
 
-/* A path that the server handed out; its form behind the scheme is not ours
- * to judge, because servers differ in it. */
+/* Check a path from the server. Servers differ in the form after the scheme, so
+ * it is not checked. */
 static int check_path(const tnk__where_t *where, const char *path) {
   int err = tnk__check_text_at(where, "the path", path);
 
@@ -76,7 +76,7 @@ int tnk__check_lora(const tnk_lora_options_t *options, char *text,
     return err;
   if (options->rank > INT32_MAX)
     return tnk__refuse(&where, "rank is too large");
-  /* The official client demands one of them, too. */
+  /* The official client requires one of them, too. */
   if (options->train_mlp == TNK_NO && options->train_attn == TNK_NO &&
       options->train_unembed == TNK_NO)
     return tnk__refuse(&where, "no part of the model is to be trained");
@@ -94,7 +94,7 @@ int tnk__check_restore(const tnk_restore_options_t *options, char *text,
 
   if (err != TNK_OK)
     return err;
-  /* A state that brings its optimizer brings its kind. */
+  /* A state with its optimizer includes the optimizer's type. */
   if (options->with_optimizer == TNK_YES &&
       options->optimizer != TNK_OPTIMIZER_ADAMW)
     return tnk__refuse(

@@ -17,7 +17,7 @@ int tnk__refuse(const tnk__where_t *where, const char *format, ...) {
 
   if (where->text == NULL || where->size == 0)
     return TNK_EINVAL;
-  /* For a format that fails. */
+  /* In case formatting fails. */
   where->text[0] = '\0';
   if (where->kind != NULL)
     used = snprintf(where->text, where->size, "%s %zu: ", where->kind,
@@ -55,7 +55,7 @@ static int check_shape(const tnk__where_t *where, const char *name,
   if (tensor->crow == NULL && n != tensor->n_values)
     return tnk__refuse(where, "\"%s\" has %zu values, its shape has %zu", name,
                        tensor->n_values, n);
-  /* So that no size in bytes wraps around later. */
+  /* This keeps sizes in bytes from overflowing later. */
   if (tensor->n_values > SIZE_MAX / sizeof(int64_t))
     return tnk__refuse(where, "\"%s\" has too many values", name);
   if (tensor->n_values > 0 && tensor->data == NULL)
@@ -63,8 +63,8 @@ static int check_shape(const tnk__where_t *where, const char *name,
   return TNK_OK;
 }
 
-/* Row starts that grow from 0 to the number of values, and columns that grow
- * within each row. */
+/* Check that row starts increase from 0 to the number of values, and columns
+ * increase within each row. */
 static int check_csr(const tnk__where_t *where, const char *name,
                      const tnk_tensor_t *tensor) {
   const int64_t *crow = tensor->crow;
@@ -75,8 +75,8 @@ static int check_csr(const tnk__where_t *where, const char *name,
                        name);
   if (tensor->n_values > 0 && tensor->col == NULL)
     return tnk__refuse(where, "\"%s\" is sparse and has no columns", name);
-  /* That crow has rows + 1 entries is the caller's word (tnk/data.h); nothing
-   * here could find out. */
+  /* tnk/data.h requires that crow has rows + 1 entries, which cannot be
+   * checked. */
   if (crow[0] != 0 || crow[tensor->shape[0]] != n)
     return tnk__refuse(where, "\"%s\": its row starts do not go from 0 to %zu",
                        name, tensor->n_values);
@@ -106,7 +106,7 @@ static int check_finite(const tnk__where_t *where, const char *name,
     if (!isfinite(value))
       return tnk__refuse(where, "\"%s\" value %zu is not a finite number", name,
                          i);
-    /* The wire has no doubles: it must survive being narrowed. */
+    /* Messages have no doubles, so the value must fit in a float. */
     if (tensor->dtype == TNK_F64 && isinf((float)value))
       return tnk__refuse(where, "\"%s\" value %zu is too large for f32", name,
                          i);
@@ -160,8 +160,8 @@ static int check_tokens(const tnk__where_t *where, size_t i,
                         const tnk_chunk_t *chunk) {
   size_t t;
 
-  /* The dearest estimate counts 10 bytes a token (lib/wire/data/data.c), and
-   * must not wrap around. */
+  /* The largest estimate is 10 bytes for each token (lib/wire/data/data.c), and
+   * must not overflow. */
   if (chunk->n_tokens > SIZE_MAX / 16)
     return tnk__refuse(where, "chunk %zu has too many tokens", i);
   if (chunk->n_tokens > 0 && chunk->tokens == NULL)
@@ -183,7 +183,8 @@ static int check_chunk(const tnk__where_t *where, size_t i,
   if (!is_text && !is_dmel && chunk->kind != TNK_CHUNK_IMAGE &&
       chunk->kind != TNK_CHUNK_IMAGE_POINTER)
     return tnk__refuse(where, "chunk %zu is of no known kind", i);
-  /* Text is kind 0: what does not say its kind would be no tokens. */
+  /* Text is kind 0. A chunk with other data but without a kind would be read as
+   * no tokens. */
   if (is_text && (chunk->bytes != NULL || chunk->location != NULL))
     return tnk__refuse(
         where, "chunk %zu is text, and has %s", i,

@@ -3,12 +3,12 @@
 
 #include "tnk/data.h"
 
-/* Where a complaint goes, and what is being looked at: "datum 3: " and the
- * like stands before each sentence. Shared by the check files only. */
+/* The output of a check and the object being checked. "datum 3: " or a similar
+ * text precedes each sentence. Only for the check files. */
 typedef struct {
   char *text;
   size_t size;
-  const char *kind; /* "datum", or NULL for no number */
+  const char *kind; /* "datum", or NULL: no prefix */
   size_t index;
 } tnk__where_t;
 

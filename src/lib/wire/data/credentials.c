@@ -7,12 +7,12 @@
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
-/* Records of one id that are told apart by a number behind it. */
+/* MAX_SAME: records with the same id, distinguished by a number at its end. */
 enum { MAX_SAME = 1000, MAX_ID = 128 };
 
 /* ---- Reading ---- */
 
-/* A member that may be missing, but nothing else than a text. */
+/* Whether a member is absent or a string. */
 static int is_optional_text(const json_t *object, const char *name) {
   const char *text;
 
@@ -61,7 +61,8 @@ int tnk__credentials_open(json_t **out, const void *text, size_t n) {
   return err == TNK_EPROTO ? TNK_ECREDENTIAL : err;
 }
 
-/* jansson keeps a text in memory of its own and gives it to nobody else. */
+/* jansson allocates the string separately and does not share it, so it may be
+ * overwritten. */
 static void wipe_key(const json_t *record) {
   const char *key = tnk__json_str(record, "key");
 
@@ -141,7 +142,7 @@ tnk__stored_t tnk__credentials_find(tnk__stored_key_t *out, const json_t *store,
 
 /* ---- Changing ---- */
 
-/* The keys of a store, which gets an empty set of them if it has none. */
+/* The keys of a store. They are created if the store has none. */
 static json_t *keys_of(json_t *store) {
   json_t *keys = json_object_get(store, "keys");
 
@@ -152,7 +153,7 @@ static json_t *keys_of(json_t *store) {
   return json_object_get(store, "keys");
 }
 
-/* The id, or one like it that is free. */
+/* The id itself, or a free variant of it. */
 static const char *free_id(const json_t *keys, const char *id,
                            char room[MAX_ID]) {
   int i;
@@ -200,7 +201,7 @@ int tnk__credentials_add(json_t *store, const tnk__stored_key_t *key) {
 
   if (is_new && json_object_set_new(store, "version", json_integer(1)) != 0)
     return TNK_ENOMEM;
-  /* Before the keys, as in the files of others. */
+  /* Before the keys, as in files of other programs. */
   if (!has_default && json_object_get(store, "default") == NULL &&
       json_object_set_new(store, "default", json_null()) != 0)
     return TNK_ENOMEM;

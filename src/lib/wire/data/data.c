@@ -34,8 +34,8 @@ static int parse_path(tnk_path_t *out, const char *text) {
   run = text + sizeof(scheme) - 1;
   kind = strchr(run, '/');
   name = kind == NULL ? NULL : strchr(kind + 1, '/');
-  /* A name with a slash would be a path of more parts, and no part may be
-   * empty. */
+  /* A name with a slash would be a path of more components, and no component
+   * may be empty. */
   if (name == NULL || kind == run || name[1] == '\0' ||
       strchr(name + 1, '/') != NULL)
     return TNK_EINVAL;
@@ -97,10 +97,10 @@ int tnk__tensor_elements(const tnk_tensor_t *tensor, size_t *out) {
   for (uint32_t i = 0; i < tensor->n_dims; i++) {
     if (tensor->shape[i] < 0)
       return 0;
-    /* Looked for first: that the dimensions beside it overflow is no matter. */
+    /* Look for a zero first, because the other dimensions may overflow then. */
     zero |= tensor->shape[i] == 0;
   }
-  /* With a zero among them the others may be of any size. */
+  /* If one dimension is zero, the others may have any size. */
   for (uint32_t i = 0; i < tensor->n_dims && !zero; i++) {
     if ((uint64_t)tensor->shape[i] > SIZE_MAX / n)
       return 0;
@@ -169,7 +169,7 @@ size_t tnk__datum_n_inputs(const tnk_datum_t *datum) {
 tnk_loss_input_t tnk__datum_input_at(const tnk_datum_t *datum, size_t i) {
   const tnk_model_input_t *input = &datum->input;
 
-  /* The check demands that the length is known. */
+  /* The check requires that the length is known. */
   if (datum->targets != NULL && i-- == 0)
     return (tnk_loss_input_t){
         "target_tokens",
@@ -204,8 +204,8 @@ static size_t input_bytes(const tnk_model_input_t *input, size_t token_bytes) {
   return n;
 }
 
-/* The factors 4 and 10 are the service's own; slices and budgets are only
- * comparable with those of its other clients if we use the same. */
+/* The factors 4 and 10 are the service's own. Its other clients use them too,
+ * which keeps chunks and byte budgets comparable. */
 size_t tnk__datum_bytes(const tnk_datum_t *datum) {
   size_t n = input_bytes(&datum->input, 4);
 

@@ -3,7 +3,7 @@
 #include "lib/wire/data/data.h"
 
 /*
- * A deep copy runs the same code twice: first without a target, to learn the
+ * A deep copy runs the same code twice: first without a target, to compute the
  * size, then into one block of that size.
  */
 typedef struct {
@@ -11,7 +11,7 @@ typedef struct {
   size_t used;
 } target_t;
 
-/* Every part starts at a multiple of this, enough for pointers, int64_t and
+/* The alignment of every part, which suffices for pointers, int64_t and
  * double. */
 enum { ALIGN = 8 };
 
@@ -28,7 +28,7 @@ static char *put_text(target_t *to, const char *text) {
   return text == NULL ? NULL : put(to, text, strlen(text) + 1);
 }
 
-/* `copy` is NULL while measuring, in the functions below. */
+/* `copy` is NULL while measuring, also in the functions below. */
 static void put_tensor(target_t *to, const tnk_tensor_t *tensor,
                        tnk_tensor_t *copy) {
   size_t n = tensor->n_values;
@@ -50,13 +50,13 @@ static void put_tensor(target_t *to, const tnk_tensor_t *tensor,
 static void put_input(target_t *to, const tnk_model_input_t *input,
                       tnk_model_input_t *copy) {
   int32_t *tokens = put(to, input->tokens, input->n_tokens * sizeof(*tokens));
-  /* For their room: each one is written anew below. */
+  /* This reserves memory; the elements are overwritten below. */
   tnk_chunk_t *chunks =
       put(to, input->chunks, input->n_chunks * sizeof(*chunks));
 
   for (size_t i = 0; i < input->n_chunks; i++) {
     const tnk_chunk_t *chunk = &input->chunks[i];
-    /* Members that do not belong to the kind are not looked at. */
+    /* Members that do not belong to the kind are ignored. */
     tnk_chunk_t own = {.kind = chunk->kind,
                        .format = chunk->format,
                        .expected_tokens = chunk->expected_tokens};
@@ -127,7 +127,7 @@ static void put_datum(target_t *to, const tnk_datum_t *datum,
   copy->loss_input_spans = loss_spans;
 }
 
-/* Something with all that hangs on it; `n` is for arrays. */
+/* Copy an object with everything that it references; `n` is for arrays. */
 static tnk_datum_t *put_data(target_t *to, const tnk_datum_t *data, size_t n) {
   tnk_datum_t *copy = put(to, data, n * sizeof(*copy));
 
@@ -136,7 +136,7 @@ static tnk_datum_t *put_data(target_t *to, const tnk_datum_t *data, size_t n) {
   return copy;
 }
 
-/* The first walk measures, the second copies. */
+/* The first pass measures, the second copies. */
 tnk_datum_t *tnk__data_copy(tnk__arena_t *arena, const tnk_datum_t *data,
                             size_t n) {
   target_t to = {0};

@@ -45,7 +45,7 @@ void tnk__data_json_tensor(tnk__json_writer_t *w, const tnk_tensor_t *tensor) {
 
 /* ---- Model inputs ---- */
 
-/* Base64 needs no escapes, so it goes to the buffer in one piece. */
+/* Base64 needs no escapes, so it is written directly. */
 static void put_base64(tnk__json_writer_t *w, const void *data, size_t n) {
   tnk__json_raw(w, "\"", 1);
   tnk__base64_write(w->buf, data, n);

@@ -4,8 +4,9 @@
 #include "lib/wire/format/json_write.h"
 #include "tnk/data.h"
 
-/* The views of tnk/data.h as JSON. All of it has passed lib/wire/data/check.h.
- * Protocol: reference, JSON training wire used before 0.25. */
+/* Writes the structs of tnk/data.h as JSON. They must be checked by
+ * lib/wire/data/check.h. Protocol: reference, JSON training wire used before
+ * 0.25. */
 
 /* Write a model input as an object with the member "chunks". */
 void tnk__data_json_input(tnk__json_writer_t *w,
@@ -13,7 +14,7 @@ void tnk__data_json_input(tnk__json_writer_t *w,
 /* Write a tensor with its type and shape. i32 is written as int64, f64 as
  * float32. */
 void tnk__data_json_tensor(tnk__json_writer_t *w, const tnk_tensor_t *tensor);
-/* Write an example. Its provenance spans are left out, as this form has no
+/* Write an example. Its provenance spans are omitted, because this form has no
  * members for them. */
 void tnk__data_json_datum(tnk__json_writer_t *w, const tnk_datum_t *datum);
 

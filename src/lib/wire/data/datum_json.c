@@ -9,7 +9,7 @@
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
-/* What is being read, for the sentence when something is wrong. */
+/* The state of the reader, including the path for messages. */
 typedef struct {
   tnk__arena_t *arena;
   char *text;
@@ -53,8 +53,8 @@ static int read_int64s(reader_t *r, const char *name, const json_t *array,
   return TNK_OK;
 }
 
-/* Read numbers as doubles, so that one too large for an f32 is noticed by the
- * checks. */
+/* Read numbers as doubles, so that the checks detect one that is too large for
+ * an f32. */
 static int read_doubles(reader_t *r, const json_t *array, const void **out) {
   size_t n = json_array_size(array);
   double *values = tnk__arena_calloc(r->arena, n + 1, sizeof(*values));
@@ -221,7 +221,7 @@ static int read_sparse(reader_t *r, const json_t *value, tnk_tensor_t *out) {
     return refuse(r, " has only one of %s and %s", crow_name, col_name);
   if (crow == NULL)
     return TNK_OK;
-  /* The checks trust the caller for the lengths of these two. */
+  /* The checks cannot verify the lengths of these two, so verify them here. */
   if (out->n_dims != 2 || (uint64_t)out->shape[0] + 1 != json_array_size(crow))
     return refuse(r, ".%s must have one entry more than rows", crow_name);
   if (json_array_size(col) != out->n_values)
@@ -268,7 +268,7 @@ static int read_loss_inputs(reader_t *r, const json_t *object,
   if (inputs == NULL)
     return TNK_ENOMEM;
   out->loss_inputs = inputs;
-  /* jansson's iterator wants an object it might write to, and does not. */
+  /* jansson's iterator takes a non-const object but does not modify it. */
   json_object_foreach((json_t *)(uintptr_t)object, key, value) {
     snprintf(r->path, sizeof(r->path), "loss_fn_inputs.%.100s", key);
     inputs[out->n_loss_inputs].name = key;
@@ -302,7 +302,7 @@ static int read_span(reader_t *r, const json_t *value, tnk_span_t *out) {
              : refuse(r, ".length is not a number of tokens");
 }
 
-/* A list that may be missing. */
+/* Read an optional list. */
 static int read_spans(reader_t *r, const json_t *datum, const char *name,
                       const tnk_span_t **out, size_t *n) {
   const json_t *list = NULL;

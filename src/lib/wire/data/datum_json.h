@@ -12,14 +12,14 @@
  *
  *   {"model_input": {"chunks": [...]}, "loss_fn_inputs": {name: tensor, ...}}
  *
- * and perhaps "model_input_spans" and "loss_fn_input_spans", where the tokens
- * are from: [{"kind": "prompt" or "sampled", "sequence_id": text, "offset": 0,
- * "length": 3}, ...]. Other members are passed over.
+ * "model_input_spans" and "loss_fn_input_spans" are optional and give the
+ * source of the tokens: [{"kind": "prompt" or "sampled", "sequence_id": text,
+ * "offset": 0, "length": 3}, ...]. Other members are ignored.
  *
- * TNK_OK; TNK_EINVAL when it has not got this form, with the reason and where
- * it is in `text`: `model_input.chunks[2].tokens[5] is not an integer`; or
- * TNK_ENOMEM. Whether the values make sense is lib/wire/data/check.h's to say.
- * What *out points to lies in the arena, but for texts, which are the JSON's.
+ * Returns TNK_OK or TNK_ENOMEM. Returns TNK_EINVAL for another form, with the
+ * reason and its path in `text`: `model_input.chunks[2].tokens[5] is not an
+ * integer`. Values must then be checked with lib/wire/data/check.h. *out points
+ * into the arena; its strings belong to the JSON.
  */
 int tnk__datum_read(tnk_datum_t *out, tnk__arena_t *arena, const json_t *datum,
                     char *text, size_t size);

@@ -1,8 +1,8 @@
 #include "lib/wire/data/dmel.h"
 
-/* The head: a mark before a tensor of one value throughout, the type of the
- * elements, the number of dimensions, and these. The numbers are in groups of
- * seven bits, the lowest first. */
+/* The head: a mark, which precedes a tensor of one constant value, the type of
+ * the elements, the number of dimensions, and the dimensions. The numbers are
+ * in groups of seven bits, the lowest first. */
 enum { CONSTANT = 254, MAX_DTYPE = 7, MORE = 0x80 };
 
 typedef struct {
@@ -10,7 +10,7 @@ typedef struct {
   const uint8_t *end;
 } head_t;
 
-/* NULL, or what is wrong with it. */
+/* Returns NULL, or a description of the fault. */
 static const char *read_number(head_t *head, uint64_t *out) {
   uint64_t value = 0;
   uint8_t byte = MORE;
@@ -18,7 +18,7 @@ static const char *read_number(head_t *head, uint64_t *out) {
   for (unsigned shift = 0; (byte & MORE) != 0; shift += 7) {
     if (head->at == head->end)
       return "its head is cut off";
-    /* Nine groups: what is longer counts nothing that exists. */
+    /* Nine groups suffice for any real number. */
     if (shift >= 63)
       return "a number in its head is too large";
     byte = *head->at++;
@@ -41,8 +41,7 @@ static const char *read_head(head_t *head, uint64_t *length) {
   why = read_number(head, &n_dims);
   if (why == NULL && n_dims == 0)
     why = "it has no dimensions";
-  /* Each takes a byte at least, so the end comes first however many there are
-   * said to be. */
+  /* Each dimension takes at least a byte, so the input bounds this loop. */
   for (uint64_t i = 0; why == NULL && i < n_dims; i++)
     why = read_number(head, i == 0 ? length : &dim);
   return why == NULL && *length > INT32_MAX ? "it is too long" : why;

@@ -6,7 +6,7 @@
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
-/* USD for a million tokens: beyond it sums would soon be too large. */
+/* USD for a million tokens. Higher prices would make sums too large. */
 static const double max_price = 1e6;
 
 static int is_price(double price) {
@@ -36,7 +36,7 @@ int tnk__prices_check(const tnk_price_t *prices, size_t n, char *text,
   return TNK_OK;
 }
 
-/* 0: a member is missing, or is of another type. */
+/* Returns 0 if a member is missing or has another type. */
 static int read_row(const json_t *row, tnk_price_t *price) {
   tnk__json_has_t has;
 

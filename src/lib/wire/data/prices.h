@@ -6,12 +6,12 @@
 
 enum { TNK__MAX_PRICES = 1024 * 1024 };
 
-/* Check prices of a caller or of a file. TNK_OK, or TNK_EINVAL with a sentence
- * in `text`, cut at `size`. */
+/* Check prices from a caller or a file. Returns TNK_OK, or TNK_EINVAL with a
+ * sentence in `text`, truncated to `size`. */
 int tnk__prices_check(const tnk_price_t *prices, size_t n, char *text,
                       size_t size);
-/* Read the text of a file of prices into the arena, unchecked. TNK_OK;
- * TNK_EFILE and a sentence; or TNK_ENOMEM. */
+/* Parse a file of prices into the arena, without checking them. Returns TNK_OK,
+ * TNK_ENOMEM, or TNK_EFILE with a sentence. */
 int tnk__prices_read(tnk_price_t **out, size_t *n_out, tnk__arena_t *arena,
                      const void *data, size_t n_data, char *text, size_t size);
 
