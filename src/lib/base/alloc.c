@@ -31,8 +31,8 @@ const tnk_allocator_t *tnk__allocator_default(void) {
   return &libc_allocator;
 }
 
-/* malloc(0) may be NULL, which would look like a lack of memory; so in the two
- * functions that follow, where realloc(p, 0) might free as well. */
+/* malloc(0) may return NULL, which would look like a lack of memory. The same
+ * holds for the next two functions. realloc(p, 0) might also free. */
 void *tnk__malloc(const tnk_allocator_t *alloc, size_t size) {
   return alloc->malloc(size > 0 ? size : 1, alloc->user);
 }
@@ -72,7 +72,7 @@ void tnk__free(const tnk_allocator_t *alloc, void *ptr) {
     alloc->free(ptr, alloc->user);
 }
 
-/* Through a pointer that the compiler cannot look through. */
+/* A volatile pointer, so that the compiler cannot remove the call. */
 static void *(*const volatile wipe_with)(void *, int, size_t) = memset;
 
 void tnk__wipe(void *data, size_t n) {
@@ -83,7 +83,7 @@ void tnk__wipe(void *data, size_t n) {
 void tnk__free_secret(const tnk_allocator_t *alloc, char *text) {
   if (text == NULL)
     return;
-  /* A secret is a text without NULs, so that this is all of it. */
+  /* A secret contains no NUL, so strlen() covers all of it. */
   tnk__wipe(text, strlen(text));
   tnk__free(alloc, text);
 }

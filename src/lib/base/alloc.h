@@ -8,18 +8,18 @@
 /* The allocator that calls malloc and its family. */
 const tnk_allocator_t *tnk__allocator_default(void);
 
-/* All return NULL when memory is out or a size overflows. Size 0 gives a
- * pointer that can be freed. */
+/* These functions return NULL if memory is exhausted or a size overflows. Size
+ * 0 returns a pointer that can be freed. */
 void *tnk__malloc(const tnk_allocator_t *alloc, size_t size);
 void *tnk__calloc(const tnk_allocator_t *alloc, size_t n, size_t size);
 void *tnk__realloc(const tnk_allocator_t *alloc, void *ptr, size_t size);
-/* Allocate n * size bytes; the product is checked. */
+/* Allocate n * size bytes. The product is checked. */
 void *tnk__alloc_array(const tnk_allocator_t *alloc, size_t n, size_t size);
 char *tnk__strdup(const tnk_allocator_t *alloc, const char *text);
 char *tnk__strndup(const tnk_allocator_t *alloc, const char *text, size_t n);
-/* Free memory of that allocator; NULL does nothing. */
+/* Free memory of this allocator. NULL does nothing. */
 void tnk__free(const tnk_allocator_t *alloc, void *ptr);
-/* Overwrite memory with zeros so that the compiler cannot leave it out. */
+/* Overwrite memory with zeros. The compiler cannot remove this. */
 void tnk__wipe(void *data, size_t n);
 /* Wipe a secret, then free it. */
 void tnk__free_secret(const tnk_allocator_t *alloc, char *text);

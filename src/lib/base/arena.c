@@ -1,7 +1,7 @@
 /*
- * The first block of the list is the one that is being filled. One that is made
- * for a single large piece goes behind it, because it is full from the start.
- * Pieces never move and are never given back alone.
+ * The first block of the list is the current one, from which pieces are
+ * allocated. A block for a single large piece is inserted behind it, because it
+ * is full from the start. Pieces never move and are never freed individually.
  */
 #include "lib/base/arena.h"
 
@@ -11,8 +11,8 @@
 
 #include "lib/base/alloc.h"
 
-/* Most results fit into the first block; steps double up to a size that costs
- * few calls and wastes little. */
+/* Most results fit in the first block. Blocks then double up to a size that
+ * needs few calls and wastes little. */
 enum { FIRST_BLOCK = 512, LARGEST_STEP = 65536 };
 
 struct tnk__arena_block {
@@ -57,8 +57,8 @@ static size_t next_step(const tnk__arena_t *arena) {
   return step < LARGEST_STEP ? step : LARGEST_STEP;
 }
 
-/* A block for at least `size` bytes. A large request gets one of its own and
- * goes behind the current block, whose free room stays in use. */
+/* Add a block for at least `size` bytes. A large request gets a separate block
+ * behind the current one, whose free memory stays in use. */
 static tnk__arena_block_t *add_block(tnk__arena_t *arena, size_t size) {
   const size_t left = arena->max - arena->total;
   size_t cap = next_step(arena);
@@ -67,7 +67,8 @@ static tnk__arena_block_t *add_block(tnk__arena_t *arena, size_t size) {
 
   if (large)
     cap = size;
-  /* The ceiling is for what is asked for; the step to it is ours to shorten. */
+  /* The limit applies to requested bytes, so the block may be smaller than a
+   * step. */
   if (cap > left && size <= left)
     cap = left;
   if (cap > left || cap > SIZE_MAX - sizeof(*block))
@@ -95,8 +96,8 @@ void *tnk__arena_alloc(tnk__arena_t *arena, size_t size) {
 
   if (size > SIZE_MAX - align)
     return NULL;
-  /* Every piece has a multiple of the alignment, so that the next one is
-   * aligned where it begins. */
+  /* Every size is a multiple of the alignment, so that the next piece is
+   * aligned. */
   size = (size + align - 1) / align * align;
   if (size == 0)
     size = align;

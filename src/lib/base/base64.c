@@ -16,7 +16,7 @@ void tnk__base64_write(tnk__buf_t *out, const void *data, size_t n) {
   uint8_t *at;
   size_t i;
 
-  /* (n + 2) / 3 * 4 must not wrap around. */
+  /* (n + 2) / 3 * 4 must not overflow. */
   if (out->err == TNK_OK && n > SIZE_MAX / 4 * 3 - 3)
     out->err = TNK_ETOOBIG;
   at = tnk__buf_reserve(out, out->err == TNK_OK ? (n + 2) / 3 * 4 : 0);
@@ -37,7 +37,7 @@ void tnk__base64_write(tnk__buf_t *out, const void *data, size_t n) {
   out->len += (n + 2) / 3 * 4;
 }
 
-/* 0..63, or -1. */
+/* Returns 0..63, or -1. */
 static int value(char c) {
   if (c >= 'A' && c <= 'Z')
     return c - 'A';
@@ -50,7 +50,7 @@ static int value(char c) {
   return c == '/' || c == '_' ? 63 : -1;
 }
 
-/* Digits before the padding; SIZE_MAX when the padding is wrong. */
+/* The number of digits before the padding; SIZE_MAX if the padding is wrong. */
 static size_t count_digits(const char *text, size_t n) {
   size_t digits = n;
 
@@ -61,7 +61,7 @@ static size_t count_digits(const char *text, size_t n) {
   return digits;
 }
 
-/* What each character stands for; the others are NOTHING or a BLANK. */
+/* The value of each character; other characters are NOTHING or a BLANK. */
 enum { BLANK = 0x40, NOTHING = 0x80 };
 
 static void make_table(uint8_t table[256]) {
@@ -81,8 +81,8 @@ size_t tnk__base64_read_lines(uint8_t *out, const char *text, size_t n) {
   make_table(table);
   for (size_t i = 0; i < n; i++) {
     unsigned v = table[(unsigned char)text[i]];
-    /* In place is possible because no byte is written before the digits it
-     * comes from have been read. */
+    /* Decoding in place is possible, because a byte is written only after its
+     * digits were read. */
     if (v < 64 && n_pads == 0) {
       bits = bits << 6 | v;
       n_digits++;
@@ -101,7 +101,7 @@ size_t tnk__base64_read_lines(uint8_t *out, const char *text, size_t n) {
   return len;
 }
 
-/* The number of bytes that n digits stand for. */
+/* The number of bytes that n digits encode. */
 static size_t size_of(size_t digits) {
   return digits / 4 * 3 + digits % 4 * 3 / 4;
 }
@@ -118,13 +118,12 @@ size_t tnk__base64_decode(uint8_t *out, const char *text, size_t n) {
     if (v < 0)
       return SIZE_MAX;
     bits = bits << 6 | (uint32_t)v;
-    /* The second, third and fourth digit of a group complete a byte each. */
+    /* The second, third and fourth digit of a group each complete a byte. */
     if (i % 4 != 0)
       *out++ = (uint8_t)(bits >> (6 - 2 * (i % 4)));
   }
-  /* Bits that no byte has room for must be 0, so that no two texts stand for
-   * the same bytes. Nothing has been counted yet: after a failure `out` is as
-   * before. */
+  /* Unused bits must be 0, so that no two texts encode the same bytes. The
+   * length is not updated yet, so `out` is unchanged after a failure. */
   if ((digits % 4 == 2 && (bits & 15) != 0) ||
       (digits % 4 == 3 && (bits & 3) != 0))
     return SIZE_MAX;

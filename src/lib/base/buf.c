@@ -1,7 +1,7 @@
 /*
- * Good, or failed with the code in `err`. Only clear() and deinit() make a
- * failed buffer good again; until then appends do nothing, and what was written
- * before stays, to be freed and not to be used.
+ * A buffer is good, or has failed with the code in `err`. Only tnk__buf_clear()
+ * and tnk__buf_deinit() make a failed buffer good again. Until then appending
+ * does nothing. The earlier contents remain, but must not be used.
  */
 #include "lib/base/buf.h"
 
@@ -12,8 +12,8 @@
 #include "lib/base/alloc.h"
 #include "tnk/error.h"
 
-/* A head of a request or a small body; and what is not worth being given back.
- */
+/* FIRST_CAPACITY fits the head of a request or a small body. MAX_SLACK bytes
+ * are not worth freeing. */
 enum { FIRST_CAPACITY = 256, MAX_SLACK = 16 };
 
 void tnk__buf_init(tnk__buf_t *buf, const tnk_allocator_t *alloc, size_t max) {
@@ -39,7 +39,7 @@ void tnk__buf_clear(tnk__buf_t *buf) {
   buf->err = TNK_OK;
 }
 
-/* The contents in larger memory, of which no copy stays behind. */
+/* Move the contents to larger memory and wipe the old copy. */
 static uint8_t *move_secret(tnk__buf_t *buf, size_t cap) {
   uint8_t *data = tnk__malloc(buf->alloc, cap);
 
@@ -51,15 +51,15 @@ static uint8_t *move_secret(tnk__buf_t *buf, size_t cap) {
   return data;
 }
 
-/* Grow to at least `need` bytes of capacity, and `first` at the start. */
+/* Grow to at least `need` bytes of capacity, and to `first` at the start. */
 static int grow(tnk__buf_t *buf, size_t need, size_t first) {
   size_t cap = buf->cap;
   uint8_t *data;
 
   if (cap == 0)
     cap = need > first ? need : first;
-  /* Doubling keeps appending byte by byte linear. The capacity may go over
-   * `max`, to which only `len` is held. */
+  /* Doubling keeps appending single bytes linear. The capacity may exceed
+   * `max`, which limits only `len`. */
   while (cap < need)
     cap = cap > SIZE_MAX / 2 ? need : cap * 2;
   data = buf->is_secret ? move_secret(buf, cap)
@@ -76,20 +76,19 @@ static int grow(tnk__buf_t *buf, size_t need, size_t first) {
 static inline uint8_t *room_for(tnk__buf_t *buf, size_t n, size_t first) {
   if (buf->err != TNK_OK)
     return NULL;
-  /* Compared by subtraction: the sum may wrap around. */
+  /* Subtract, because the sum may overflow. */
   if (n > buf->max || buf->len > buf->max - n) {
     buf->err = TNK_ETOOBIG;
     return NULL;
   }
-  /* One spare byte leaves room for tnk__buf_cstr. */
+  /* One spare byte is for tnk__buf_cstr(). */
   if (buf->len + n + 1 > buf->cap &&
       grow(buf, buf->len + n + 1, first) != TNK_OK)
     return NULL;
   return buf->data + buf->len;
 }
 
-/* What is asked for first is often all that will ever be, and is given as it
- * is. */
+/* The first request is often the only one, so it is not rounded up. */
 uint8_t *tnk__buf_reserve(tnk__buf_t *buf, size_t n) {
   return room_for(buf, n, 1);
 }
@@ -125,7 +124,7 @@ int tnk__buf_printf(tnk__buf_t *buf, const char *format, ...) {
   int n;
 
   va_start(args, format);
-  /* Measured first, so that a failure leaves nothing half written. */
+  /* Measure first, so that a failure writes nothing. */
   n = vsnprintf(NULL, 0, format, args);
   va_end(args);
   if (n < 0) {
@@ -136,7 +135,7 @@ int tnk__buf_printf(tnk__buf_t *buf, const char *format, ...) {
   if (to == NULL)
     return buf->err;
   va_start(args, format);
-  /* The spare byte of reserve holds the terminator. */
+  /* The spare byte of the reservation holds the terminator. */
   vsnprintf((char *)to, (size_t)n + 1, format, args);
   va_end(args);
   buf->len += (size_t)n;
@@ -148,7 +147,8 @@ void tnk__buf_consume(tnk__buf_t *buf, size_t n) {
     buf->len = 0;
     return;
   }
-  /* Costs what is left: meant for pieces, not for bytes. */
+  /* The cost is the size of the rest, so it is meant for pieces, not for
+   * bytes. */
   memmove(buf->data, buf->data + n, buf->len - n);
   buf->len -= n;
 }

@@ -56,7 +56,8 @@ int tnk_err_is_retryable(int err) {
   }
 }
 
-/* The band that tnk/error.h keeps for codes after which nothing can go on. */
+/* The range that tnk/error.h reserves for codes after which the service cannot
+ * continue. */
 int tnk_err_is_fatal(int err) {
   return err <= -50900 && err > -51000;
 }
@@ -73,8 +74,8 @@ static const char *const endings[] = {[TNK_RAN_UNKNOWN] = RAN_UNKNOWN,
 
 enum { SILENT = 4, N_ENDINGS };
 
-/* Static objects for each code, for when there is no memory for others: one
- * for each ending of the sentence, and one without. */
+/* Static objects for each code, for a lack of memory. There is one for each
+ * ending of the sentence, and one without an ending. */
 #define STATIC(number, said, sentence)                                         \
   {                                                                            \
     .pub = {.code = (number), .ran = (said), .text = (sentence) }              \
@@ -115,10 +116,11 @@ tnk__error_t *tnk__error_new(const tnk_allocator_t *alloc, int code,
   va_start(args, format);
   vsnprintf(text, sizeof(text), format, args);
   va_end(args);
-  /* A server's text ends up on terminals: nothing in it may act there. */
+  /* A server's text may be shown on a terminal, so control characters are
+   * removed. */
   tnk__text_clean(text, strlen(text));
-  /* The object and its texts are one allocation, so that one failure and one
-   * free are all there can be. */
+  /* The object and its strings are one allocation, so there is one failure and
+   * one free. */
   size = strlen(text) + 1;
   error = tnk__malloc(alloc, sizeof(*error) + size);
   if (error == NULL)
@@ -132,10 +134,10 @@ tnk__error_t *tnk__error_new(const tnk_allocator_t *alloc, int code,
   return error;
 }
 
-/* The sentence: what failed, why in general, and what is known in detail. */
+/* Write the sentence: what failed, the general reason, and the details. */
 static void compose(tnk__buf_t *buf, const char *what, const tnk_error_t *pub) {
   tnk__buf_printf(buf, "%s: %s", what, tnk_strerror(pub->code));
-  /* A failure that came as a result says nothing by its status. */
+  /* If the failure came in a result, the status says nothing about it. */
   if (pub->http_status != 0 &&
       !(pub->code == TNK_EFAILED && pub->http_status == 200))
     tnk__buf_printf(buf, " (HTTP %d)", pub->http_status);
@@ -147,7 +149,7 @@ static void compose(tnk__buf_t *buf, const char *what, const tnk_error_t *pub) {
     tnk__buf_printf(buf, " (%u attempts)", pub->n_attempts);
 }
 
-/* Copy `text` behind `*at`, and move on. NULL stays NULL. */
+/* Copy `text` to *at and advance *at. NULL stays NULL. */
 static const char *place(char **at, const char *text, size_t max) {
   char *to = *at;
   size_t n;
@@ -207,8 +209,8 @@ tnk__error_t *tnk__error_with(const tnk_allocator_t *alloc, const char *what,
   return error;
 }
 
-/* A copy with another ending, and with room for a longer sentence. NULL without
- * memory. */
+/* Copy an error with another ending, and with memory for a longer sentence.
+ * NULL if out of memory. */
 static tnk__error_t *copy(const tnk__error_t *from, tnk_ran_t ran,
                           const char *ending, size_t room) {
   const tnk_error_t *pub = &from->pub;
@@ -311,7 +313,7 @@ void tnk__error_unref(tnk__error_t *error) {
 
   if (error == NULL || error->refs == 0 || --error->refs > 0)
     return;
-  /* It lies in what is freed. */
+  /* The allocator is in the memory to be freed. */
   alloc = error->alloc;
   tnk__free(&alloc, error);
 }

@@ -4,53 +4,54 @@
 #include "tnk/error.h"
 
 /*
- * A failure on its way from where it happened to the promise it ends in.
- * Counted, because one failure may reject several promises; immutable once it
- * has been handed on. Never NULL: when memory is out, a static object stands
- * in.
+ * A failure on its way from its origin to the promise that it rejects. It is
+ * reference-counted, because one failure may reject several promises, and
+ * immutable once published. It is never NULL: without memory a static object is
+ * used.
  */
 typedef struct tnk__error {
   tnk_error_t pub;
-  tnk_allocator_t alloc; /* a copy: a promise may outlive its service */
+  tnk_allocator_t alloc; /* a copy, because a promise may outlive its service */
   size_t refs;           /* 0: static, not counted */
-  size_t n_text; /* of pub.text, without what it says of `ran`; 0: static */
+  /* Length of pub.text without the ending about `ran`; 0: static. */
+  size_t n_text;
 } tnk__error_t;
 
-/* An error with a sentence of its own. The sentence is cut at
- * TNK__MAX_ERROR_TEXT and control characters become blanks. */
+/* Create an error with a specific sentence. It is truncated to
+ * TNK__MAX_ERROR_TEXT, and control characters become blanks. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
 tnk__error_t *
 tnk__error_new(const tnk_allocator_t *alloc, int code, const char *format, ...);
-/* The same from parts: `what` names the operation ("forward_backward"), then
- * follow the meaning of pub.code, the status, the server's message. Strings
- * in `pub` are copied; pub->text is ignored and made anew. */
+/* The same from parts. `what` names the operation ("forward_backward"). The
+ * meaning of pub.code, the status and the server's message follow. Strings in
+ * `pub` are copied. pub->text is ignored and created. */
 tnk__error_t *tnk__error_from(const tnk_allocator_t *alloc, const char *what,
                               const tnk_error_t *pub);
-/* The same with `words` of our own, which may be NULL, where the server's
- * message would stand if there were one. */
+/* The same with `words` from this library, which may be NULL. They replace a
+ * missing message of the server. */
 tnk__error_t *tnk__error_with(const tnk_allocator_t *alloc, const char *what,
                               const tnk_error_t *pub, const char *words);
-/* The same error with the name of the operation in front of its sentence; NULL
- * without memory. */
+/* The same error with the operation's name in front of its sentence. NULL if
+ * out of memory. */
 tnk__error_t *tnk__error_named(const tnk_allocator_t *alloc, const char *what,
                                const tnk__error_t *error);
-/* Add what the operation is about, such as the name of a model, behind the name
- * of the operation: "create_lora of org/model: ...". Returns a new reference:
- * to a copy, or to `error` itself if its sentence names the thing already, is
- * static, or there is no memory. */
+/* Insert the object of the operation, for example the name of a model, after
+ * the operation's name: "create_lora of org/model: ...". Returns a new
+ * reference to a copy. If the sentence already names the object, or the error
+ * is static, or memory is out, it is a reference to `error` itself. */
 tnk__error_t *tnk__error_about(tnk__error_t *error, const char *thing);
-/* The static error for a code: needs no memory. */
+/* The static error for a code, which needs no memory. */
 tnk__error_t *tnk__error_static(int code);
 /* Add to an error whether the operation was run, unless it says so already.
- * Returns a new reference: to a copy; to a static error where `error` is one or
- * there is no memory; or to `error` itself. */
+ * Returns a new reference. It is to a copy, or to `error` itself if nothing is
+ * added. If `error` is static or memory is out, it is to a static error. */
 tnk__error_t *tnk__error_ran(tnk__error_t *error, tnk_ran_t ran);
-/* The error of an operation that was not run because one before it failed.
- * Returns a new reference as tnk__error_ran() does. */
+/* The error of an operation that was not run because an earlier one failed.
+ * Returns a new reference like tnk__error_ran(). */
 tnk__error_t *tnk__error_behind(tnk__error_t *error);
-/* Whether the sentence says if the operation was run. */
+/* Whether the sentence states if the operation was run. */
 int tnk__error_says_ran(const tnk__error_t *error);
 tnk__error_t *tnk__error_ref(tnk__error_t *error);
 void tnk__error_unref(tnk__error_t *error);

@@ -46,7 +46,7 @@ static inline tnk__list_t *tnk__list_first(const tnk__list_t *head) {
   return tnk__list_empty(head) ? NULL : head->next;
 }
 
-/* Take the first node out; NULL when there is none. */
+/* Remove the first node. NULL if the list is empty. */
 static inline tnk__list_t *tnk__list_pop(tnk__list_t *head) {
   tnk__list_t *node = tnk__list_first(head);
 
@@ -55,8 +55,8 @@ static inline tnk__list_t *tnk__list_pop(tnk__list_t *head) {
   return node;
 }
 
-/* Move all nodes to an empty head. Draining goes over the local head, so that
- * callbacks may add to the old one without the drain meeting it. */
+/* Move all nodes to an empty head. A loop that drains the local head does not
+ * meet nodes that callbacks add to the old one. */
 static inline void tnk__list_move(tnk__list_t *to, tnk__list_t *from) {
   tnk__list_init(to);
   if (tnk__list_empty(from))
@@ -71,7 +71,7 @@ static inline void tnk__list_move(tnk__list_t *to, tnk__list_t *from) {
 #define TNK__LIST_FOREACH(node, head)                                          \
   for (tnk__list_t *node = (head)->next; node != (head); node = node->next)
 
-/* The current node may be removed in the body. */
+/* The loop's body may remove the current node. */
 #define TNK__LIST_FOREACH_SAFE(node, tmp, head)                                \
   for (tnk__list_t *node = (head)->next, *tmp = node->next; node != (head);    \
        node = tmp, tmp = node->next)

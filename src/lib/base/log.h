@@ -4,10 +4,10 @@
 #include "tnk/common.h"
 
 /*
- * Write a line of the log: `subject` names the part of the library, the text
- * begins with the id of the object it is about. Callers never pass credentials,
- * prompts, bodies or signed addresses. A NULL logger, or one below `level`,
- * costs one comparison.
+ * Write a log line. `subject` names the part of the library. The text begins
+ * with the id of the object concerned. Callers never pass credentials, prompts,
+ * bodies or signed addresses. A NULL logger, or one below `level`, costs one
+ * comparison.
  */
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* This file alone decides what a debug build is: tests link it once more, as
- * for a release. */
+/* This file decides what a debug build is, and no other file does. Tests link
+ * it again as for a release. */
 #ifdef NDEBUG
 enum { IS_FATAL = 0 };
 #else

@@ -5,13 +5,13 @@
 #include <stdint.h>
 
 /*
- * What only a mistake in the caller's program, or in this library, can bring
- * about. In a debug build it ends the program with a sentence, as assert()
- * does; in a release build the call is refused and does no harm. Never for what
- * a peer does.
+ * Detection of errors in the caller's program, or in this library. In a debug
+ * build such an error ends the program with a sentence, as assert() does. In a
+ * release build the call is rejected and does no harm. Never use it for the
+ * behavior of a peer.
  */
 
-/* The first member of a handle is one of these while the handle lives. */
+/* The value of the first member of a handle while the handle exists. */
 typedef enum {
   TNK__MAGIC_SERVICE = 0x76726573,
   TNK__MAGIC_HUB = 0x20627568,
@@ -22,26 +22,25 @@ typedef enum {
   TNK__MAGIC_RUNTIME = 0x746e7572
 } tnk__magic_t;
 
-/* Whether a caller's handle is one, at the beginning of each public function;
- * a release build takes a wrong one for NULL. Memory that has been freed cannot
- * be relied on to say so, which is why this finds mistakes and heals none. */
+/* Check a caller's handle at the beginning of each public function. A release
+ * build treats a wrong handle as NULL. Freed memory may still look like a
+ * handle, so this detects errors but does not protect from them. */
 #define TNK__HANDLE(handle, KIND) TNK__HANDLE_AT(handle, magic, KIND)
 #define TNK__HANDLE_AT(handle, member, KIND)                                   \
   ((handle) != NULL &&                                                         \
    ((handle)->member == TNK__MAGIC_##KIND || tnk__misuse(__func__, #handle)))
 
-/* Told where something has happened that cannot, whatever callers and peers
- * do. */
+/* Reports an event that is impossible whatever callers and peers do. */
 #define TNK__BROKEN(text) ((void)tnk__is_broken(text, __FILE__, __LINE__))
 
-/* Both are 0, where they return. */
+/* Both return 0, unless they end the program. */
 int tnk__misuse(const char *function, const char *handle);
 int tnk__is_broken(const char *text, const char *file, int line);
 /* Whether this build ends the program. */
 int tnk__misuse_is_fatal(void);
 
-/* Right before the memory of a handle is freed, so that it is none any more. A
- * debug build spoils the rest of it as well. */
+/* Call it right before the memory of a handle is freed, to invalidate the
+ * handle. A debug build also overwrites the rest of it. */
 void tnk__handle_end(void *handle, size_t size);
 
 #endif

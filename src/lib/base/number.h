@@ -4,18 +4,18 @@
 #include <stdint.h>
 
 /*
- * Decimal numbers. Signs and blanks are no part of one, and no locale has a
- * say, unlike with strtoull(), which wraps around besides.
+ * Decimal numbers without signs and blanks, independent of the locale.
+ * strtoull() accepts these and wraps negative numbers.
  */
 
-/* Read the digits at *at, up to `end` or to the first byte that is none; `end`
- * may be NULL for a text with a NUL behind it. TNK_OK: *at is behind them.
- * TNK_EINVAL: there are none; TNK_ETOOBIG: the number is above `max`; *at and
- * *out are as they were. */
+/* Read the digits at *at, up to `end` or the first other byte. `end` may be
+ * NULL for a string with a NUL. Returns TNK_OK and sets *at behind the digits.
+ * Returns TNK_EINVAL without digits, and TNK_ETOOBIG for a number above `max`;
+ * *at and *out are then unchanged. */
 int tnk__read_u64(const char **at, const char *end, uint64_t max,
                   uint64_t *out);
-/* Read a text that is such a number and nothing else. TNK_EINVAL when it is
- * not; the rest likewise. */
+/* Read a string that is such a number and nothing else. Returns TNK_EINVAL for
+ * other text, and otherwise the same codes. */
 int tnk__text_u64(const char *text, uint64_t max, uint64_t *out);
 
 #endif

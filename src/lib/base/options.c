@@ -8,7 +8,7 @@
 #define END_OF(type, member)                                                   \
   (offsetof(type, member) + sizeof(((const type *)0)->member))
 
-/* Where a size is another, this library was never released. */
+/* If a size differs, the library was never released with this layout. */
 #define CHECK_ROW(type, init, first, bytes, last, reserved)                    \
   _Static_assert(offsetof(type, size) == 0, #type " begins with its size");    \
   _Static_assert(END_OF(type, last) == sizeof(type),                           \
@@ -35,8 +35,8 @@ const tnk__struct_t *tnk__struct(tnk__struct_id_t id) {
   return &rows[id];
 }
 
-/* The rest of a struct may lie outside of an older caller's, so only this is
- * looked at before its size is known. */
+/* The struct of an older caller may be smaller, so only this member is read
+ * before its size is known. */
 static size_t size_of(const void *any) {
   size_t size;
 
@@ -44,12 +44,12 @@ static size_t size_of(const void *any) {
   return size;
 }
 
-/* Memory that was never set has any size: not to be followed. */
+/* Uninitialized memory may have any size, which must not be trusted. */
 static int is_size(const tnk__struct_t *row, size_t size) {
   return size >= row->first && size <= TNK__MAX_STRUCT;
 }
 
-/* Where the first byte of [from, to) is that is not zero; `to`: none is. */
+/* The position of the first nonzero byte in [from, to), or `to`. */
 static size_t find_set(const unsigned char *bytes, size_t from, size_t to) {
   while (from < to && bytes[from] == 0)
     from++;
@@ -73,7 +73,7 @@ int tnk__struct_load(void *dst, const tnk__struct_t *row, const void *src,
              size, row->init);
     return TNK_EINVAL;
   }
-  if (reserved_end > size) /* it came later than this caller */
+  if (reserved_end > size) /* newer than this caller */
     reserved_end = size;
   if (find_set(bytes, row->reserved_at, reserved_end) < reserved_end) {
     snprintf(why, why != NULL ? why_size : 0,
@@ -89,7 +89,7 @@ int tnk__struct_load(void *dst, const tnk__struct_t *row, const void *src,
     return TNK_ENOTSUP;
   }
   memcpy(dst, src, size < row->size ? size : row->size);
-  /* What is ours has our size, whoever filled it. */
+  /* `dst` belongs to this library and keeps this library's size. */
   memcpy(dst, &row->size, sizeof(row->size));
   return TNK_OK;
 }

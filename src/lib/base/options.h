@@ -9,21 +9,21 @@
 #include "tnk/tokenizers.h"
 
 /*
- * Every struct of the public headers that begins with its size. A struct that
- * is missing here is found by test/hygiene/check_sized.py, a call without a
- * test of its old and new callers by test/api/test_sized.c.
+ * Every struct of the public headers that begins with its size.
+ * test/hygiene/check_sized.py finds a struct that is missing here.
+ * test/api/test_sized.c finds a call without a test of old and new callers.
  *
  * X(type, INIT, first, bytes, last, RESERVED)
  *
  * INIT      What the caller begins with, for sentences.
  * first     The last member when the struct was first released: a caller's
  *           struct ends there at the earliest. Never changes after that.
- * bytes     The size that this gives where pointers have 64 bits; checked.
- * last      The last member now. No padding follows it, in which a member that
- *           is appended could hide.
+ * bytes     The size up to `first` with 64-bit pointers; checked.
+ * last      The current last member. No padding follows it, in which an
+ *           appended member could hide.
  * RESERVED  YES: the struct has a member `reserved`, which must be zero.
  *
- * The second list is of those that the library fills.
+ * The second list has the structs that the library fills.
  */
 #define TNK__STRUCTS_IN(X)                                                     \
   X(tnk_service_options_t, TNK_SERVICE_OPTIONS_INIT, reserved, 216,            \
@@ -79,8 +79,8 @@
   X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144,             \
     keep_control_tokens, NO)
 
-/* Their members of type tnk_choice_t, which may have no other value than the
- * three; test/hygiene/check_sized.py knows whether one is missing. */
+/* Their members of type tnk_choice_t, which allow only its three values.
+ * test/hygiene/check_sized.py finds a missing one. */
 #define TNK__CHOICES(X)                                                        \
   X(tnk_service_options_t, retry_samples)                                      \
   X(tnk_service_options_t, keep_loop_alive)                                    \
@@ -129,46 +129,47 @@ typedef enum {
       TNK__N_STRUCTS
 } tnk__struct_id_t;
 
-/* Room for any sentence of tnk__struct_load(). */
+/* Size for any sentence of tnk__struct_load(). */
 #define TNK__MAX_WHY 256
 
 /* A row of the table above. */
 typedef struct {
   const char *name;
   const char *init;
-  size_t size;        /* of the struct as this library knows it */
-  size_t first;       /* of the struct as it was first released */
-  size_t reserved_at; /* where `reserved` begins */
-  size_t n_reserved;  /* its bytes; 0: there is none */
+  size_t size;        /* size of the struct in this library */
+  size_t first;       /* size of the struct in its first release */
+  size_t reserved_at; /* offset of `reserved` */
+  size_t n_reserved;  /* size of `reserved`; 0: it has no such member */
 } tnk__struct_t;
 
 const tnk__struct_t *tnk__struct(tnk__struct_id_t id);
 
 /*
- * Copy a caller's struct over `dst`, which holds the defaults.
+ * Copy a caller's struct to `dst`, which has the defaults.
  *
- * Older caller: the members that it does not know keep their defaults. Newer
- * caller: accepted only while every byte that we do not know is zero. NULL
+ * Older caller: members that it does not know keep their defaults. Newer
+ * caller: accepted only if every byte unknown to this library is zero. NULL
  * changes nothing.
  *
- * TNK_OK; TNK_EINVAL for a size that is none of this struct; TNK_ENOTSUP for
- * bytes that we do not know, and for a reserved member. On failure `dst` is as
- * before and `why`, which may be NULL, has one sentence, cut at `why_size`.
+ * Returns TNK_OK. Returns TNK_EINVAL for an invalid size, and TNK_ENOTSUP for
+ * nonzero unknown bytes or a nonzero reserved member. On failure `dst` is
+ * unchanged, and `why`, which may be NULL, has a sentence truncated to
+ * `why_size`.
  */
 int tnk__struct_load(void *dst, const tnk__struct_t *row, const void *src,
                      char *why, size_t why_size);
 
 /*
- * The same, and look at the choices. TNK_EINVAL also for one that is none of
- * the three, and then `dst` is not as before.
+ * The same, also checking members of type tnk_choice_t. Returns TNK_EINVAL for
+ * an invalid choice; `dst` is changed then.
  */
 int tnk__struct_read(void *dst, const tnk__struct_t *row, const void *src,
                      char *why, size_t why_size);
 
 /*
- * Copy `src`, which is ours, into a caller's struct, as much as that holds. The
- * caller's size stays, and what we do not know becomes zero. TNK_OK or
- * TNK_EINVAL, as above, and then nothing is written.
+ * Copy `src`, which belongs to this library, into a caller's struct, as far as
+ * it fits. The caller's size is kept, and members unknown to this library
+ * become zero. Returns TNK_OK, or TNK_EINVAL as above without writing.
  */
 int tnk__struct_fill(void *dst, const tnk__struct_t *row, const void *src);
 
@@ -178,7 +179,7 @@ int tnk__struct_fill(void *dst, const tnk__struct_t *row, const void *src);
 #define TNK__FILL(type, dst, src)                                              \
   tnk__struct_fill(TNK__SAME(type, dst), tnk__struct(TNK__STRUCT_##type),      \
                    TNK__SAME(const type, src))
-/* A pointer that has the type; another does not compile. */
+/* The pointer, which must have this type; otherwise compilation fails. */
 #define TNK__SAME(type, pointer) (1 ? (pointer) : (type *)NULL)
 
 #endif

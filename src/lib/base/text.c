@@ -21,13 +21,13 @@ void tnk__text_clean(char *data, size_t n) {
       data[i] = ' ';
     } else if (c == 0xc2 && i + 1 < n &&
                ((unsigned char)data[i + 1] & 0xe0) == 0x80) {
-      /* Both bytes, so that what is left stays UTF-8. */
+      /* Replace both bytes, so that the text stays UTF-8. */
       data[i] = data[i + 1] = ' ';
     }
   }
 }
 
-/* A cut may have split a character of several bytes: drop what is left. */
+/* Truncation may have split a multibyte character: remove its rest. */
 static void trim(tnk__text_t *text) {
   size_t n = text->size - 1;
   size_t lead = n;
@@ -57,8 +57,8 @@ void tnk__text_printf(tnk__text_t *text, const char *format, ...) {
     return;
   if (begin < text->size)
     tnk__text_clean(text->data + begin, strlen(text->data + begin));
-  /* Counted also when it was cut, so that the caller can ask again with enough
-   * room. */
+  /* Counted even after truncation, so that the caller can retry with enough
+   * memory. */
   text->len += (size_t)n;
   if (begin < text->size && text->len >= text->size)
     trim(text);

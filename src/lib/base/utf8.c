@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* The second byte decides between well-formed, overlong, surrogate and too
- * large, so its range depends on the lead byte; later ones are 80..BF. */
+/* The second byte distinguishes well-formed, overlong, surrogate and too large
+ * characters, so its range depends on the lead byte. Later bytes are 80..BF. */
 static size_t second_range(uint8_t lead, uint8_t *low, uint8_t *high) {
   *low = 0x80;
   *high = 0xbf;
@@ -53,7 +53,7 @@ size_t tnk__utf8_check(const uint8_t *s, size_t n, size_t *bad, int *cut) {
   return i == length ? length : 0;
 }
 
-/* Behind the front of s that is ASCII. */
+/* The position after the ASCII bytes at i. */
 static size_t pass_ascii(const uint8_t *s, size_t n, size_t i) {
   uint64_t word;
 
@@ -78,8 +78,8 @@ size_t tnk__utf8_valid(const uint8_t *s, size_t n) {
       i = pass_ascii(s, n, i);
       continue;
     }
-    /* Two kinds that most texts are made of: two bytes, and three bytes
-     * whose lead has no special second byte. */
+    /* Most texts consist of two kinds: two bytes, and three bytes whose lead
+     * byte has no special range for the second byte. */
     if (n - i >= 3) {
       if (s[i] >= 0xe1 && s[i] <= 0xec)
         length = (s[i + 1] & 0xc0) == 0x80 && (s[i + 2] & 0xc0) == 0x80 ? 3 : 0;
