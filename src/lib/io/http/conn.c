@@ -7,7 +7,7 @@
 #include "tnk/error.h"
 
 /*
- * CONNECTING --the stream is open--> OPEN --> ENDED
+ *   CONNECTING --the stream is open--> OPEN --> ENDED
  *
  * This file has the parts common to both versions of HTTP: the stream, the
  * count of exchanges, and the idle time. When the stream is open, the pool

@@ -12,12 +12,12 @@
 #include "tnk/error.h"
 
 /*
- * RESOLVING: the name is being looked up. CONNECTING: one or more sockets try
- * the addresses in order; the next one
- *   starts when one fails, or TNK__NEXT_ADDRESS_MS after the one before it.
- * OPEN: `socket` is the first that connected; the others are closed. ENDED:
- * on_end was called; only on_closed can follow. CLOSING: by the owner, from any
- * state. When the last socket is closed, the
+ * RESOLVING: the name is being looked up.
+ * CONNECTING: one or more sockets try the addresses in order. The next attempt
+ *   starts when one fails, or TNK__NEXT_ADDRESS_MS after the previous one.
+ * OPEN: `socket` is the first that connected; the others are closed.
+ * ENDED: on_end was called; only on_closed can follow.
+ * CLOSING: by the owner, from any state. When the last socket is closed, the
  *   memory is freed and on_closed is called.
  *
  * Only callbacks of libuv, timers and deferred calls call the owner. Memory is

@@ -13,17 +13,18 @@
 
 /*
  * CONNECTING: waits for TCP and for the trusted certificates in parallel.
- * HANDSHAKE: handshake records are exchanged. OPEN: on_open was called. ENDED:
- * on_end was called; only on_closed is left. CLOSING: by the owner; freed when
- * the TCP stream is closed.
+ * HANDSHAKE: handshake records are exchanged.
+ * OPEN: on_open was called.
+ * ENDED: on_end was called; only on_closed is left.
+ * CLOSING: by the owner; freed when the TCP stream is closed.
  *
  * mbedTLS reads from a window of the bytes that TCP delivered (`in`), and keeps
  * a partial record itself. If the owner pauses, or the handshake waits for its
  * turn, the rest of the window is copied to `rest`. TCP stays paused until
  * `rest` is used up. tls_write.c handles output.
  *
- * Events of TCP, the deadline and deferred calls call the owner. write, pause
- * and close never do.
+ * Events of TCP, the deadline and deferred calls call the owner. The functions
+ * write, pause and close never do.
  */
 
 /* Called on the change to ENDED and to CLOSING. */

@@ -9,10 +9,11 @@
 #include "tnk/error.h"
 
 /*
- * CONNECTING: TCP connects to the proxy, or TLS does over it. RESOLVING: for
- * SOCKS, the name of the origin is looked up here. ASKING: CONNECT is written
- * and its response arrives; or one SOCKS message. OPEN: the proxy has agreed;
- * bytes pass unchanged. ENDED: on_end was called; only on_closed is left.
+ * CONNECTING: TCP connects to the proxy, or TLS does over it.
+ * RESOLVING: for SOCKS, the name of the origin is looked up here.
+ * ASKING: CONNECT is written and its response arrives; or one SOCKS message.
+ * OPEN: the proxy has agreed; bytes pass unchanged.
+ * ENDED: on_end was called; only on_closed is left.
  * CLOSING: by the owner; freed when the TCP stream is closed.
  *
  * Only events of the stream below (called TCP here), of the look-up and of the
