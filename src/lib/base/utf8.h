@@ -14,7 +14,7 @@
 size_t tnk__utf8_valid(const uint8_t *s, size_t n);
 /* The length of the well-formed character at s, or 0. If 0, *bad is the number
  * of bytes for one replacement character: the longest beginning of a valid
- * character, at least 1. *cut says that the input ended inside a character that
+ * character, at least 1. *cut is 1 if the input ended inside a character that
  * was valid so far. */
 size_t tnk__utf8_check(const uint8_t *s, size_t n, size_t *bad, int *cut);
 /* The same, returning only the length. */

@@ -92,7 +92,7 @@ typedef struct tnk__http {
   void (*on_wait)(struct tnk__exchange *ex);
   uint64_t connect_timeout_ms;
   uint64_t idle_timeout_ms;
-  uint64_t upload_ms; /* when an upload of TNK__LANE_TRAIN last moved */
+  uint64_t upload_ms; /* when an upload of TNK__LANE_TRAIN last made progress */
   size_t n_connections;
   size_t max_connections;   /* highest number so far */
   uint64_t last_connection; /* number of the latest connection */
@@ -338,9 +338,8 @@ int tnk__exchange_was_sent(const tnk__exchange_t *ex);
  * body. */
 uint64_t tnk__exchange_n_moved(const tnk__exchange_t *ex);
 
-/* Write what an active exchange waits for, as the end of a sentence whose
- * subject is its owner: "waits for a connection to 127.0.0.1:80 (1 on the
- * way)". */
+/* Write what an active exchange waits for. The text completes a sentence about
+ * its owner: "waits for a connection to 127.0.0.1:80 (1 on the way)". */
 void tnk__exchange_describe(const tnk__exchange_t *ex, tnk__text_t *out);
 
 #endif

@@ -215,7 +215,7 @@ static void go_on(tnk__conn_t *conn, tnk__exchange_t *ex) {
   flush_soon(conn);
 }
 
-/* ---- Telling ---- */
+/* ---- Reporting results ---- */
 
 /* The server considers the request not meant for it, so it has not acted on
  * it. */

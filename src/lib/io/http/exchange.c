@@ -219,7 +219,7 @@ uint64_t tnk__exchange_size(const tnk__exchange_t *ex) {
          (ex->feed != NULL ? ex->feed->len : 0);
 }
 
-/* ---- Streamed answers ---- */
+/* ---- Streamed responses ---- */
 
 /* Limit of unread body bytes before reading pauses. Bytes that the stream had
  * already received may exceed it. */

@@ -13,8 +13,8 @@
  */
 enum { STEP = 16, MAX_KEPT = 12 * 1024 };
 
-/* Precedes an allocated block; in a kept block it also has the link of the
- * list. */
+/* The header of a block: its size while it is allocated, the link of its free
+ * list while it is kept. */
 typedef struct tnk__h2_block {
   union {
     size_t size;

@@ -14,7 +14,7 @@ typedef struct {
   /* Freed blocks, kept for the next allocation of their size. */
   struct tnk__h2_block *kept[TNK__H2_SIZES];
   size_t n_kept; /* bytes in kept blocks */
-  /* An allocation failed, which nghttp2 does not always report. */
+  /* an allocation failed; nghttp2 does not always report that */
   int was_refused;
 } tnk__h2_memory_t;
 

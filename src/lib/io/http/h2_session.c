@@ -35,9 +35,10 @@ static int is_ignored(const tnk__h2_stream_t *stream) {
   return stream == NULL || stream->ex == NULL || stream->is_over;
 }
 
-/* nghttp2 uses one code to reset a stream with a body that is too short and one
- * with a body that is too long. The length tells them apart. Padding makes a
- * frame longer, which is rare; a short body is then taken for a wrong one. */
+/* nghttp2 resets a stream with a body that is too short and one with a body
+ * that is too long with the same code. The length distinguishes them. Padding
+ * makes a frame longer, which is rare; a short body is then taken for a wrong
+ * one. */
 static int is_cut_short(const tnk__h2_stream_t *stream, uint32_t code) {
   return !stream->was_reset && code == NGHTTP2_PROTOCOL_ERROR &&
          stream->reader != NULL && stream->reader->is_last &&

@@ -16,9 +16,9 @@
 /*
  * The client is open and then closing for good. It makes decisions at two
  * places. Events of connections and timers change the states of exchanges at
- * once. A deferred call (`due`) does the rest, which must not happen inside a
- * call of the owner: it runs callbacks and gives free slots to exchanges that
- * wait in the lanes.
+ * once. A deferred call (`due`) does work that must not happen inside a call of
+ * the owner. It runs callbacks and gives free slots to exchanges that wait in
+ * the lanes.
  */
 
 /* The most sample submissions under way, including slots that they take from
@@ -152,7 +152,8 @@ static void tell_queued(const tnk__http_lane_t *lane) {
 }
 
 /* Sample submissions over their own limit take slots of the polls that will
- * follow them: a sample that is still being submitted is not polled yet. */
+ * follow them. This is possible because a sample is not polled before its
+ * submission has ended. */
 static int has_slot(const tnk__http_t *http, int i) {
   const tnk__http_lane_t *samples = &http->lanes[TNK__LANE_SAMPLE];
   const tnk__http_lane_t *polls = &http->lanes[TNK__LANE_POLL];

@@ -9,10 +9,10 @@
  * server that limits connections may let further ones wait, as a listening
  * socket does while its program is at its limit.
  *
- * An unresponsive connection looks like a slow response. The order of service
- * tells them apart, because such peers serve connections in the order of
- * acceptance. A connection counts as unresponsive if no later one has been
- * served while earlier ones work.
+ * An unresponsive connection looks like a slow response. Only the order of
+ * service distinguishes the two, because such peers serve connections in the
+ * order of acceptance. A connection counts as unresponsive if no later one has
+ * been served while earlier ones work.
  */
 
 /* Note that an exchange has ended on a connection of a pool. */

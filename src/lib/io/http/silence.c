@@ -135,7 +135,7 @@ uint64_t tnk__exchange_n_moved(const tnk__exchange_t *ex) {
   return n;
 }
 
-/* ---- Words ---- */
+/* ---- Messages ---- */
 
 void tnk__silence_put_sent(const tnk__exchange_t *ex, tnk__text_t *out) {
   const uint64_t size = tnk__exchange_size(ex);

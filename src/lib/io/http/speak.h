@@ -5,8 +5,8 @@
 #include "lib/io/http/pool_parts.h"
 
 /*
- * The version of HTTP of a pool, how many connections it needs with that
- * version, and what is remembered of an origin after its pool is gone.
+ * The version of HTTP of a pool, and how many connections it needs with that
+ * version. Also the memory of origins whose pools no longer exist.
  */
 
 /* Whether exchanges of this lane have a separate pool. */

@@ -178,8 +178,8 @@ static void run_deferred(tnk__context_t *context) {
 }
 
 /* While the idle handle was closing, the program may have registered a callback
- * on a settled promise, or created a group with promises of another service.
- * This is the last chance to call those callbacks. */
+ * on a settled promise. It may also have created a group with promises of
+ * another service. This is the last chance to call those callbacks. */
 static void finish_promises(tnk__context_t *context) {
   while (has_deferred(context) || !tnk__list_empty(&context->groups)) {
     run_deferred(context);

@@ -66,10 +66,11 @@ typedef struct tnk__context {
   uint64_t fake_now;     /* used while `is_fake` */
   int is_fake;
   int fake_wall_offset_s;
-  int pid;                  /* process that opened it */
-  uv_thread_t thread;       /* thread that opened it */
-  struct tnk_promise *oom;  /* returned when there is no memory for a promise */
-  struct tnk__then *spares; /* preallocated callbacks of `oom` */
+  int pid;                 /* process that opened it */
+  uv_thread_t thread;      /* thread that opened it */
+  struct tnk_promise *oom; /* returned when there is no memory for a promise */
+  /* Preallocated callback nodes for when memory is out. */
+  struct tnk__then *spares;
   tnk__counters_t counters;
   tnk_observe_cb observer; /* NULL: no observer; see observe.h */
   void *observer_user;

@@ -80,7 +80,7 @@ static void cancel_group(void *op) {
     cancel_all(promise);
 }
 
-/* ---- In words ---- */
+/* ---- Descriptions ---- */
 
 /* Describe the group itself; the description of a child follows. */
 static void explain_self(const tnk__group_t *group, size_t n_pending,

@@ -102,7 +102,7 @@ static void note_date(tnk__peer_t *peer, const mbedtls_x509_time *time) {
            time->mon % 100, time->day % 100);
 }
 
-/* ---- Memory that ran out ---- */
+/* ---- Checks that ran out of memory ---- */
 
 #if MBEDTLS_VERSION_MAJOR < 3
 #define TNK__PRIVATE(member) member

@@ -40,7 +40,7 @@ typedef struct {
   int cause;        /* code of libuv or mbedTLS, or 0 */
   const char *text; /* sentence, never NULL; valid until on_end returns */
   /* The peer refused the connection before it processed any sent byte, or no
-   * byte was sent, and it would refuse a new connection in the same way. */
+   * byte was sent. A new connection would be refused in the same way. */
   int is_final;
 } tnk__net_error_t;
 

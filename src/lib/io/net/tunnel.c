@@ -186,7 +186,7 @@ static void read_http(tunnel_t *tunnel, const uint8_t *data, size_t n) {
     agreed(tunnel);
 }
 
-/* ---- Asking ---- */
+/* ---- Requesting the tunnel ---- */
 
 /* Write bytes to the proxy. They must stay valid until they are written. */
 static int say(tunnel_t *tunnel, const void *data, size_t n) {

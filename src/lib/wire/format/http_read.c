@@ -420,8 +420,8 @@ static int read_piece(tnk__http_reader_t *reader, const char *data, size_t n) {
   if (reader->err != TNK_OK)
     return reader->err;
   if (reader->state == TNK__HTTP_READ_DONE) {
-    /* Extra bytes were not requested. The next response could not be told from
-     * them. */
+    /* Extra bytes were not requested. They could be mistaken for the next
+     * response. */
     if (llhttp_get_error_pos(&reader->parser) != data + n)
       has_more(reader);
     return TNK_OK;

@@ -46,7 +46,7 @@ typedef struct {
   const char *text; /* static predicate that follows the proxy's name */
 } tnk__socks_t;
 
-/* Begin. `out` must be written then. */
+/* Begin. The owner must then write `out`. */
 void tnk__socks_hello(tnk__socks_t *socks, const tnk__socks_target_t *target);
 /* Read some bytes. It is an error if bytes follow a reply before the next
  * message is sent. */

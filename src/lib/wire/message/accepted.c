@@ -10,7 +10,7 @@
 #include "lib/wire/message/calls.h"
 #include "tnk/error.h"
 
-/* ---- Plain answers ---- */
+/* ---- Plain responses ---- */
 
 typedef struct {
   const char *at;
@@ -172,7 +172,7 @@ static int copy_plain(tnk__accepted_t *out, tnk__arena_t *arena,
   return copy_list(out, arena, plain);
 }
 
-/* ---- Any answer ---- */
+/* ---- Other responses ---- */
 
 /* A response without a future must look like a result or a failure. A lost id
  * is therefore not taken for success. */

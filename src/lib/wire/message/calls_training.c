@@ -95,7 +95,7 @@ int tnk__create_model_read(const char **model_id, tnk__arena_t *arena,
   return tnk__calls_read_one(model_id, arena, body, n, "model_id");
 }
 
-/* ---- Asking ---- */
+/* ---- Queries ---- */
 
 void tnk__get_info_write(tnk__buf_t *out, const char *model_id) {
   tnk__json_writer_t w;

@@ -39,7 +39,7 @@ void tnk__create_loss_write(tnk__buf_t *out, const char *session_id,
 int tnk__create_loss_read(const char **loss_id, tnk__arena_t *arena,
                           const uint8_t *body, size_t n);
 
-/* ---- Asking ---- */
+/* ---- Queries ---- */
 
 void tnk__get_info_write(tnk__buf_t *out, const char *model_id);
 /* Read the response. base_model, arch, tokenizer_id and lora_rank may be

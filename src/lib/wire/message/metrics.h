@@ -33,9 +33,9 @@ typedef struct {
  * first position and its last value. Failures are kept in `room`. */
 void tnk__metrics_build(tnk_metrics_t *metrics, tnk__room_t *room,
                         tnk__metric_t *items, size_t n);
-/* Create metrics from a JSON object; NULL gives none. null becomes NaN. Other
- * values that are not numbers are omitted, with a warning if `warnings` is not
- * NULL. */
+/* Create metrics from a JSON object; NULL creates empty metrics. null becomes
+ * NaN. Other values that are not numbers are omitted, with a warning if
+ * `warnings` is not NULL. */
 void tnk__metrics_from_json(tnk_metrics_t *metrics, tnk__room_t *room,
                             const json_t *object, tnk__warnings_t *warnings);
 /* The metric with this key, or NULL. */

@@ -27,8 +27,8 @@ typedef struct {
   const char *base_url;
   /* Path prefix of all calls after the base URL: "/api/v1/". */
   const char *path;
-  /* Name of a proxy that got the request with its credential. The response may
-   * repeat the credential, so none of its text is shown. NULL: no such
+  /* Name of a proxy that received the request with its credential. The response
+   * may repeat the credential, so none of its text is shown. NULL: no such
    * proxy. */
   const char *confidant;
 } tnk__page_t;
