@@ -4,7 +4,7 @@
 
 /* ---- Prices ---- */
 
-/* The row of a model, else the one for all others; NULL: there is none. */
+/* The row of a model, or the default row. NULL if neither exists. */
 static const tnk__price_t *price_of(const tnk__purse_t *purse,
                                     const char *model) {
   const tnk__price_t *other = NULL;
@@ -30,7 +30,7 @@ static uint64_t cost_of(const tnk__price_t *price, const tnk__use_t *use) {
 
 /* ---- Taking ---- */
 
-/* What counts against the limits already: used, doubtful, or taken. */
+/* Tokens that count against the limit: used, doubtful or reserved. */
 static uint64_t tokens_of(const tnk__totals_t *totals) {
   const tnk__use_t use = {.prompt = totals->prompt_tokens,
                           .sampled = totals->sampled_tokens,
@@ -114,7 +114,7 @@ void tnk__purse_give_back(tnk__purse_t *purse, tnk__held_t *held) {
   purse->is_lost = 0;
 }
 
-/* A part of what is held. */
+/* The part of a reservation that belongs to n_tokens. */
 static tnk__held_t part_of(const tnk__held_t *held, uint64_t n_tokens) {
   if (n_tokens >= held->tokens)
     return *held;
