@@ -1,4 +1,4 @@
-/* For locks that belong to a descriptor. */
+/* Required for locks that belong to a descriptor. */
 #define _GNU_SOURCE
 #define _DARWIN_C_SOURCE
 #include "lib/ledger/file.h"
@@ -33,7 +33,8 @@ static int disk_cut(int fd, uint64_t size) {
   return ftruncate(fd, (off_t)size) == 0 ? 0 : -errno;
 }
 
-/* Not every file system lets a folder be synchronized. */
+/* Errors are ignored, because not every file system can synchronize a
+ * folder. */
 static int disk_sync_folder(const char *path) {
   tnk__files_sync_folder_of(path);
   return 0;
@@ -44,13 +45,13 @@ const tnk__ledger_disk_t tnk__ledger_disk = {disk_write, disk_sync, disk_cut,
 
 /* ---- Opening ---- */
 
-/* A file whose name is gone is nobody's ledger any more. */
+/* A file that was unlinked no longer counts as the ledger. */
 static int lock(int fd, const char *path) {
   struct stat ours;
   struct stat there;
 
   if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-    return errno == EWOULDBLOCK ? UV_EBUSY : 0; /* 0: there are no locks */
+    return errno == EWOULDBLOCK ? UV_EBUSY : 0; /* 0: no locks here */
   if (fstat(fd, &ours) != 0 || stat(path, &there) != 0 ||
       ours.st_dev != there.st_dev || ours.st_ino != there.st_ino)
     return UV_EBUSY;
@@ -82,8 +83,9 @@ static int read_all(int fd, const tnk_allocator_t *alloc, uint8_t **data,
   return 0;
 }
 
-/* What the last writer did not end. A line that lacks only its end may be one
- * that somebody wrote by hand; anything else cannot be read by anybody. */
+/* Repair the line that the last writer did not finish. A line that lacks only
+ * its end may have been written by hand, so it is kept. Anything else cannot be
+ * parsed. */
 static int mend(tnk__ledger_file_t *file, const uint8_t *data, size_t *n) {
   size_t end = *n;
 
@@ -141,9 +143,9 @@ static int write_all(const tnk__ledger_file_t *file, const uint8_t *data,
   return 0;
 }
 
-/* Nobody has removed it, or written to it from where no lock of ours is seen,
- * as another machine may that has the same folder. Some file systems know of
- * our own bytes late. */
+/* Check that the file was not removed and that no other process wrote to it.
+ * Another machine with the same folder does not see our lock. Some file systems
+ * report our own writes late. */
 static int check_ours(const tnk__ledger_file_t *file) {
   struct stat about;
 

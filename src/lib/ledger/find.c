@@ -9,7 +9,7 @@
 #include "tnk/data.h"
 #include "tnk/rest.h"
 
-/* More of them nobody makes, and one more can be counted. */
+/* No run reaches this number, and adding one cannot overflow. */
 enum { MAX_ATTEMPT = 1000000000 };
 
 static const char *value_of(const tnk_checkpoint_t *checkpoint,
@@ -27,8 +27,8 @@ static int is_called(const tnk_checkpoint_t *checkpoint, const char *name) {
          strcmp(parts.name, name) == 0;
 }
 
-/* Names are those of one attempt at one run; where the checkpoint says more, it
- * has to be this save. */
+/* A name is unique within one attempt of a run. If the checkpoint has more
+ * fields, they must match this save too. */
 static int is_of(const tnk_checkpoint_t *checkpoint,
                  const tnk__ledger_line_t *line) {
   tnk__ledger_line_t own = tnk__ledger_blank;
@@ -94,7 +94,7 @@ const tnk_checkpoint_t *tnk__ledger_find_run(const tnk_page_t *page,
   return found;
 }
 
-/* "2.5": of the second attempt the fifth. */
+/* "2.5" is save 5 of attempt 2. */
 static void learn_save(tnk__ledger_line_t *line, const char *text) {
   uint64_t attempt;
   uint64_t save;
@@ -115,7 +115,8 @@ void tnk__ledger_write_used(char out[TNK__LEDGER_USED_TEXT],
                           i > 0 ? "," : "", line->used[i]);
 }
 
-/* All of it or nothing; what later versions add is let be. */
+/* Accepts all numbers or none; numbers that later versions append are
+ * ignored. */
 static void learn_used(tnk__ledger_line_t *line, const char *text) {
   int64_t used[TNK__LEDGER_N_USED];
   uint64_t value;

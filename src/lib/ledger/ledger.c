@@ -25,7 +25,7 @@ static void free_rest(tnk_ledger_t *ledger, const tnk_allocator_t *alloc) {
   tnk__arena_deinit(&ledger->arena);
 }
 
-/* As a promise's value: one more reference, and how it is given up. */
+/* The value of a promise: it holds one reference, which hide() releases. */
 static void *show(tnk_ledger_t *ledger) {
   ledger->refs++;
   return ledger;
@@ -47,7 +47,7 @@ static void on_closed(tnk__deferred_t *closed) {
   tnk_close_cb cb = ledger->close_cb;
   void *user = ledger->close_user;
 
-  /* What was under way has ended in the meantime, and is counted. */
+  /* The remaining operations have ended by now and are counted. */
   if (tnk__ledger_write_last(ledger))
     return;
   tnk__list_remove(&ledger->link);
@@ -99,13 +99,13 @@ void tnk__ledgers_init(tnk__ledgers_t *ledgers, tnk__session_t *session) {
   tnk__list_init(&ledgers->open);
 }
 
-/* They stay in the list until the pool has let go of them. */
+/* They stay in the list until the pool has released them. */
 void tnk__ledgers_shut(tnk__ledgers_t *ledgers) {
   TNK__LIST_FOREACH_SAFE (node, next, &ledgers->open)
     tnk__ledger_close(tnk__container_of(node, tnk_ledger_t, link), NULL, NULL);
 }
 
-/* ---- What goes on ---- */
+/* ---- Operations ---- */
 
 void tnk__ledger_job_enter(tnk_ledger_t *ledger, tnk__ledger_job_t *job) {
   tnk__list_append(&ledger->jobs, &job->link);
@@ -124,9 +124,9 @@ void tnk__ledger_job_leave(tnk_ledger_t *ledger, tnk__ledger_job_t *job) {
     job->first(job);
 }
 
-/* ---- What is known ---- */
+/* ---- Reading lines ---- */
 
-/* A copy; *ok becomes 0 without memory. */
+/* Copy a string into the arena. Sets *ok to 0 without memory. */
 static const char *copy(tnk_ledger_t *ledger, const char *text, int *ok) {
   const char *own =
       text != NULL ? tnk__arena_strdup(&ledger->arena, text) : NULL;
@@ -143,7 +143,7 @@ static uint64_t steps_of(const tnk__ledger_line_t *line) {
   return n > 0 ? (uint64_t)n : 0;
 }
 
-/* Texts stay the line's. */
+/* Strings remain in the line. */
 static int fill(tnk_ledger_t *ledger, tnk__ledger_entry_t *entry,
                 const tnk__ledger_line_t *line) {
   const tnk__totals_t used = tnk__ledger_used(line);
@@ -175,7 +175,7 @@ static int fill(tnk_ledger_t *ledger, tnk__ledger_entry_t *entry,
   return totals != NULL;
 }
 
-/* One more entry, which stays where it is; NULL without memory. */
+/* Add an entry with a stable address. Returns NULL without memory. */
 static tnk__ledger_entry_t *add_entry(tnk_ledger_t *ledger,
                                       const tnk_allocator_t *alloc,
                                       const tnk__ledger_line_t *line) {
@@ -215,8 +215,8 @@ static void settle_intent(tnk_ledger_t *ledger,
   }
 }
 
-/* What was announced before a state that is there is of no use any more. A line
- * of others is later than all before it. */
+/* Intents before an existing state are obsolete. A line of another program is
+ * newer than all intents before it. */
 static void drop_older(tnk_ledger_t *ledger, const tnk__ledger_line_t *line) {
   size_t n = 0;
 
@@ -235,13 +235,13 @@ static int take_intent(tnk_ledger_t *ledger, const tnk_allocator_t *alloc,
   if (ledger->intents == NULL)
     return UV_ENOMEM;
   if (ledger->n_intents == MAX_INTENTS)
-    settle_intent(ledger, &ledger->intents[0]); /* nobody looks back so far */
+    settle_intent(ledger, &ledger->intents[0]); /* too old to matter */
   ledger->intents[ledger->n_intents++] = *line;
   return 0;
 }
 
-/* The save of a line that says that its state was deleted. Few others come in
- * between, and nobody looks further back. */
+/* Find the save of a line that reports the deletion of its state. Few lines
+ * come between a save and its deletion, so the search is short. */
 static void take_deleted(tnk_ledger_t *ledger, const tnk__ledger_line_t *line) {
   const size_t n = ledger->n_entries;
   const size_t n_looked_at = n < MAX_INTENTS ? n : MAX_INTENTS;
@@ -312,7 +312,7 @@ static void run_read(tnk__work_t *work) {
     ledger->cause = read_lines(ledger, alloc, n);
 }
 
-/* ---- What is added ---- */
+/* ---- Adding lines ---- */
 
 tnk__ledger_entry_t *tnk__ledger_keep(tnk_ledger_t *ledger,
                                       const tnk__ledger_line_t *line) {
@@ -331,7 +331,7 @@ tnk__ledger_entry_t *tnk__ledger_keep(tnk_ledger_t *ledger,
   return entry;
 }
 
-/* Behind those that are older. */
+/* Insert it after the older intents. */
 static void move_intent(tnk_ledger_t *ledger) {
   tnk__ledger_line_t *intents = ledger->intents;
   const tnk__ledger_line_t last = intents[ledger->n_intents - 1];
@@ -397,7 +397,7 @@ static void tell(const tnk_ledger_t *ledger) {
              ledger->n_bad);
 }
 
-/* The time of the last state is looked at when the run goes on from it. */
+/* The expiry of the last state is checked when the run resumes from it. */
 static void begin(tnk_ledger_t *ledger) {
   tell(ledger);
   tnk__ledger_policy_begin(ledger, 0);
@@ -509,7 +509,7 @@ tnk_promise_t *tnk__ledger_open(tnk__ledgers_t *ledgers, const char *directory,
   ledger->opening = promise;
   ledger->is_reading = 1;
   tnk__list_append(&ledgers->open, &ledger->link);
-  /* libuv refuses a job only when it is given no function. */
+  /* Cannot fail: libuv rejects only a job without a function. */
   (void)tnk__work_start(context, &ledger->work, run_read, on_read);
   return promise;
 }

@@ -9,7 +9,8 @@
 #define USED(what, name)                                                       \
   TNK__FIELD(INT, tnk__ledger_line_t, used[TNK__LEDGER_##what], name, 0)
 
-/* In their order in a line, so that reading finds each where it looks first. */
+/* In the order of the members in a line, so that each lookup succeeds at
+ * once. */
 static const tnk__field_t fields[] = {
     TNK__FIELD(ID, tnk__ledger_line_t, name, "name", 1),
     TNK__FIELD(INT, tnk__ledger_line_t, batch, "batch", 0),

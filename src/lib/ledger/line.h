@@ -5,20 +5,21 @@
 #include "lib/base/buf.h"
 
 /*
- * Lines of a run's ledger, checkpoints.jsonl: a JSON object each, as the Tinker
- * cookbook reads and writes them. Members of its own are name, batch, epoch,
- * final, state_path and sampler_path; ours begin with "tnk", and it keeps them.
- * It goes on from the last line that has a state_path.
+ * A line of a run's ledger, checkpoints.jsonl: one JSON object, in the format
+ * of the Tinker cookbook. The cookbook's members are name, batch, epoch, final,
+ * state_path and sampler_path. Members of tnk begin with "tnk", and the
+ * cookbook keeps them. The cookbook resumes from the last line that has a
+ * state_path.
  *
- *   intent  what is about to be saved; no path, so that nobody goes on from it
- *   saved   what was saved
- *   failed  what was not saved although an intent says so
- *   deleted the save of which the state was deleted, as later ones replace it
- *   used    what was used since the line before it, each minute and at the end
+ *   intent  a save is about to start; without a path, so no run resumes from it
+ *   saved   the save is complete
+ *   failed  the save of an intent failed
+ *   deleted the state of a save was deleted, because later saves replace it
+ *   used    use since the previous line, written each minute and at the end
  *   other   no event: a line of the cookbook
  */
 typedef enum {
-  TNK__LEDGER_OTHER = 0, /* not of ours, or of later versions */
+  TNK__LEDGER_OTHER = 0, /* a line of another program or of a later version */
   TNK__LEDGER_INTENT,
   TNK__LEDGER_SAVED,
   TNK__LEDGER_FAILED,
@@ -26,7 +27,7 @@ typedef enum {
   TNK__LEDGER_USED
 } tnk__ledger_event_t;
 
-/* What a run has used until then; money in parts of a dollar. */
+/* Use of a run up to a line; money in fractions of a dollar. */
 typedef enum {
   TNK__LEDGER_PROMPT = 0,
   TNK__LEDGER_CACHED,
@@ -42,7 +43,7 @@ typedef enum {
   TNK__LEDGER_N_USED
 } tnk__ledger_used_t;
 
-/* What is saved. */
+/* The saved objects. */
 typedef enum {
   TNK__LEDGER_STATE = 1,
   TNK__LEDGER_SAMPLER = 2
@@ -50,35 +51,36 @@ typedef enum {
 
 typedef struct {
   tnk__ledger_event_t event;
-  const char *name;       /* of the checkpoint; never NULL */
-  const char *state_path; /* or NULL, as all that follow */
+  const char *name;       /* name of the checkpoint; never NULL */
+  const char *state_path; /* NULL if absent, like all that follow */
   const char *sampler_path;
-  const char *run;                  /* the model that it is of */
-  const char *cursor;               /* the caller's */
-  const char *json;                 /* the line, when it was read */
-  const char *word;                 /* of the event */
-  int64_t batch;                    /* -1: there is none */
-  int64_t epoch;                    /* -1: there is none */
-  int64_t attempt;                  /* of the run: 1, 2 ... 0: unknown */
-  int64_t save;                     /* of the attempt: 1, 2 ... 0: unknown */
-  int64_t what;                     /* of tnk__ledger_what_t */
-  int64_t n_steps;                  /* -1: not told */
-  int64_t n_passes;                 /* -1: not told */
-  int64_t time_s;                   /* Unix; 0: not told */
-  int64_t ttl_s;                    /* 0: it stays */
-  int64_t used[TNK__LEDGER_N_USED]; /* 0: nothing, or not told */
+  const char *run;                  /* id of the training run */
+  const char *cursor;               /* set by the caller */
+  const char *json;                 /* the line as it was read, or NULL */
+  const char *word;                 /* name of the event */
+  int64_t batch;                    /* -1: absent */
+  int64_t epoch;                    /* -1: absent */
+  int64_t attempt;                  /* attempt number; 0: unknown */
+  int64_t save;                     /* save number in the attempt; 0: unknown */
+  int64_t what;                     /* a set of tnk__ledger_what_t */
+  int64_t n_steps;                  /* -1: absent */
+  int64_t n_passes;                 /* -1: absent */
+  int64_t time_s;                   /* Unix time; 0: absent */
+  int64_t ttl_s;                    /* 0: no expiry */
+  int64_t used[TNK__LEDGER_N_USED]; /* 0: nothing used, or absent */
   int is_final;
   int is_rolling;
 } tnk__ledger_line_t;
 
-/* What a line begins with. */
+/* Initial value of a line. */
 extern const tnk__ledger_line_t tnk__ledger_blank;
 
-/* Read the n bytes of a line without its end. They are changed, and texts lie
- * in them or in the arena. TNK_OK; TNK_ENOMEM; TNK_EPROTO: it is none. */
+/* Parse the n bytes of a line, without its newline. The bytes are changed.
+ * Strings point into them or into the arena. Returns TNK_OK, TNK_ENOMEM, or
+ * TNK_EPROTO if it is not a valid line. */
 int tnk__ledger_read(tnk__ledger_line_t *out, tnk__arena_t *arena,
                      uint8_t *data, size_t n);
-/* Write a line and its end. Returns the buffer's error. */
+/* Write a line with its newline. Returns the buffer's error. */
 int tnk__ledger_write(tnk__buf_t *out, const tnk__ledger_line_t *line);
 
 #endif

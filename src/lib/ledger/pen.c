@@ -45,7 +45,7 @@ static void ran(tnk__work_t *work) {
   const int cause = pen->cause;
   tnk__list_t *node;
 
-  /* Whoever hears of it may write more, which waits until all have heard. */
+  /* A callback may add lines. They wait until all callbacks have run. */
   while ((node = tnk__list_pop(&pen->writing)) != NULL) {
     tnk__pen_line_t *line = tnk__container_of(node, tnk__pen_line_t, link);
 
@@ -72,7 +72,7 @@ static void start(tnk__pen_t *pen) {
     tnk__list_append(&pen->writing, node);
   }
   pen->is_busy = 1;
-  /* libuv refuses a job only when it is given no function. */
+  /* Cannot fail: libuv rejects only a job without a function. */
   (void)tnk__work_start(pen->context, &pen->work, run, ran);
 }
 

@@ -5,19 +5,20 @@
 #include "lib/io/loop/work.h"
 #include "lib/ledger/file.h"
 
-/* Lines that are to be in the file. Embedded in its owner. */
+/* Lines to write to the file. Embedded in its owner. */
 typedef struct tnk__pen_line {
   tnk__list_t link;
-  const tnk__buf_t *text; /* the owner's, until the pool has it */
-  /* They are on the disk (0), or are not (libuv's code). */
+  const tnk__buf_t *text; /* borrowed until the pool has it */
+  /* Called with 0 once the lines are on the disk, or with libuv's error
+   * code. */
   void (*done)(struct tnk__pen_line *self, int cause);
 } tnk__pen_line_t;
 
 /*
- * Writes lines in the order in which they come, off the loop. What comes while
- * the pool is busy is written and synchronized together.
+ * Writes lines in the order of the calls, on the pool. Lines that arrive while
+ * the pool is busy are written and synchronized together.
  *
- * Idle, or busy: then the file, `batch` and `cause` are the pool's.
+ * While it is busy, the file, `batch` and `cause` belong to the pool.
  */
 typedef struct tnk__pen {
   tnk__context_t *context;
@@ -28,21 +29,22 @@ typedef struct tnk__pen {
   tnk__work_t work;
   int cause;
   int is_busy;
-  void (*idle)(struct tnk__pen *self); /* nothing is left to write */
+  void (*idle)(struct tnk__pen *self); /* called when all lines are written */
 } tnk__pen_t;
 
 void tnk__pen_init(tnk__pen_t *pen, tnk__context_t *context,
                    const tnk__ledger_disk_t *disk,
                    void (*idle)(tnk__pen_t *self));
-/* End one that is idle: the file is closed. */
+/* Deinitialize an idle pen: the file is closed. */
 void tnk__pen_deinit(tnk__pen_t *pen);
 void tnk__pen_line_init(tnk__pen_line_t *line,
                         void (*done)(tnk__pen_line_t *self, int cause));
-/* Write. `text` stays until `done`, which is never called inside this. */
+/* Queue lines for writing. `text` must stay valid until `done`, which is never
+ * called inside this function. */
 void tnk__pen_write(tnk__pen_t *pen, tnk__pen_line_t *line,
                     const tnk__buf_t *text);
-/* Let go of lines: `done` is not called, and what the pool does not have yet is
- * not written. */
+/* Drop lines: `done` is not called, and lines that the pool does not have yet
+ * are not written. */
 void tnk__pen_forget(tnk__pen_line_t *line);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * When a save is due, how long what was saved stays, and what is told of that.
+ * Decides when a save is due and how long it stays. Logs warnings about expiry.
  *
- * Rolling saves that are too many are deleted one after the other:
+ * Rolling saves beyond the limit are deleted one after the other:
  *
  *   ASKING the service --it is gone--> NOTING (pool) --> the next one, or over
  *
- * What the service does not delete is let be: its time to live ends it.
+ * If the service does not delete a save, its time to live ends it.
  */
 #include "lib/ledger/ledger.h"
 
@@ -22,7 +22,8 @@
 
 enum {
   MAX_TEXTS = 16 * 1024,
-  /* Of a state's time to live, when nothing has followed it. */
+  /* Percentage of the last state's time to live. If no save has followed by
+   * then, a warning is logged. */
   WARN_AT_PERCENT = 75
 };
 
@@ -31,10 +32,10 @@ static const char *const op_name = "ledger_delete";
 static void start_sweep(tnk_ledger_t *ledger);
 
 struct tnk__ledger_sweep {
-  tnk_ledger_t *ledger; /* NULL: it is closed */
+  tnk_ledger_t *ledger; /* NULL: the ledger was closed */
   tnk__context_t *context;
   tnk__ledger_entry_t *entry;
-  tnk_promise_t *asked; /* NULL: the disk has its turn */
+  tnk_promise_t *asked; /* NULL: the line is being written */
   tnk__then_t then;
   tnk__buf_t text;
   tnk__pen_line_t pen_line;
@@ -46,7 +47,7 @@ static uint64_t n_steps_of(const tnk_training_t *training) {
   return tnk__tally_expected(training).n_steps;
 }
 
-/* A state that was loaded may have begun the count anew. */
+/* A loaded state may have restarted the count. */
 static int is_due_by_steps(const tnk__ledger_policy_t *policy, uint64_t n) {
   const uint64_t every = policy->every_steps;
   const uint64_t last = policy->last_steps;
@@ -92,7 +93,7 @@ void tnk__ledger_policy_apply(const tnk__ledger_policy_t *policy,
     line->ttl_s = (int64_t)policy->ttl_s;
 }
 
-/* ---- The time of the last state ---- */
+/* ---- Expiry of the last state ---- */
 
 static const char *path_of(const tnk__ledger_entry_t *entry) {
   return entry->pub.state_path;
@@ -111,7 +112,8 @@ static void on_expiring(tnk__timer_t *timer) {
            (ledger->policy.expires_ms - tnk__context_now_ms(context)) / 1000);
 }
 
-/* What was seen until now is the best guess of what comes. */
+/* The longer one of the last and the configured interval estimates the next
+ * one. */
 static int comes_too_rarely(tnk_ledger_t *ledger,
                             const tnk__ledger_entry_t *entry, int64_t left_s,
                             uint64_t apart_ms) {
@@ -127,7 +129,7 @@ static int comes_too_rarely(tnk_ledger_t *ledger,
   return 1;
 }
 
-/* So that no product of it with a thousand is too large. */
+/* The limit keeps the product with 1000 from overflowing. */
 static int64_t left_of(const tnk_ledger_t *ledger,
                        const tnk__ledger_entry_t *entry) {
   const int64_t now_s = tnk__context_wall_s(ledger->session->context);
@@ -158,7 +160,7 @@ void tnk__ledger_watch(tnk_ledger_t *ledger, tnk__ledger_entry_t *entry) {
                                 on_expiring);
 }
 
-/* ---- Rolling saves that are too many ---- */
+/* ---- Excess rolling saves ---- */
 
 static void forget(tnk__ledger_sweep_t *sweep) {
   const tnk_allocator_t *alloc = &sweep->context->alloc;
@@ -214,8 +216,8 @@ static void on_deleted(tnk_promise_t *promise, int status, void *arg) {
   tnk_promise_unref(promise);
 }
 
-/* Of our own making; one that neither has been looked at nor may stay: the
- * oldest. What the file says goes into a request, so it is checked. */
+/* The oldest rolling save by tnk that exceeds the limit and was not tried yet.
+ * The path comes from the file and goes into a request, so it is checked. */
 static tnk__ledger_entry_t *next_of(tnk_ledger_t *ledger) {
   const tnk__ledger_policy_t *policy = &ledger->policy;
   const uint64_t n_stay = policy->n_rolling > 0 ? policy->n_rolling : 1;
@@ -253,14 +255,14 @@ static tnk__ledger_sweep_t *new_sweep(tnk_ledger_t *ledger) {
   return sweep;
 }
 
-/* Delete what is too many, unless that goes on. */
+/* Delete excess saves, unless a deletion is in progress. */
 static void start_sweep(tnk_ledger_t *ledger) {
   tnk__ledger_entry_t *entry =
       ledger->policy.sweep == NULL ? next_of(ledger) : NULL;
   tnk__ledger_sweep_t *sweep = entry != NULL ? new_sweep(ledger) : NULL;
   tnk__ask_t what = {.kind = TNK__ASK_DELETE};
 
-  /* Without memory it is done behind the next save. */
+  /* Without memory the next save tries again. */
   if (sweep == NULL)
     return;
   what.path = path_of(entry);

@@ -1,16 +1,16 @@
 /*
- * Going on with a run.
+ * Resumes a run.
  *
- *   LISTING what the service keeps of the run that the next candidate is of -->
- *     NOTING (pool) what a killed program had saved and could not note -->
+ *   LISTING the service's checkpoints of the next candidate's run -->
+ *     NOTING (pool) a save that a killed program did not note -->
  *     RESTORING --> over
  *   LISTING --it is not there--> the next candidate
- *   FINDING the run at the service, where the file has no candidate and the run
+ *   FINDING the run at the service, if the file has no candidate and the run
  *     has a name --> NOTING
  *
- * Candidates are, from the latest on, the intents that are younger than the
- * last state, then the states. A failure that says nothing about the state, a
- * cancel and the end of the ledger lead to over as well.
+ * The candidates are the intents that are newer than the last state, then the
+ * states, both from the latest to the earliest. An unrelated failure, a cancel
+ * and the end of the ledger also lead to over.
  */
 #include "lib/ledger/ledger.h"
 
@@ -26,8 +26,8 @@
 
 enum {
   MAX_TEXTS = 64 * 1024,
-  /* Of all checkpoints, where the run is looked for by name; more no account
-   * has. */
+  /* Limit on pages when a run is looked for by name among all checkpoints. No
+   * account has more. */
   MAX_PAGES = 10000,
   PAGE = 100
 };
@@ -38,20 +38,20 @@ typedef struct resume {
   tnk__ledger_job_t job;
   tnk_ledger_t *ledger;
   tnk__context_t *context;
-  tnk_promise_t *promise; /* NULL: it is over */
+  tnk_promise_t *promise; /* NULL: the operation is over */
   int without_optimizer;
-  tnk__arena_t arena; /* of what follows */
-  size_t n_intents;   /* that have not been looked at */
-  size_t n_entries;   /* likewise */
+  tnk__arena_t arena; /* for the members that follow */
+  size_t n_intents;   /* intents that were not examined yet */
+  size_t n_entries;   /* entries that were not examined yet */
   tnk__ledger_line_t line;
-  tnk__ledger_entry_t *entry; /* that is restored */
-  char *run;                  /* of which `list` is */
-  tnk_promise_t *list;        /* NULL: there is none to go by */
+  tnk__ledger_entry_t *entry; /* the entry that is being restored */
+  char *run;                  /* the run that `list` belongs to */
+  tnk_promise_t *list;        /* NULL: no list is available */
   size_t n_pages;
-  tnk__ledger_line_t tried; /* the last one that was found by the run's name */
+  tnk__ledger_line_t tried; /* last candidate found by the run's name */
   tnk__buf_t text;
   tnk__pen_line_t pen_line;
-  /* The service, while it is asked. */
+  /* The pending request to the service. */
   tnk_promise_t *asked;
   tnk__then_t then;
   void (*answered)(struct resume *self, tnk_promise_t *promise, int status);
@@ -87,7 +87,7 @@ static tnk_promise_t *end(resume_t *resume) {
   return promise;
 }
 
-/* Takes `error`. */
+/* Takes ownership of `error`. */
 static void fail(resume_t *resume, tnk__error_t *error) {
   tnk_ledger_t *ledger = resume->ledger;
 
@@ -117,7 +117,7 @@ static void on_explain(const void *arg, tnk__text_t *out) {
     tnk__text_printf(out, "waits for the disk to keep what is noted");
 }
 
-/* ---- Asking ---- */
+/* ---- Requests ---- */
 
 static void on_answer(tnk_promise_t *promise, int status, void *arg) {
   resume_t *resume = arg;
@@ -128,7 +128,7 @@ static void on_answer(tnk_promise_t *promise, int status, void *arg) {
   if (resume->promise != NULL) {
     resume->answered(resume, promise, status);
   } else {
-    /* It came too late to be canceled, and nobody will hear of it. */
+    /* It came too late to be canceled, and no caller waits for it. */
     training = tnk__promise_value(promise, TNK__RESULT_TRAINING);
     if (training != NULL)
       tnk__training_close(training, NULL, NULL);
@@ -157,9 +157,9 @@ static int is_no_call(const tnk_error_t *error) {
   return error->code == TNK_EUNSUPPORTED || error->http_status == 501;
 }
 
-/* Whether the service has no such list, or not of this run: then the file alone
- * tells. Whether a state of the file is there, its restoring tells as well;
- * what was only announced is not passed over as long as it may be there. */
+/* Whether the service has no list of this run. Then the file is the only
+ * source. For a state of the file, restoring it reports the error as well. An
+ * intent is not skipped as long as its save may exist. */
 static int has_no_list(const resume_t *resume, const tnk_error_t *error) {
   if (error->http_status == 0)
     return 0;
@@ -169,7 +169,7 @@ static int has_no_list(const resume_t *resume, const tnk_error_t *error) {
          error->code == TNK_EEXPIRED || is_no_call(error);
 }
 
-/* What is not asked for the first time is known. */
+/* A list that was requested before is known. */
 static void on_listed(resume_t *resume, tnk_promise_t *promise, int status) {
   const tnk__error_t *error;
 
@@ -190,7 +190,7 @@ static void on_listed(resume_t *resume, tnk_promise_t *promise, int status) {
   look_at_next(resume);
 }
 
-/* 1: it is being asked, or there is no memory to. */
+/* Returns 1 if the request was sent or memory is missing. */
 static int list_run(resume_t *resume, const char *run, size_t n) {
   tnk__ask_t what = {.kind = TNK__ASK_LIST_RUN_CHECKPOINTS};
   char why[64];
@@ -254,7 +254,7 @@ static void restore(resume_t *resume, tnk__ledger_entry_t *entry) {
   ask(resume, tnk__restore(resume->ledger->session, &options), on_restored);
 }
 
-/* ---- What a killed program had saved ---- */
+/* ---- Saves of a killed program ---- */
 
 static void on_noted(tnk__pen_line_t *pen_line, int cause) {
   resume_t *resume = tnk__container_of(pen_line, resume_t, pen_line);
@@ -271,12 +271,12 @@ static void on_noted(tnk__pen_line_t *pen_line, int cause) {
     restore(resume, entry);
 }
 
-/* Note what was found, and go on from there. */
+/* Write a line for the save that was found, and continue with it. */
 static void note(resume_t *resume, const tnk_checkpoint_t *state,
                  const tnk_checkpoint_t *sampler) {
   tnk__ledger_line_t *line = &resume->line;
 
-  resume->n_intents = 0; /* others are older */
+  resume->n_intents = 0; /* the remaining intents are older */
   tnk__ledger_learn(line, state);
   line->event = TNK__LEDGER_SAVED;
   line->state_path = state->path;
@@ -291,7 +291,7 @@ static void note(resume_t *resume, const tnk_checkpoint_t *state,
   tnk__pen_write(&resume->ledger->pen, &resume->pen_line, &resume->text);
 }
 
-/* 1: it goes on with this one. */
+/* Returns 1 if the intent is the candidate. */
 static int try_intent(resume_t *resume, const tnk__ledger_line_t *intent) {
   const tnk_checkpoint_t *state;
 
@@ -336,7 +336,7 @@ static int try_entry(resume_t *resume, tnk__ledger_entry_t *entry) {
   return 1;
 }
 
-/* ---- A run whose file is lost ---- */
+/* ---- A run without its file ---- */
 
 static void find_run(resume_t *resume, const tnk_page_t *before);
 
@@ -405,8 +405,8 @@ static void find_run(resume_t *resume, const tnk_page_t *before) {
 
 /* ---- The order ---- */
 
-/* The last state is older than the intents that stand behind it. Somebody else
- * may have settled some meanwhile. */
+/* The last state is older than the remaining intents. Another operation may
+ * have settled some in the meantime. */
 static const tnk__ledger_line_t *next_intent(const resume_t *resume) {
   const tnk_ledger_t *ledger = resume->ledger;
   const size_t n = resume->n_intents < ledger->n_intents ? resume->n_intents

@@ -1,14 +1,15 @@
 /*
- * A save.
+ * Saves a checkpoint.
  *
- *   NOTING its intent (pool) --> SAVING: its requests, which have had their
- *     places in the queue of the model from the beginning, are let go, and what
- *     the service refuses as there already is looked for -->
- *     READY, until the saves before it are noted --> WRITING its result (pool)
- *     --> over
+ *   NOTING its intent (pool) --> SAVING --> READY, until the earlier saves are
+ *     noted --> WRITING its result (pool) --> over
  *
- * A disk that refuses the intent, a cancel and the end of the ledger lead to
- * over as well; the memory goes when no promise that it waits for knows it.
+ * The requests have their places in the model's queue from the beginning;
+ * SAVING releases them. If the service refuses a name that exists already, the
+ * checkpoint is looked up.
+ *
+ * A disk error for the intent, a cancel and the end of the ledger also lead to
+ * over. The memory is freed when no pending promise refers to it.
  */
 #include "lib/ledger/ledger.h"
 
@@ -28,39 +29,39 @@ enum { MAX_NAME = 192, N_PARTS = 2, MAX_LINE = 64 * 1024 };
 static const char *const op_name = "ledger_save";
 
 typedef enum {
-  NOTING = 0, /* the disk has not said that the intent is there */
-  SAVING,     /* the service has the requests, or will have them in turn */
-  READY,      /* they have settled; a save before it has not been noted */
-  WRITING     /* the disk gets the result */
+  NOTING = 0, /* the intent is being written */
+  SAVING,     /* the requests are sent or queued */
+  READY,      /* the requests have settled; an earlier save is not noted yet */
+  WRITING     /* the result is being written */
 } state_t;
 
-/* One of the requests: for the state, for weights to sample from. */
+/* One of the two requests: for the state, or for the sampler weights. */
 struct save;
 
 typedef struct {
   struct save *save;
-  tnk_promise_t *promise; /* NULL: it was not asked for, or has settled */
+  tnk_promise_t *promise; /* NULL: not requested, or settled */
   tnk__then_t then;
   int is_state;
-  int is_taken; /* it was refused, as its name is there already */
+  int is_taken; /* refused, because its name exists already */
 } part_t;
 
 typedef struct save {
   tnk__ledger_job_t job;
   tnk_ledger_t *ledger;
   tnk__context_t *context;
-  tnk_promise_t *promise; /* NULL: it is over */
+  tnk_promise_t *promise; /* NULL: the operation is over */
   state_t state;
-  tnk__arena_t arena; /* of the line */
+  tnk__arena_t arena; /* for the line */
   tnk__ledger_line_t line;
   tnk__buf_t text;
   tnk__pen_line_t pen_line;
   part_t parts[N_PARTS];
-  size_t n_waiting;    /* parts that have not settled */
-  tnk__error_t *error; /* of the first part that failed */
-  int has_run;         /* one that failed may have been run */
+  size_t n_waiting;    /* requests that have not settled */
+  tnk__error_t *error; /* error of the first failed request */
+  int has_run;         /* the failed request may have been run */
   size_t n_failed;
-  tnk_promise_t *list; /* of what the service keeps, while it is asked for */
+  tnk_promise_t *list; /* pending list of checkpoints */
   tnk__then_t then;
 } save_t;
 
@@ -81,7 +82,8 @@ static void forget(save_t *save) {
   tnk__free(alloc, save);
 }
 
-/* It is over: what is not with the service yet never will be. */
+/* End the operation: requests that have not reached the service yet will not be
+ * sent. */
 static tnk_promise_t *end(save_t *save) {
   tnk_promise_t *promise = save->promise;
 
@@ -93,7 +95,7 @@ static tnk_promise_t *end(save_t *save) {
   return promise;
 }
 
-/* Takes `error`. The next save may write its result. */
+/* Takes ownership of `error`. The next save may then write its result. */
 static void fail(save_t *save, tnk__error_t *error) {
   tnk_ledger_t *ledger = save->ledger;
 
@@ -110,7 +112,7 @@ static void on_abort(tnk__ledger_job_t *job, tnk__error_t *error) {
   forget(save);
 }
 
-/* What the service has saved is to be noted, whoever waits for it. */
+/* A save that the service has made is noted even if the caller has canceled. */
 static void on_cancel(void *arg) {
   save_t *save = arg;
 
@@ -153,7 +155,7 @@ static tnk__error_t *disk_error(const save_t *save, int cause) {
 
 /* ---- The result ---- */
 
-/* An entry of its own, so that it may outlive the ledger. */
+/* The value is allocated separately, so that it can outlive the ledger. */
 typedef struct {
   tnk_ledger_entry_t pub;
   tnk_totals_t used;
@@ -216,7 +218,8 @@ static void succeed(save_t *save) {
   forget(save);
 }
 
-/* What has been saved though not all was. 0 without memory. */
+/* Keep the request that succeeded when the other one failed. Returns 0 without
+ * memory. */
 static int keep_part(save_t *save) {
   tnk__ledger_entry_t *entry;
 
@@ -255,7 +258,7 @@ static void write_line(save_t *save,
   tnk__pen_write(&save->ledger->pen, &save->pen_line, &save->text);
 }
 
-/* It has its turn to be noted. */
+/* Called when all earlier saves are noted. */
 static void write_result(tnk__ledger_job_t *job) {
   save_t *save = save_of(job);
   const int has_path =
@@ -263,7 +266,8 @@ static void write_result(tnk__ledger_job_t *job) {
 
   if (save->state != READY)
     return;
-  /* A state that may have been saved stays announced: no line ends that. */
+  /* The intent of a state that may have been saved stays open: no line settles
+   * it. */
   if (save->line.state_path == NULL && save->has_run) {
     tnk__ledger_doubt(save->ledger, &save->line);
     fail(save, tnk__error_ref(save->error));
@@ -300,15 +304,15 @@ static void take_saved(save_t *save, const tnk_saved_t *saved, int is_state) {
     save->line.state_path = path;
   else
     save->line.sampler_path = path;
-  /* That of the state is what is gone on from. */
+  /* The step count of the state has priority, because a run resumes from it. */
   if (is_state || save->line.state_path == NULL) {
     save->line.n_steps = (int64_t)saved->n_steps;
     save->line.n_passes = (int64_t)saved->n_passes;
   }
 }
 
-/* Requests may fail before the disk has the intent, as of a model that closes;
- * on_announced() goes on then. */
+/* Requests may fail before the intent is written, for example when the model
+ * closes. on_announced() continues then. */
 static void be_ready(save_t *save) {
   if (save->state == NOTING)
     return;
@@ -317,10 +321,11 @@ static void be_ready(save_t *save) {
     write_result(&save->job);
 }
 
-/* ---- A name that is there already ---- */
+/* ---- Existing names ---- */
 
-/* Nobody else gives that name to a checkpoint of this model, and its requests
- * are repeated in their place: what is there is what was to be saved. */
+/* No other client uses this name for a checkpoint of this model, and its
+ * requests are repeated in their place. An existing checkpoint is therefore
+ * this save. */
 static void take_found(part_t *part, const tnk_page_t *page) {
   save_t *save = part->save;
   const tnk_checkpoint_t *found =
@@ -437,7 +442,7 @@ static int is_taken(const tnk_ledger_t *ledger, const char *name) {
   return 0;
 }
 
-/* A name that no other attempt and no other save can have. */
+/* A name that no other attempt and no other save has. */
 static void make_name(const tnk_ledger_t *ledger, const char *wanted,
                       char out[MAX_NAME]) {
   char base[MAX_NAME - 48];
@@ -487,7 +492,7 @@ static int make_line(save_t *save, const tnk_training_t *training,
          (how->cursor == NULL || line->cursor != NULL);
 }
 
-/* What the checkpoint tells whoever has lost the file. */
+/* Metadata of the checkpoint, for a caller who has lost the file. */
 static void ask(save_t *save, tnk_training_t *training, int is_state) {
   part_t *part = &save->parts[!is_state];
   tnk_save_options_t options = TNK_SAVE_OPTIONS_INIT;

@@ -1,7 +1,7 @@
 /*
- * What a run has used, between lines and counts, and lines that have what no
- * save tells: each minute, so that a program that is killed loses no more, and
- * the last line of a ledger.
+ * Converts the use of a run between lines and counts. Writes the use since the
+ * last save once a minute and when the ledger closes, so that a killed program
+ * loses little.
  */
 #include "lib/ledger/ledger.h"
 
@@ -39,12 +39,12 @@ tnk__totals_t tnk__ledger_used(const tnk__ledger_line_t *line) {
   return totals;
 }
 
-/* Every save takes requests, so a line without them tells nothing. */
+/* Every save sends requests, so a line without requests has no counts. */
 int tnk__ledger_tells_used(const tnk__ledger_line_t *line) {
   return line->used[TNK__LEDGER_REQUESTS] > 0;
 }
 
-/* The first ledger of a service says it. */
+/* Only the first ledger of a service sets the earlier use. */
 void tnk__ledger_begin_used(tnk_ledger_t *ledger) {
   tnk__purse_t *purse = &ledger->session->purse;
 
@@ -71,8 +71,8 @@ void tnk__ledger_forget_told(tnk_ledger_t *ledger) {
   ledger->told = (tnk__totals_t){0};
 }
 
-/* Tokens and money: requests alone, as of a program that only looks, are not
- * worth a line. */
+/* Only tokens and money matter. A program that sends only read requests writes
+ * no line. */
 static int has_used_more(const tnk_ledger_t *ledger) {
   const tnk__totals_t *used = &ledger->session->purse.used;
 
@@ -87,7 +87,7 @@ static void wait_a_minute(tnk_ledger_t *ledger) {
                                 NOTE_MS, on_minute);
 }
 
-/* Told once, as a disk that is full is full for a while. */
+/* Logged once, because a full disk stays full for a while. */
 static void on_written(tnk__pen_line_t *pen_line, int cause) {
   tnk_ledger_t *ledger =
       tnk__container_of(pen_line, tnk_ledger_t, last_pen_line);
@@ -118,7 +118,7 @@ static void write_used(tnk_ledger_t *ledger) {
   tnk__pen_write(&ledger->pen, &ledger->last_pen_line, &ledger->last_text);
 }
 
-/* A pen that is busy writes a line that tells it as well. */
+/* If the pen is busy, the line that it writes contains the counts. */
 static void on_minute(tnk__timer_t *timer) {
   tnk_ledger_t *ledger = tnk__container_of(timer, tnk_ledger_t, minute);
 
