@@ -9,9 +9,9 @@
 #include "lib/wire/format/url.h"
 #include "tnk/error.h"
 
-/* Where a call goes. */
+/* Target of a call. */
 typedef struct {
-  const char *path; /* "%i" stands for the id, "%c" for the checkpoint */
+  const char *path; /* "%i": the id, "%c": the checkpoint */
   int has_part;
   int has_scope;
   int has_project;
@@ -46,7 +46,7 @@ static const target_t targets[TNK__N_ASKS] = {
 
 /* ---- Targets ---- */
 
-/* "tinker://run/kind/name" as "run/checkpoints/kind/name". */
+/* Write "tinker://run/kind/name" as "run/checkpoints/kind/name". */
 static void put_checkpoint(tnk__buf_t *out, const char *text) {
   tnk_path_t path = TNK_PATH_INIT;
 
@@ -125,8 +125,8 @@ void tnk__ask_write_target(tnk__buf_t *out, const tnk__ask_t *ask) {
 
 /* ---- Bodies ---- */
 
-/* Numbers that a copy does not have are left out; a null is what takes a time
- * to live away. */
+/* Numbers that a copy does not have are omitted. A null removes a time to
+ * live. */
 static void put_ttl(tnk__json_writer_t *w, const tnk__ask_t *ask) {
   if (ask->ttl_seconds != 0) {
     tnk__json_put_int(w, "ttl_seconds", ask->ttl_seconds);
@@ -219,7 +219,7 @@ static void put_state(tnk__json_writer_t *w, uint32_t states,
   tnk__json_end(w);
 }
 
-/* Those that their clients have finished, by the reasons that are wanted. */
+/* Filter finished sessions by the reasons that the caller selects. */
 static void put_finished(tnk__json_writer_t *w, uint32_t states) {
   static const char *const words[] = {"success", "errored", "interrupted"};
 
@@ -279,7 +279,7 @@ void tnk__ask_write_search(tnk__buf_t *out,
 
 /* ---- Ids ---- */
 
-/* The first character that may not be in an id, or NULL. */
+/* The first character that is not allowed in an id, or NULL. */
 static const char *odd_char(const char *id, size_t n) {
   for (const char *end = id + n; id < end; id++)
     if ((unsigned char)*id <= ' ' || *id == 0x7f ||
@@ -288,7 +288,7 @@ static const char *odd_char(const char *id, size_t n) {
   return NULL;
 }
 
-/* Check n bytes of a text. */
+/* Check n bytes of a string. */
 static int check_part(const char *what, const char *id, size_t n, char *why,
                       size_t size) {
   const char *odd = odd_char(id, n);

@@ -9,8 +9,8 @@
 #include "lib/store/shapes.h"
 #include "tnk/error.h"
 
-/* What the records of an answer may need beside it: the costliest are pairs
- * with empty texts, which grow to five times their size. */
+/* Memory for the records of an answer, in addition to its body. The worst case
+ * is pairs with empty strings, which grow to five times their size. */
 enum { MEMORY_FACTOR = 16, MEMORY_AT_LEAST = 65536 };
 
 /* ---- The frame of a list ---- */
@@ -25,7 +25,7 @@ typedef struct {
   const void *items;
   size_t n;
   const cursor_t *cursor;
-  const char *next; /* of a search */
+  const char *next; /* cursor of a search */
   tnk__usage_session_t *sessions;
   size_t n_sessions;
   int64_t cost_through_us;
@@ -78,9 +78,10 @@ static const tnk__field_t audit_fields[] = {
                     &tnk__shape_audit_entry, 1),
 };
 
-/* ---- The answers, by what was asked ---- */
+/* ---- The answers, by call ---- */
 
-/* What ends a list: one answer is all, or a total, an empty page, no cursor. */
+/* How a list ends: after one answer, or by a total, an empty page, or a missing
+ * cursor. */
 typedef enum {
   END_AT_ONCE = 0,
   END_BY_TOTAL,
@@ -91,8 +92,8 @@ typedef enum {
 typedef struct {
   tnk__page_kind_t kind;
   end_t end;
-  const tnk__shape_t *single; /* the answer is one record; or NULL */
-  tnk__shape_t frame;         /* else it is a list */
+  const tnk__shape_t *single; /* shape of an answer with one record; or NULL */
+  tnk__shape_t frame;         /* shape of a list */
 } answer_t;
 
 #define FRAME(fields_)                                                         \
@@ -158,7 +159,7 @@ size_t tnk__page_item_size(tnk__page_kind_t kind) {
   return sizes[kind];
 }
 
-/* What tells the records of a list apart. */
+/* The id that distinguishes the records of a list. */
 static const char *id_of(const tnk_page_t *page, const void *item) {
   if (page->kind == TNK__PAGE_RUNS)
     return ((const tnk_run_t *)item)->id;
@@ -180,13 +181,13 @@ static void read_single(tnk_page_t *page, tnk__record_reader_t *reader,
     return;
   }
   tnk__record_read(reader, shape, record);
-  if (ask->kind == TNK__ASK_GET_SESSION) /* its answer does not say */
+  if (ask->kind == TNK__ASK_GET_SESSION) /* the answer does not contain it */
     ((tnk_session_t *)record)->id = page->ask.id;
   page->items = record;
   page->n = page->n_received = 1;
 }
 
-/* Sessions that are only listed have nothing but an id. */
+/* A list of sessions has only their ids. */
 static void make_sessions(tnk_page_t *page, tnk__record_reader_t *reader) {
   const char *const *ids = page->items;
   tnk_session_t *sessions =
@@ -207,7 +208,7 @@ static int by_id(const void *a, const void *b) {
                 ((const tnk__usage_session_t *)b)->id);
 }
 
-/* Give each use what is told of its session. */
+/* Copy the session's data into each use. */
 static void join_sessions(tnk_page_t *page, const frame_t *frame) {
   tnk_usage_t *usages = (tnk_usage_t *)(uintptr_t)page->items;
 
@@ -229,8 +230,8 @@ static void join_sessions(tnk_page_t *page, const frame_t *frame) {
   }
 }
 
-/* A page that is merely short is not the last one: the server may give fewer
- * than it was asked for. A cursor that leads to itself leads nowhere. */
+/* A short page is not necessarily the last one: the server may return fewer
+ * records than requested. A cursor that equals the last one ends the list. */
 static int ends(const tnk_page_t *page, end_t end, const frame_t *frame) {
   switch (end) {
   case END_BY_TOTAL:
@@ -268,7 +269,7 @@ static void read_list(tnk_page_t *page, tnk__record_reader_t *reader,
     make_sessions(page, reader);
 }
 
-/* ---- What comes twice ---- */
+/* ---- Duplicates ---- */
 
 static int drop_seen(tnk_page_t *page, const tnk_allocator_t *alloc,
                      const tnk__seen_t *before) {
@@ -292,15 +293,15 @@ static int drop_seen(tnk_page_t *page, const tnk_allocator_t *alloc,
   return TNK_OK;
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
-/* The texts of what was asked for live in the page. */
+/* The strings of the request are stored in the page. */
 static int keep_ask(tnk_page_t *page, const tnk__ask_t *ask) {
   const char **texts[] = {&page->ask.id, &page->ask.project_id,
                           &page->ask.search, &page->ask.cursor};
 
   page->ask = *ask;
-  page->ask.path = page->ask.access_token = NULL; /* lists have none */
+  page->ask.path = page->ask.access_token = NULL; /* lists do not use them */
   page->ask.event_type = page->ask.day = NULL;
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
     if (*texts[i] != NULL) {
@@ -330,7 +331,7 @@ static int read_all(tnk_page_t *page, const tnk_allocator_t *alloc,
   if (reader.err != TNK_OK)
     return reader.err;
   err = tnk__json_pull_finish(&reader.pull);
-  /* What one answer has twice, it means so. */
+  /* Duplicates within one answer are kept. */
   if (err == TNK_OK && (seen != NULL || !page->is_last))
     err = drop_seen(page, alloc, seen);
   return err;
@@ -364,7 +365,7 @@ int tnk__page_read(tnk_page_t **out, const tnk_allocator_t *alloc,
 void tnk__page_free(const tnk_allocator_t *alloc, void *value) {
   tnk_page_t *page = value;
 
-  page->arena.alloc = alloc; /* the service may be gone */
+  page->arena.alloc = alloc; /* the page may outlive the service */
   tnk__arena_deinit(&page->arena);
   tnk__free(alloc, page->seen);
   tnk__free(alloc, page->body);

@@ -6,7 +6,7 @@
 #include "lib/store/seen.h"
 #include "tnk/rest.h"
 
-/* Which records a page has. */
+/* The kind of records in a page. */
 typedef enum {
   TNK__PAGE_RUNS,
   TNK__PAGE_CHECKPOINTS,
@@ -19,49 +19,52 @@ typedef enum {
   TNK__PAGE_STORAGES,
   TNK__PAGE_AUDIT_ENTRIES,
   TNK__PAGE_KEYS,
-  TNK__PAGE_NONE /* an answer that is no page */
+  TNK__PAGE_NONE /* the answer has no page */
 } tnk__page_kind_t;
 
-/* Records, whose texts lie in the answer that they were read from. */
+/* Records; their strings point into the answer. */
 struct tnk_page {
   tnk__arena_t arena;
   uint8_t *body;
   tnk__page_kind_t kind;
   const void *items;
-  size_t n;          /* without those that came twice */
-  size_t n_received; /* all of them */
-  int64_t total;     /* of the whole list; -1: unknown */
+  size_t n;          /* without duplicates */
+  size_t n_received; /* with duplicates */
+  int64_t total;     /* length of the whole list; -1: unknown */
   int is_last;
-  int64_t cost_through_us; /* of uses; 0: unknown */
-  double storage_rate;     /* of storage; NaN: unknown */
-  tnk__ask_t ask;          /* what was asked for, and how far it got */
-  tnk__seen_t *seen;       /* of a list that goes on, else NULL */
+  int64_t cost_through_us; /* end of the costs in a list of uses; 0: unknown */
+  double storage_rate;     /* price of storage; NaN: unknown */
+  tnk__ask_t ask;          /* the request, and its position in the list */
+  tnk__seen_t *seen;       /* ids of a list with more pages, else NULL */
 };
 
 /*
- * Read an answer. `body` was allocated with `alloc` and is the page's from here
- * on, or freed. `seen` is of the page before, or NULL; it is copied.
+ * Parse an answer. The page takes ownership of `body`, which was allocated with
+ * `alloc`; on failure `body` is freed. `seen` comes from the previous page, or
+ * is NULL; it is copied.
  *
- * TNK_OK, TNK_ENOMEM, or TNK_EPROTO with the name of the member that is wrong
- * or missing in *what, or NULL there.
+ * Returns TNK_OK, TNK_ENOMEM or TNK_EPROTO. *what receives the name of the
+ * wrong or missing member, or NULL.
  */
 int tnk__page_read(tnk_page_t **out, const tnk_allocator_t *alloc,
                    const tnk__ask_t *ask, const tnk__seen_t *seen,
                    uint8_t *body, size_t n, const char **what);
-/* The bytes of one record. */
+/* Size of one record in bytes. */
 size_t tnk__page_item_size(tnk__page_kind_t kind);
-/* Make the page of who asks, as a JWT tells it; `is_key`: it is a key, of which
- * only some are. TNK_OK, TNK_ENOMEM, or TNK_EPROTO when it does not tell. */
+/* Make the page of the caller's identity from a JWT. `is_key`: the token is an
+ * API key, which may or may not be a JWT. Returns TNK_OK, TNK_ENOMEM, or
+ * TNK_EPROTO if the token lacks the identity. */
 int tnk__page_of_identity(tnk_page_t **out, const tnk_allocator_t *alloc,
                           const char *token, int is_key);
-/* Make the page of an archive that is at `url` until `expires_us`: one external
- * file, called TNK__ARCHIVE_FILE. TNK_OK or TNK_ENOMEM. */
+/* Make the page of an archive at `url`, valid until `expires_us`. It has one
+ * external file with the name TNK__ARCHIVE_FILE. Returns TNK_OK or
+ * TNK_ENOMEM. */
 #define TNK__ARCHIVE_FILE "archive.tar"
 int tnk__page_of_archive(tnk_page_t **out, const tnk_allocator_t *alloc,
                          const char *url, int64_t expires_us);
 void tnk__page_free(const tnk_allocator_t *alloc, void *page);
 
-/* Answers that are no pages. Texts stay in the body, which is changed. */
+/* Answers without a page. The body is changed; strings point into it. */
 int tnk__copied_read(const char **path, tnk__arena_t *arena, uint8_t *body,
                      size_t n, const char **what);
 
@@ -71,7 +74,7 @@ typedef struct {
   const char *error;  /* or NULL */
 } tnk__trace_t;
 
-/* Where an archive is. */
+/* Address of an archive. */
 typedef struct {
   const char *url;
   int64_t expires_us;

@@ -1,4 +1,4 @@
-/* What a page gives out. */
+/* Accessors of a page's records. */
 #include "lib/store/page.h"
 
 #include <math.h>

@@ -7,7 +7,7 @@
 #include "tnk/common.h"
 #include "tnk/error.h"
 
-/* Note a failure, by the member that has it. */
+/* Record a failure and the member that caused it. */
 static void fail(tnk__record_reader_t *reader, int err, const char *what) {
   if (reader->err == TNK_OK) {
     reader->err = err;
@@ -21,12 +21,13 @@ static void fail(tnk__record_reader_t *reader, int err, const char *what) {
 typedef struct {
   tnk__record_reader_t *reader;
   char *items;
-  size_t size; /* of one */
+  size_t size; /* size of one element */
   size_t n;
   size_t cap;
 } array_t;
 
-/* Memory; or NULL, where a body wants more than its size can explain too. */
+/* Allocate memory. Returns NULL also if the body needs more than its size can
+ * explain. */
 static void *get(tnk__record_reader_t *reader, size_t size) {
   const tnk__arena_t *arena = reader->arena;
   void *ptr = tnk__arena_alloc(reader->arena, size);
@@ -37,8 +38,8 @@ static void *get(tnk__record_reader_t *reader, size_t size) {
   return ptr;
 }
 
-/* Room for one more, or NULL. What the array was before stays in the arena,
- * which has a ceiling. */
+/* Add one element; NULL without memory. The old array stays in the arena, which
+ * has a limit. */
 static void *array_add(array_t *array) {
   char *items;
   size_t cap;
@@ -80,7 +81,7 @@ static int has_no_fraction(const char *text, size_t n) {
   return 1;
 }
 
-/* "8" and "8.0" both are 8. */
+/* Both "8" and "8.0" are 8. */
 static int int_of(const char *text, size_t n, int64_t *out) {
   const int is_negative = n > 0 && text[0] == '-';
   uint64_t value = 0;
@@ -99,8 +100,8 @@ static int int_of(const char *text, size_t n, int64_t *out) {
   return 1;
 }
 
-/* Of the few numbers with a fraction that records have, the text is read by
- * jansson, in any locale. */
+/* Only few members have a fraction, so jansson parses them: it ignores the
+ * locale. */
 static int number_of(const char *text, size_t n, double *out) {
   json_t *value;
 
@@ -112,7 +113,7 @@ static int number_of(const char *text, size_t n, double *out) {
   return n != 0;
 }
 
-/* The bytes of a number, also of one in a text. */
+/* The characters of a number, also of one in a string. */
 static const char *number_text(tnk__record_reader_t *reader, size_t *n) {
   return tnk__json_pull_kind(&reader->pull) == TNK__PULL_TEXT
              ? tnk__json_pull_text(&reader->pull, n)
@@ -206,7 +207,7 @@ static int read_json(tnk__record_reader_t *reader, const char **out) {
   return *out != NULL;
 }
 
-/* A value that is no text is kept as the JSON it is. */
+/* A value that is not a string is kept as its JSON. */
 static int read_pairs(tnk__record_reader_t *reader, tnk_pair_t **out,
                       size_t *n) {
   array_t array = {.reader = reader, .size = sizeof(tnk_pair_t)};
@@ -250,7 +251,7 @@ static int read_texts(tnk__record_reader_t *reader, const char ***out,
 
 /* ---- Records ---- */
 
-/* The number of a list lies behind the pointer to it. */
+/* The count of a list follows the pointer to it. */
 static size_t *count_behind(void *pointer) {
   return (size_t *)(void *)((char *)pointer + sizeof(void *));
 }
@@ -266,7 +267,7 @@ static int read_record(tnk__record_reader_t *reader, const tnk__shape_t *shape,
   if (shape->raw_at != 0) {
     if (!read_json(reader, &raw))
       return 0;
-    reader->pull = before; /* to read it once more */
+    reader->pull = before; /* parse it a second time */
   }
   tnk__record_read(reader, shape, *out);
   if (shape->raw_at != 0)
@@ -292,7 +293,7 @@ static int read_records(tnk__record_reader_t *reader, const tnk__shape_t *shape,
   return !reader->pull.is_bad;
 }
 
-/* The same of an object, whose keys the records begin with. */
+/* As read_records(), for an object: each record begins with its key. */
 static int read_map(tnk__record_reader_t *reader, const tnk__shape_t *shape,
                     void **out, size_t *n) {
   array_t array = {.reader = reader, .size = shape->size};
@@ -347,7 +348,8 @@ static int read_value(tnk__record_reader_t *reader, const tnk__field_t *field,
   return 0;
 }
 
-/* The field of a key, looked for from `next` on: servers keep their order. */
+/* Find the field of a key, beginning at `next`, because servers keep their
+ * order. */
 static size_t find(const tnk__shape_t *shape, size_t next, const char *key,
                    size_t n) {
   for (size_t i = 0; i < shape->n_fields; i++) {
@@ -360,8 +362,8 @@ static size_t find(const tnk__shape_t *shape, size_t next, const char *key,
   return shape->n_fields;
 }
 
-/* Read the value of a field; an absent one, which null is, leaves it. Whether
- * it was there. */
+/* Parse the value of a field. A null counts as absent and leaves the field
+ * unchanged. Returns whether the value was present. */
 static int read_field(tnk__record_reader_t *reader, const tnk__field_t *field,
                       void *out) {
   if (tnk__json_pull_kind(&reader->pull) == TNK__PULL_NULL) {

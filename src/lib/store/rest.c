@@ -10,12 +10,12 @@
 #include "lib/policy/retry_after.h"
 #include "lib/wire/format/location.h"
 
-/* Of an answer. A run may have tens of thousands of checkpoints, and they come
- * all at once. */
+/* Maximum size of an answer. A run may have tens of thousands of checkpoints,
+ * all in one answer. */
 #define MAX_ANSWER (64 * TNK__MIB)
-/* Between two questions whether a trace is ready. */
+/* Interval between two requests for the status of a trace. */
 enum { TRACE_MS = 5000 };
-/* How long an archive is where it is said to be, unless that is said too. */
+/* Lifetime of an archive's address, if the server does not state it. */
 enum { ARCHIVE_S = 900 };
 
 static void begin(tnk__errand_t *errand);
@@ -27,7 +27,7 @@ static void on_archive(tnk__call_t *call, const tnk__reply_t *reply);
 
 typedef struct {
   const char *name;
-  const char *method_name; /* of the official client; or NULL */
+  const char *method_name; /* name in the official client, or NULL */
   tnk__route_id_t route;
   void (*done)(tnk__call_t *call, const tnk__reply_t *reply);
 } row_t;
@@ -94,13 +94,13 @@ static const row_t rows[TNK__N_ASKS] = {
                               TNK__ROUTE_REST_GET, on_page},
 };
 
-/* An errand with what it takes to read its answer. */
+/* A service operation with the state to read its answer. */
 typedef struct {
-  tnk__errand_t errand; /* its arena has the texts */
+  tnk__errand_t errand; /* its arena has the strings */
   tnk__ask_t ask;
   tnk__seen_t *seen; /* or NULL */
   const char *target;
-  int is_told; /* that a trace takes its time */
+  int is_told; /* the wait for a trace was logged */
 } rest_t;
 
 static rest_t *rest_of(tnk__errand_t *errand) {
@@ -121,7 +121,8 @@ const char *tnk__rest_name(tnk__ask_kind_t kind) {
 
 /* ---- Answers ---- */
 
-/* An answer that could not be read, for this member if it is known. */
+/* Fail with TNK_EPROTO or TNK_ENOMEM; the message names the member, if
+ * known. */
 static void fail_reading(tnk__errand_t *errand, int err, const char *what) {
   const char *name = errand->call.name;
   tnk__error_t *error;
@@ -160,7 +161,7 @@ static void on_page(tnk__call_t *call, const tnk__reply_t *reply) {
     fail_reading(errand, err, what);
 }
 
-/* Whatever a 2xx says. */
+/* Any 2xx answer is a success. */
 static void on_done(tnk__call_t *call, const tnk__reply_t *reply) {
   if (reply->error != NULL)
     tnk__errand_fail(errand_of(call), reply->error);
@@ -213,7 +214,7 @@ static void resolve_archive(tnk__errand_t *errand, const char *url,
     fail_reading(errand, err, NULL);
 }
 
-/* What was asked for, as an address that a reference may begin at. */
+/* The address of the request, as the base of a relative reference. */
 static int locate(tnk__location_t *out, const tnk__errand_t *errand) {
   const tnk_allocator_t *alloc = alloc_of(errand);
   const char *at;
@@ -241,8 +242,8 @@ static void fail_location(tnk__errand_t *errand, int err) {
   tnk__error_unref(error);
 }
 
-/* A redirection that is not followed: what it leads to has to be asked without
- * our key. */
+/* A redirection that is not followed: its target must be requested without the
+ * API key. */
 static void take_location(tnk__errand_t *errand, const tnk__reply_t *reply) {
   const tnk_allocator_t *alloc = alloc_of(errand);
   const int64_t now_s = tnk__context_wall_s(errand->session->context);
@@ -333,7 +334,7 @@ static void on_trace(tnk__call_t *call, const tnk__reply_t *reply) {
   else if (strcmp(trace.status, "failed") == 0)
     fail_trace(errand, trace.error);
   else if (strcmp(trace.status, "ready") != 0)
-    wait_for_trace(errand); /* "pending", or a word of later servers */
+    wait_for_trace(errand); /* "pending", or a status of a later version */
   else if (trace.url == NULL || trace.url[0] == '\0')
     fail_reading(errand, TNK_EPROTO, "url");
   else
@@ -373,7 +374,7 @@ static void begin(tnk__errand_t *errand) {
   tnk__errand_call(errand, on_reply);
 }
 
-/* The target, in the errand's arena; or NULL. */
+/* The target, in the operation's arena; NULL without memory. */
 static const char *target_of(rest_t *rest) {
   tnk__arena_t *arena = &rest->errand.arena;
   const char *target = NULL;
@@ -387,7 +388,7 @@ static const char *target_of(rest_t *rest) {
   return target;
 }
 
-/* Copy what must outlive the call; 0 without memory. */
+/* Copy the arguments that must outlive the call. Returns 0 without memory. */
 static int keep(rest_t *rest, const tnk_page_t *before) {
   const char **texts[] = {&rest->ask.id, &rest->ask.project_id,
                           &rest->ask.search, &rest->ask.cursor,

@@ -3,7 +3,7 @@
 
 #include "lib/client/recover/run_query.h"
 
-/* The query that the monitor of lost runs uses. */
+/* The query for the monitor of lost runs. */
 extern const tnk__run_query_t tnk__store_run_query;
 
 #endif

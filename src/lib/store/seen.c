@@ -6,8 +6,8 @@ _Static_assert((TNK__SEEN_SLOTS & (TNK__SEEN_SLOTS - 1)) == 0 &&
                    TNK__SEEN_SLOTS >= 2 * TNK__SEEN_MIN,
                "a set is at most half full, and a mask finds a slot");
 
-/* FNV-1a, mixed once more. Who can make two ids meet is the server, which may
- * as well leave a record out. */
+/* FNV-1a with an additional mixing step. Collisions are harmless: only the
+ * server can cause them, and it can omit a record anyway. */
 static uint64_t fingerprint(const char *id) {
   uint64_t hash = UINT64_C(14695981039346656037);
 
@@ -17,7 +17,7 @@ static uint64_t fingerprint(const char *id) {
   return hash != 0 ? hash : 1;
 }
 
-/* Where it is in a set, or the free slot where it would be. */
+/* The slot of a fingerprint, or the free slot for it. */
 static uint64_t *slot_of(uint64_t *set, uint64_t hash) {
   size_t i = (size_t)hash & (TNK__SEEN_SLOTS - 1);
 

@@ -5,18 +5,18 @@
 #include <stdint.h>
 
 /*
- * The ids of the records that a list has given so far, as far as they matter:
- * of those that came last, TNK__SEEN_MIN at least and twice as many at most.
- * Two sets of fingerprints; when one is full the other is forgotten.
+ * The ids of the latest records of a list: at least TNK__SEEN_MIN, at most
+ * twice as many. Two sets of fingerprints. When one is full, the other is
+ * emptied.
  */
 enum { TNK__SEEN_MIN = 1024, TNK__SEEN_SLOTS = 2048 };
 
 typedef struct {
   uint64_t slots[2][TNK__SEEN_SLOTS]; /* 0: free */
-  size_t n; /* in the first set, which is the newer one */
+  size_t n;                           /* in the first, newer set */
 } tnk__seen_t;
 
-/* Add an id. 0: it was there already. Zeroed memory is an empty one. */
+/* Add an id. Returns 0 if it was present. Zeroed memory is an empty set. */
 int tnk__seen_add(tnk__seen_t *seen, const char *id);
 
 #endif

@@ -17,7 +17,7 @@ extern const tnk__shape_t tnk__shape_usage;
 extern const tnk__shape_t tnk__shape_storage;
 extern const tnk__shape_t tnk__shape_audit_entry;
 
-/* What is told of the sessions in a list of uses, in an order of no meaning. */
+/* The sessions in a list of uses. Their order has no meaning. */
 typedef struct {
   const char *id;
   const tnk_pair_t *user_metadata;

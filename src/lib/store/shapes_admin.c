@@ -1,4 +1,4 @@
-/* What is used and what it costs, and who did what. */
+/* Records of use, cost and audit logs. */
 #include <math.h>
 #include <string.h>
 
@@ -111,14 +111,14 @@ typedef struct {
   const char *text;
 } named_t;
 
-/* What the service says of whose key it is. */
+/* The service's answer about the owner of a key. */
 typedef struct {
   const named_t *organization;
   const named_t *user;
   const char *json;
 } details_t;
 
-/* A key, with what some of its members are found in. */
+/* A key, with temporary fields for some of its members. */
 typedef struct {
   tnk_api_key_t key;
   const details_t *details;

@@ -1,4 +1,4 @@
-/* Answers that are no lists, and what a token says. */
+/* Answers without a list, and the contents of a token. */
 #include "lib/store/page.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "lib/wire/format/jwt.h"
 #include "tnk/error.h"
 
-/* ---- Answers that are no pages ---- */
+/* ---- Answers without a page ---- */
 
 typedef struct {
   const char *path;
@@ -69,9 +69,9 @@ int tnk__archive_link_read(tnk__archive_link_t *out, tnk__arena_t *arena,
   return read_small(out, &link_shape, arena, body, n, what);
 }
 
-/* ---- Pages that are no answers ---- */
+/* ---- Pages from other sources ---- */
 
-/* A page of one record, which is not there yet; NULL without memory. */
+/* A page with room for one record; NULL without memory. */
 static tnk_page_t *new_page(const tnk_allocator_t *alloc,
                             tnk__page_kind_t kind) {
   tnk_page_t *page = tnk__calloc(alloc, 1, sizeof(*page));
@@ -109,7 +109,7 @@ int tnk__page_of_archive(tnk_page_t **out, const tnk_allocator_t *alloc,
   return TNK_OK;
 }
 
-/* ---- Who asks ---- */
+/* ---- The identity ---- */
 
 typedef struct {
   const char *issuer;

@@ -5,8 +5,8 @@
 #include "lib/client/future/errand.h"
 
 /*
- * Who asks is told by the token that the service gives for the key. Where there
- * is none yet, a question that needs one fetches it.
+ * The identity comes from the token that the service issues for the key. If the
+ * token is missing, a call that needs one fetches it.
  */
 static const char name[] = "whoami";
 
