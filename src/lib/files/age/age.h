@@ -4,23 +4,24 @@
 #include "lib/files/age/head.h"
 
 /*
- * Files encrypted with age (age-encryption.org/v1) for recipients of X25519,
- * written and read in pieces. Nothing of a chunk is given out before it is
- * known to be authentic; still, only a file that was opened to its end is known
- * to be whole. Any thread will do, one at a time.
+ * Writes and reads files encrypted with age (age-encryption.org/v1) for X25519
+ * recipients, piece by piece. No byte of a chunk is returned before the chunk
+ * is authentic. Only a file that was read to its end is known to be complete.
+ * The functions may run on any thread, one thread at a time.
  */
 #define TNK__AGE_CHUNK ((size_t)64 * 1024)
 #define TNK__AGE_FILE_NONCE 16
 
-/* The chunks of a file, to the end of which a counter counts. */
+/* The chunks of a file, with the counter that numbers them. */
 typedef struct {
   uint8_t key[TNK__AGE_KEY];
   uint8_t nonce[TNK__AGE_NONCE];
   uint8_t *data; /* one chunk with its tag */
-  size_t n;      /* bytes that have come of it */
+  size_t n;      /* valid bytes */
 } tnk__age_chunks_t;
 
-/* Reading: the header, the nonce behind it, chunks; then failed or finished. */
+/* Reader. States: the header, the nonce, the chunks; then failed or
+ * finished. */
 typedef struct {
   const tnk_allocator_t *alloc;
   tnk__age_head_t head;
@@ -28,37 +29,38 @@ typedef struct {
   size_t n_salt;
   tnk__age_chunks_t chunks;
   int err;
-  const char *why; /* what went wrong, as a sentence about "the file" */
+  const char *why; /* the error, as a sentence about "the file" */
 } tnk__age_open_t;
 
-/* Writing. */
+/* Writer. */
 typedef struct {
   const tnk_allocator_t *alloc;
   tnk__age_chunks_t chunks;
   int err;
 } tnk__age_seal_t;
 
-/* Begin to read. Failures of it come with the first piece. */
+/* Initialize a reader. Its errors are reported with the first piece. */
 void tnk__age_open_init(tnk__age_open_t *open, const tnk_allocator_t *alloc,
                         tnk__age_random_t random, void *user);
-/* Add a key that may open the file, up to TNK__AGE_MAX_IDENTITIES; before the
- * first piece. TNK_OK or TNK_EINVAL: these are too many. */
+/* Add a key that may decrypt the file, up to TNK__AGE_MAX_IDENTITIES. Call it
+ * before the first piece. Returns TNK_OK, or TNK_EINVAL for too many keys. */
 int tnk__age_open_add(tnk__age_open_t *open,
                       const uint8_t identity[TNK__AGE_KEY]);
-/* Append to `out` what the next piece gives. TNK_OK; TNK_EINVAL (no key opens
- * it), TNK_ECORRUPT (it was changed or cut), TNK_EPROTO (it is none),
- * TNK_EUNSUPPORTED, TNK_ETOOBIG, TNK_ENOMEM, TNK_EINTERNAL; the first stays. */
+/* Decrypt the next piece and append the result to `out`. Returns TNK_OK,
+ * TNK_EINVAL (no key decrypts it), TNK_ECORRUPT (changed or truncated),
+ * TNK_EPROTO (not an age file), TNK_EUNSUPPORTED, TNK_ETOOBIG, TNK_ENOMEM or
+ * TNK_EINTERNAL. The first error is kept. */
 int tnk__age_open_feed(tnk__age_open_t *open, tnk__buf_t *out, const void *data,
                        size_t n);
-/* The input is over: append the last chunk. Returns as above. */
+/* End of the input: append the last chunk. Returns as above. */
 int tnk__age_open_finish(tnk__age_open_t *open, tnk__buf_t *out);
-/* Free it and wipe keys and texts; in every state. */
+/* Free the reader and wipe keys and strings; allowed in every state. */
 void tnk__age_open_deinit(tnk__age_open_t *open);
 
-/* Begin to write: append the header to `out`. TNK_OK; TNK_EINVAL (no recipient,
- * or more than TNK__AGE_MAX_STANZAS); TNK_EPROTO (one that no key belongs to);
- * TNK_ESYSTEM (no random bytes), TNK_ENOMEM, TNK_ETOOBIG. The first failure
- * stays. */
+/* Initialize a writer and append the header to `out`. Returns TNK_OK,
+ * TNK_EINVAL (no recipient, or more than TNK__AGE_MAX_STANZAS), TNK_EPROTO (a
+ * recipient without a possible key), TNK_ESYSTEM (no random bytes), TNK_ENOMEM
+ * or TNK_ETOOBIG. The first error is kept. */
 int tnk__age_seal_init(tnk__age_seal_t *seal, const tnk_allocator_t *alloc,
                        const uint8_t (*recipients)[TNK__AGE_KEY], size_t n,
                        tnk__age_random_t random, void *user, tnk__buf_t *out);

@@ -35,7 +35,7 @@ size_t tnk__age_chunks_fill(tnk__age_chunks_t *chunks, const uint8_t *data,
   return taken;
 }
 
-/* The first 11 bytes are a number, the last one tells the last chunk. */
+/* The first 11 bytes are a counter; the last byte marks the last chunk. */
 void tnk__age_chunks_next(tnk__age_chunks_t *chunks) {
   size_t i = TNK__AGE_NONCE - 1;
 

@@ -3,20 +3,21 @@
 
 #include "lib/files/age/age.h"
 
-/* Derive the key of the chunks and make room for one. TNK_OK, TNK_ENOMEM,
- * TNK_EINTERNAL. */
+/* Derive the key of the chunks and allocate the buffer of one chunk. TNK_OK,
+ * TNK_ENOMEM, TNK_EINTERNAL. */
 int tnk__age_chunks_init(tnk__age_chunks_t *chunks,
                          const tnk_allocator_t *alloc,
                          const uint8_t file_key[TNK__AGE_FILE_KEY],
                          const uint8_t salt[TNK__AGE_FILE_NONCE]);
 void tnk__age_chunks_deinit(tnk__age_chunks_t *chunks,
                             const tnk_allocator_t *alloc);
-/* Take from a piece what the chunk has room for, up to `max` bytes of it. */
+/* Copy bytes of a piece into the chunk until it has `max` bytes. Returns the
+ * number of copied bytes. */
 size_t tnk__age_chunks_fill(tnk__age_chunks_t *chunks, const uint8_t *data,
                             size_t n, size_t max);
-/* Count on to the next chunk. */
+/* Increment the counter for the next chunk. */
 void tnk__age_chunks_next(tnk__age_chunks_t *chunks);
-/* Whether nothing has come before this chunk. */
+/* Whether this is the first chunk. */
 int tnk__age_chunks_is_first(const tnk__age_chunks_t *chunks);
 
 #endif

@@ -20,7 +20,7 @@ static int translate(int ret, int otherwise) {
              : otherwise;
 }
 
-/* The bits of a secret that RFC 7748 fixes. */
+/* Clamp the scalar as RFC 7748 requires. */
 static int read_scalar(mbedtls_mpi *out, const uint8_t scalar[TNK__AGE_KEY]) {
   uint8_t clamped[TNK__AGE_KEY];
   int ret;

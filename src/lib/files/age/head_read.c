@@ -29,7 +29,8 @@ static int refuse(tnk__age_head_t *head, int err, const char *why) {
   return err;
 }
 
-/* Only the standard alphabet, without padding and without bits to spare. */
+/* Accepts the standard alphabet only, without padding and with unused bits
+ * zero. */
 static size_t decode(uint8_t out[LINE_BYTES], const char *text, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (text[i] == '-' || text[i] == '_' || text[i] == '=')
@@ -58,7 +59,7 @@ static int read_version(tnk__age_head_t *head, const char *line, size_t n) {
   return refuse(head, TNK_EPROTO, "the file is not encrypted with age");
 }
 
-/* Read an argument of a stanza: visible characters up to the next blank. */
+/* Length of a stanza's argument: visible characters up to the next space. */
 static size_t measure_argument(const char *text, size_t n) {
   size_t i = 0;
 
@@ -99,7 +100,7 @@ static int read_arguments(tnk__age_head_t *head, const char *text, size_t n) {
   return TNK_OK;
 }
 
-/* Try one identity on the stanza that is complete. */
+/* Try one identity on a complete stanza. */
 static int unwrap(tnk__age_head_t *head, const uint8_t *identity) {
   static const uint8_t nonce[TNK__AGE_NONCE];
   uint8_t shared[TNK__AGE_KEY], key[TNK__AGE_KEY], recipient[TNK__AGE_KEY];
@@ -144,9 +145,9 @@ static int read_body(tnk__age_head_t *head, const char *line, size_t n) {
   return TNK_OK;
 }
 
-/* What the line says is compared in constant time. */
+/* The MAC is compared in constant time. */
 static int check_mac(tnk__age_head_t *head, const char *digits, size_t n) {
-  const size_t n_head = head->line + 3; /* "---" belongs to it */
+  const size_t n_head = head->line + 3; /* "---" is part of the input */
   uint8_t mac[TNK__AGE_KEY], told[LINE_BYTES];
   unsigned differs = 0;
   int err;

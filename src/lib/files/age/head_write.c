@@ -3,8 +3,7 @@
 #include "lib/files/age/head.h"
 #include "tnk/error.h"
 
-/* All that a header holds has 32 bytes: 43 digits, and padding that age leaves
- * out. */
+/* All values in a header have 32 bytes: 43 digits, without padding. */
 static void put_bytes(tnk__buf_t *out, const uint8_t bytes[TNK__AGE_KEY]) {
   tnk__base64_write(out, bytes, TNK__AGE_KEY);
   if (out->err == TNK_OK)

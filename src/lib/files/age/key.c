@@ -5,8 +5,8 @@
 #include "lib/base/alloc.h"
 #include "lib/wire/data/secret.h"
 
-/* Bech32 (BIP 173): a prefix, "1", and characters of five bits, the last six of
- * which are a checksum over everything before them. */
+/* Bech32 (BIP 173): a prefix, "1", and characters of five bits. The last six
+ * characters are a checksum over all that precede. */
 enum { N_DATA = 52, N_SUM = 6, N_CHARS = N_DATA + N_SUM };
 
 static const char alphabet[] = "qpzry9x8gf2tvdw0s3jn54khce6mua7l";
@@ -38,7 +38,7 @@ static uint32_t add_prefix(const char *prefix, size_t n) {
   return sum;
 }
 
-/* Eight bits out of five; what the last character has too much is zero. */
+/* Convert groups of five bits to bytes; the unused bits must be zero. */
 static int join(uint8_t out[TNK__AGE_KEY], const uint8_t *values) {
   unsigned bits = 0;
   unsigned n_bits = 0;
@@ -55,7 +55,7 @@ static int join(uint8_t out[TNK__AGE_KEY], const uint8_t *values) {
   return n == TNK__AGE_KEY && (bits & ((1u << n_bits) - 1)) == 0;
 }
 
-/* The prefix has the case that all of the text must have. */
+/* The case of the prefix must match the case of the key. */
 static const char *read_key(uint8_t out[TNK__AGE_KEY], const char *text,
                             const char *prefix) {
   const size_t n_prefix = strlen(prefix);

@@ -3,15 +3,15 @@
 
 #include <stdint.h>
 
-/* Bytes of a key, of either kind. */
+/* Size of a key, public or secret. */
 #define TNK__AGE_KEY 32
 
-/* Read a recipient, "age1...": who may open a file. Returns what is wrong with
- * it, as the end of a sentence ("the recipient ..."), or NULL. */
+/* Parse a recipient, "age1...": a public key that a file is encrypted for.
+ * Returns the error as the end of a sentence ("the recipient ..."), or NULL. */
 const char *tnk__age_recipient_read(uint8_t out[TNK__AGE_KEY],
                                     const char *text);
-/* Read an identity, "AGE-SECRET-KEY-1...": what opens files. It is a secret,
- * and the caller wipes it. Returns as above ("the identity ..."). */
+/* Parse an identity, "AGE-SECRET-KEY-1...": a secret key that decrypts files.
+ * The caller must wipe it. Returns as above ("the identity ..."). */
 const char *tnk__age_identity_read(uint8_t out[TNK__AGE_KEY], const char *text);
 
 #endif

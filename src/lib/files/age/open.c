@@ -34,8 +34,8 @@ static int refuse(tnk__age_open_t *open, int err, const char *why) {
   return err;
 }
 
-/* Decrypt the chunk straight to where it goes, which counts only when it was
- * authentic. */
+/* Decrypt the chunk directly into `out`. The bytes are appended only if they
+ * are authentic. */
 static int decrypt(tnk__age_open_t *open, tnk__buf_t *out, int is_last) {
   tnk__age_chunks_t *chunks = &open->chunks;
   const size_t n = chunks->n - TNK__AGE_TAG;
@@ -52,7 +52,7 @@ static int decrypt(tnk__age_open_t *open, tnk__buf_t *out, int is_last) {
   return err;
 }
 
-/* A full chunk behind which there is more. */
+/* Decrypt a full chunk that is not the last one. */
 static int take_chunk(tnk__age_open_t *open, tnk__buf_t *out) {
   int err = decrypt(open, out, 0);
 
@@ -122,7 +122,8 @@ static int take_last(tnk__age_open_t *open, tnk__buf_t *out) {
   err = decrypt(open, out, 1);
   if (err != TNK_ECORRUPT)
     return err;
-  /* One that is not the last, where all of it is there, is a good one still. */
+  /* If the chunk is valid as a middle chunk, the file was truncated after
+   * it. */
   if (chunks->n == TNK__AGE_CHUNK + TNK__AGE_TAG &&
       decrypt(open, out, 0) == TNK_OK)
     return refuse(open, TNK_ECORRUPT, cut);

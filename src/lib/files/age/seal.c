@@ -47,7 +47,7 @@ int tnk__age_seal_feed(tnk__age_seal_t *seal, tnk__buf_t *out, const void *data,
                        size_t n) {
   const uint8_t *at = data;
 
-  /* A full chunk waits for what tells that it is not the last one. */
+  /* A full chunk is kept until more data shows that it is not the last one. */
   while (seal->err == TNK_OK && n > 0) {
     size_t taken;
     if (seal->chunks.n == TNK__AGE_CHUNK)

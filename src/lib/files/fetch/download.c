@@ -3,8 +3,8 @@
  *   FETCHING --done--> CLOSING UP: the last piece, then the sink finishes
  *   CLOSING UP --sink finished--> done
  *
- * A failure of either side ends the other one. end() is the only place that
- * calls the owner's done.
+ * A failure of one side stops the other side. Only end() calls the owner's
+ * `done`.
  */
 #include "lib/files/fetch/download.h"
 
@@ -37,7 +37,7 @@ void tnk__download_cancel(tnk__download_t *download) {
   const tnk__context_t *context = download->fetch.context;
 
   if (context == NULL)
-    return; /* never initialised */
+    return; /* never initialized */
   tnk__fetch_cancel(&download->fetch);
   tnk__error_unref(download->failed);
   download->failed = NULL;
@@ -129,14 +129,15 @@ static void on_begin(tnk__fetch_t *fetch) {
     download->on_begin(download);
 }
 
-/* Count bytes that have come; 0 when it is too much. */
+/* Count received bytes. Returns 0 if the limit is exceeded. */
 static int count(tnk__download_t *download, size_t n) {
   download->fetch.offset += n;
   download->n_fetched += n;
   return !is_too_long(download, download->fetch.offset);
 }
 
-/* The last touch: the owner may do away with the download. */
+/* The owner may free the download in the callback, so this is the last
+ * access. */
 static void tell_progress(tnk__download_t *download) {
   if (download->on_progress != NULL)
     download->on_progress(download);
@@ -169,7 +170,7 @@ static void on_fetched(tnk__fetch_t *fetch, const tnk__http_result_t *result,
   tnk__download_t *download = download_of(fetch);
   size_t n;
 
-  /* What has come of a kept file is on the disk when the owner hears of it. */
+  /* The received bytes of a kept file are written before `done` is called. */
   if (error != NULL && tnk__sink_is_busy(download->sink) && download->is_kept) {
     download->failed = tnk__error_ref(error);
     return;

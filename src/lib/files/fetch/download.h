@@ -4,22 +4,22 @@
 #include "lib/files/fetch/fetch.h"
 #include "lib/files/fetch/sink.h"
 
-/* What is wanted. Texts are copied. */
+/* The request for a download. Strings are copied. */
 typedef struct {
   const char *url;
   const char *path;
-  const char *name;   /* of the thing, in sentences */
+  const char *name;   /* name of the download in messages */
   const char *token;  /* bearer token; NULL: none */
-  const char *sum;    /* SHA-256, 64 lower-case digits; NULL: any */
-  uint64_t n_bytes;   /* that it must have; UINT64_MAX: any number ... */
-  uint64_t max_bytes; /* ... up to this one */
+  const char *sum;    /* expected SHA-256, 64 lower-case digits; NULL: any */
+  uint64_t n_bytes;   /* expected size; UINT64_MAX: any size ... */
+  uint64_t max_bytes; /* ... up to this limit */
   /* See tnk__fetch_request_t. */
   int is_signed;
   uint64_t offset;
   uint64_t n_total;
   const char *validator;
-  /* NULL; or the file is kept, as tnk__sink_keep() says, and this is its
-   * journal. `gone` is called once, also when the start fails. */
+  /* NULL, or the path of the journal: then the file is kept, see
+   * tnk__sink_keep(). `gone` is called once, even if the start fails. */
   const char *journal;
   void (*gone)(void *user);
   void *user;
@@ -29,30 +29,30 @@ typedef struct {
 } tnk__download_request_t;
 
 /*
- * A thing from an address to a file, in bounded memory: while the pool writes
- * one piece the next one comes in, and what is behind that waits on the
- * server's side.
+ * Downloads an address to a file in bounded memory. While the pool writes one
+ * piece, the next one is received. Further data waits on the server.
  *
- * States: fetching, while the sink is idle or busy; closing up, when the fetch
- * is over and the sink writes the rest and finishes. Then done, once, and
- * never after a cancel.
+ * States: fetching, with an idle or busy sink; closing up, after the fetch,
+ * while the sink writes the rest and finishes. Then `done` is called once. It
+ * is not called after a cancel.
  */
 typedef struct tnk__download {
-  /* The owner's. `error` is borrowed, NULL after a success. It may free the
-   * download. */
+  /* Set by the owner. `error` is borrowed and is NULL after a success. `done`
+   * may free the download. */
   void (*done)(struct tnk__download *download, tnk__error_t *error);
-  /* May be NULL: an answer begins, as fetch.on_begin says, whose n_total and
-   * validator are known. */
+  /* May be NULL. Called at the start of an answer, see fetch.on_begin; n_total
+   * and validator are known. */
   void (*on_begin)(struct tnk__download *download);
-  /* May be NULL: more bytes have come. It may cancel and free the download. */
+  /* May be NULL. Called when more bytes were received. It may cancel and free
+   * the download. */
   void (*on_progress)(struct tnk__download *download);
-  uint64_t n_fetched; /* bytes that have come, those that came twice as well */
-  uint64_t n_total;   /* as far as it is known; UINT64_MAX: it is not */
-  tnk__fetch_t fetch; /* fetch.offset: bytes that have come */
+  uint64_t n_fetched; /* received bytes, including repeated ones */
+  uint64_t n_total;   /* size of the file; UINT64_MAX: unknown */
+  tnk__fetch_t fetch; /* fetch.offset: bytes received so far */
   /* Private. */
   tnk__sink_t *sink;
-  tnk__error_t *failed; /* the fetch, while a kept file is still written */
-  tnk__buf_t last;      /* came with the end of the answer */
+  tnk__error_t *failed; /* error of the fetch, while the sink ends */
+  tnk__buf_t last;      /* the last part of the body */
   int is_kept;
   int is_fetched;
   int is_finishing;
@@ -64,15 +64,17 @@ typedef struct tnk__download {
 
 void tnk__download_init(tnk__download_t *download, tnk__context_t *context,
                         tnk__http_t *http);
-/* Start a download. TNK_OK; or TNK_EINVAL (the URL, the sum), TNK_ENOMEM, and
- * then nothing is called and nothing needs to be canceled. */
+/* Start a download. Returns TNK_OK, TNK_EINVAL (the URL or the sum) or
+ * TNK_ENOMEM. After an error no callback is called and a cancel is not
+ * needed. */
 int tnk__download_start(tnk__download_t *download,
                         const tnk__download_request_t *request);
-/* In on_begin, of a kept file: have a line written, as tnk__sink_note(). */
+/* Write a line to the journal of a kept file, see tnk__sink_note(). Call it in
+ * on_begin. */
 void tnk__download_note(tnk__download_t *download, tnk__buf_t *line);
-/* Cancel it; legal in every state. Allocates nothing. */
+/* Cancel the download; allowed in every state. Allocates nothing. */
 void tnk__download_cancel(tnk__download_t *download);
-/* Write what it waits for, as the end of a sentence. */
+/* Describe the current step, as the end of a sentence. */
 void tnk__download_explain(const tnk__download_t *download, tnk__text_t *out);
 
 #endif

@@ -1,11 +1,12 @@
 /*
  *   IDLE --start--> ASKING --whole answer--> done, IDLE
  *   ASKING --redirection--> ASKING elsewhere
- *   ASKING --failure that may pass--> PAUSING --timer--> ASKING, at the first
- *     address again: a signed one may have expired
+ *   ASKING --transient failure--> PAUSING --timer--> ASKING the first address
+ *     again, because a signed one may have expired
  *   anything --failure--> done with an error, IDLE
  *
- * Only on_answer() and on_failed() call the owner's done, as their last touch.
+ * Only on_answer() and on_failed() call the owner's `done`, as their last
+ * access.
  */
 #include "lib/files/fetch/fetch.h"
 
@@ -55,7 +56,7 @@ static void forget(tnk__fetch_t *fetch) {
 
 void tnk__fetch_cancel(tnk__fetch_t *fetch) {
   if (fetch->context == NULL)
-    return; /* never initialised */
+    return; /* never initialized */
   tnk__exchange_cancel(&fetch->exchange);
   tnk__timer_stop(&fetch->timer);
   tnk__defer_cancel(&fetch->failed);
@@ -64,7 +65,7 @@ void tnk__fetch_cancel(tnk__fetch_t *fetch) {
   forget(fetch);
 }
 
-/* ---- What is known of the answer ---- */
+/* ---- Headers of the answer ---- */
 
 const char *tnk__fetch_header(const tnk__fetch_t *fetch, const char *name) {
   return fetch->result != NULL ? tnk__http_result_header(fetch->result, name)
@@ -124,7 +125,7 @@ int tnk__fetch_code_of(int status) {
   }
 }
 
-/* The number of a parameter: ";t=55". */
+/* Parse a numeric parameter: ";t=55". */
 static int read_param(const char *text, char name, uint64_t *out) {
   while ((text = strchr(text, ';')) != NULL) {
     text++;
@@ -135,7 +136,7 @@ static int read_param(const char *text, char name, uint64_t *out) {
   return 0;
 }
 
-/* The real hub says it in a draft's header: "resolvers";r=0;t=55 */
+/* Hugging Face uses a header from an Internet-Draft: "resolvers";r=0;t=55 */
 uint64_t tnk__fetch_asked_ms(tnk__context_t *context,
                              const tnk__http_result_t *result) {
   const char *after = tnk__http_result_header(result, "retry-after");
@@ -158,10 +159,11 @@ const char *tnk__fetch_said(const tnk__fetch_t *fetch,
                             const tnk__http_result_t *result) {
   const char *said = tnk__http_result_header(result, "x-error-message");
 
-  /* What a store of signed addresses says may have one of them in it. */
+  /* The message from a store may contain the signed address. */
   if (fetch->is_signed)
     return NULL;
-  /* Cut into, a token would no longer be found by hide(). */
+  /* A shortened copy of the token would not be found by hide(), so the message
+   * is dropped. */
   if (said != NULL && fetch->token != NULL && strstr(said, fetch->token))
     return NULL;
   return said;
@@ -172,14 +174,14 @@ static tnk__error_t *length_error(const tnk__fetch_t *fetch) {
                           "the answer does not say how long it is");
 }
 
-/* The answers have ended too early, again and again. */
+/* The answers ended too early repeatedly. */
 static tnk__error_t *short_error(const tnk__fetch_t *fetch) {
   return tnk__fetch_error(
       fetch, TNK_ECORRUPT, "it ended after %llu of %llu bytes or a little more",
       (unsigned long long)fetch->offset, (unsigned long long)fetch->n_total);
 }
 
-/* A body is not repeated. */
+/* The message does not contain the body. */
 static tnk__error_t *error_of(const tnk__fetch_t *fetch,
                               const tnk__http_result_t *result) {
   const char *said = tnk__fetch_said(fetch, result);
@@ -221,7 +223,7 @@ static void finish(tnk__fetch_t *fetch, const tnk__http_result_t *result,
   tnk__error_unref(error);
 }
 
-/* Fail later, not inside of a call of the owner's. */
+/* Report an error asynchronously, outside the owner's call. */
 static void fail_later(tnk__fetch_t *fetch, tnk__error_t *error) {
   fetch->early = error;
   tnk__defer(fetch->context, &fetch->failed);
@@ -264,13 +266,13 @@ static void on_pause_over(tnk__timer_t *timer) {
   attempt(tnk__container_of(timer, tnk__fetch_t, timer));
 }
 
-/* Decide on another attempt; 1 when it follows. */
+/* Decide on a retry. Returns 1 if it follows. */
 static int repeat(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
   uint64_t delay_ms;
 
   if (!may_pass(fetch, result))
     return 0;
-  /* More than ever, or it could come and go for ever. */
+  /* Only new progress resets the count, else retries might never end. */
   if (fetch->offset > fetch->most) {
     fetch->most = fetch->offset;
     fetch->n_retries = 0;
@@ -283,7 +285,7 @@ static int repeat(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
     delay_ms = tnk__backoff_request_ms(fetch->n_retries,
                                        tnk__context_uniform(fetch->context));
   fetch->n_retries++;
-  /* What we have is not how it begins now, or the server cannot do this. */
+  /* The file has changed, or the server does not support ranges. */
   if (result->err == TNK_OK && !fetch->is_short &&
       (result->status == 416 || result->status == 206))
     fetch->wants_all = 1;
@@ -298,7 +300,7 @@ static int repeat(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
 
 /* ---- Redirections ---- */
 
-/* Whether it is 127.x.y.z, and not a name that begins so. */
+/* Whether it is an address 127.x.y.z, not a name with such a prefix. */
 static int is_loopback(const char *host) {
   struct in_addr address;
 
@@ -306,7 +308,8 @@ static int is_loopback(const char *host) {
          ntohl(address.s_addr) >> 24 == 127;
 }
 
-/* A signed address is a secret, which goes through no network in the clear. */
+/* A signed address is a secret, so it is not sent over a network
+ * unencrypted. */
 static int may_go_to(const tnk__fetch_t *fetch, const tnk__location_t *at) {
   return !fetch->is_signed || at->is_tls ||
          strcmp(at->host, "localhost") == 0 || strcmp(at->host, "::1") == 0 ||
@@ -318,8 +321,8 @@ static int is_redirection(int status) {
          status == 308;
 }
 
-/* Follow a redirection. 1 when it is followed, or the error is on its way; 0
- * when it is to be taken as the answer. */
+/* Follow a redirection. Returns 1 if it is followed or an error will be
+ * reported, 0 if it counts as the answer. */
 static int redirect(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
   const tnk_allocator_t *alloc = &fetch->context->alloc;
   const tnk__location_t *from =
@@ -361,7 +364,8 @@ static int redirect(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
 
 /* ---- Answers ---- */
 
-/* Whether the answer belongs to what the bytes so far do, as far as it says. */
+/* Whether the validator of the answer matches the received bytes, if it has
+ * one. */
 static int is_same(const tnk__fetch_t *fetch) {
   const char *name = "etag";
   const char *now;
@@ -374,7 +378,7 @@ static int is_same(const tnk__fetch_t *fetch) {
   return now == NULL || strcmp(now, fetch->validator) == 0;
 }
 
-/* Whether all of the rest came that was asked for: "bytes 100-199/200". */
+/* Whether the answer is exactly the requested rest: "bytes 100-199/200". */
 static int is_rest_of(const tnk__fetch_t *fetch, int status) {
   const char *range = tnk__fetch_header(fetch, "content-range");
   uint64_t first;
@@ -396,7 +400,7 @@ static int is_rest_of(const tnk__fetch_t *fetch, int status) {
          (fetch->n_total == UINT64_MAX || fetch->n_total == total);
 }
 
-/* What proves that later bytes belong to the same thing. */
+/* Keep the validator for later ranges. */
 static void keep_validator(tnk__fetch_t *fetch) {
   const char *text = tnk__fetch_header(fetch, "etag");
 
@@ -409,13 +413,13 @@ static void keep_validator(tnk__fetch_t *fetch) {
       text != NULL ? tnk__strdup(&fetch->context->alloc, text) : NULL;
 }
 
-/* Without it nobody could tell a whole thing from one that was cut off. */
+/* Without a length a truncated answer cannot be detected. */
 static int says_its_length(const tnk__fetch_t *fetch) {
   return tnk__fetch_header(fetch, "content-length") != NULL ||
          tnk__fetch_header(fetch, "transfer-encoding") != NULL;
 }
 
-/* Before the owner sees the first bytes of an answer. */
+/* Examine an answer before the owner gets its first bytes. */
 static void look_at(tnk__fetch_t *fetch, int status) {
   if (!fetch->is_new)
     return;
@@ -456,7 +460,7 @@ static void on_part(tnk__exchange_t *exchange) {
   tnk__buf_deinit(&unwanted);
 }
 
-/* Whether the answer has ended before what it has announced. */
+/* Whether the answer was shorter than announced. */
 static int is_short(const tnk__fetch_t *fetch,
                     const tnk__http_result_t *result) {
   return !fetch->is_head && fetch->n_total != UINT64_MAX &&
@@ -488,7 +492,7 @@ static void on_answer(tnk__exchange_t *exchange,
     finish(fetch, result, error_of(fetch, result));
 }
 
-/* ---- Asking ---- */
+/* ---- Requests ---- */
 
 static int wants_rest(const tnk__fetch_t *fetch) {
   return fetch->offset > 0 && !fetch->wants_all &&

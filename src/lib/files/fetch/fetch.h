@@ -6,59 +6,60 @@
 #include "lib/io/loop/promise.h"
 #include "lib/wire/format/location.h"
 
-/* What is asked for. Texts are copied unless said otherwise. */
+/* The request of a fetch. Strings are copied unless stated otherwise. */
 typedef struct {
   const char *url;
-  const char *name;  /* of the thing, in sentences */
+  const char *name;  /* name of the fetched file in messages */
   const char *token; /* bearer token; NULL: none */
-  /* The address is signed, for one thing that never changes. Plain HTTP is then
-   * for this machine alone, at each address on the way; an answer must say how
-   * long it is; and the rest of the thing is asked for even where nothing
-   * proves that it belongs to what is there, but for its whole length. */
+  /* The address is signed and refers to an immutable file. Plain HTTP is then
+   * allowed only to this machine, also after redirections. An answer must state
+   * its length. The rest may be requested without a validator, because the
+   * total length is compared. */
   int is_signed;
-  /* What is there of it from an earlier time: so many bytes of so many
-   * (UINT64_MAX: unknown), and what proves that the rest belongs to them, or
-   * NULL. */
+  /* A previous part of the file: its length, the total size (UINT64_MAX:
+   * unknown), and the validator of both, or NULL. */
   uint64_t offset;
   uint64_t n_total;
   const char *validator;
-  /* Ask for the head alone. A redirection to another origin is an answer then
-   * if it names a commit, as it is the hub that knows what it points to. */
+  /* Send a HEAD request. A redirection to another origin then counts as the
+   * answer if it names a commit, because only the hub knows the commit. */
   int is_head;
   uint64_t silence_ms;
-  uint32_t max_retries; /* in a row without a byte of progress */
+  uint32_t max_retries; /* consecutive attempts without progress */
   tnk__lane_t lane;
 } tnk__fetch_request_t;
 
 /*
- * Getting one thing from an address: redirections are followed, failures that
- * may pass are repeated, from where the bytes ended if the server can.
+ * Fetches a file from an address. It follows redirections and retries transient
+ * failures. A retry resumes if the server can do that.
  *
- * States: idle; asking (an exchange is under way), pausing (the timer runs
- * before the next attempt), failing (the error is due). All but idle end with
- * `done` or by a cancel.
+ * States: idle; asking (an exchange is in progress), pausing (a timer runs
+ * before the next attempt), failing (an error is about to be reported). Every
+ * state except idle ends with `done` or a cancel.
  *
- * The token goes to the origin of the URL and to no other. No address is ever
- * told or logged but its authority, since it may be signed.
+ * The token is sent only to the origin of the URL. Messages and logs contain
+ * only the authority of an address, because the address may be signed.
  */
 typedef struct tnk__fetch {
-  /* The owner's. on_begin: the bytes of an answer follow, from `offset` on when
-   * is_rest is set, else all of it, maybe once more. on_body: some have come,
-   * take them from `exchange`. Either may be NULL. */
+  /* Set by the owner; either may be NULL. on_begin: the body of an answer
+   * follows. It begins at `offset` if is_rest is set, else at 0, possibly
+   * again. on_body: bytes are available in `exchange`. */
   void (*on_begin)(struct tnk__fetch *fetch);
   void (*on_body)(struct tnk__fetch *fetch);
-  /* `error` is borrowed, NULL after a success; then `result` is the answer,
-   * with the last part of its body. The last touch. */
+  /* `error` is borrowed and is NULL after a success. Then `result` is the
+   * answer, with the last part of its body. This callback is the last access to
+   * the fetch. */
   void (*done)(struct tnk__fetch *fetch, const tnk__http_result_t *result,
                tnk__error_t *error);
-  /* Whose observer hears of it, and as which part of the operation; NULL:
-   * nobody does. It is pending as long as this is not idle. */
+  /* The operation whose observer gets the events, and the request's number in
+   * it; NULL: no observer. The promise stays pending while the fetch is not
+   * idle. */
   const tnk_promise_t *observed;
   uint32_t part;
-  uint64_t offset;  /* how many bytes the owner has taken */
-  uint64_t n_total; /* as the answers say; UINT64_MAX: they do not */
-  /* What the bytes so far belong to: a strong ETag, else of a signed address
-   * the date of the last change; or NULL. */
+  uint64_t offset;  /* bytes that the owner has taken */
+  uint64_t n_total; /* from the answers; UINT64_MAX: unknown */
+  /* The validator of the received bytes: a strong ETag or, for a signed
+   * address, the date of the last change; or NULL. */
   char *validator;
   int is_rest;
   uint32_t n_attempts;
@@ -67,66 +68,67 @@ typedef struct tnk__fetch {
   tnk__context_t *context;
   tnk__http_t *http;
   tnk__location_t first;
-  tnk__location_t at; /* after redirections */
+  tnk__location_t at; /* address after redirections */
   char *name;
   char *token;
-  const tnk__http_result_t *result; /* while done is called */
+  const tnk__http_result_t *result; /* valid while `done` is called */
   tnk__timer_t timer;
   tnk__deferred_t failed;
   tnk__error_t *early;
   tnk__lane_t lane;
   int is_head;
   int is_signed;
-  int is_short;  /* the last answer, which had announced more */
-  int wants_all; /* what is there is of no use */
-  int is_new;    /* nothing of this answer has been looked at */
-  int is_good;   /* what has been looked at is what was asked for */
+  int is_short;  /* the last answer was shorter than announced */
+  int wants_all; /* the received bytes cannot be used */
+  int is_new;    /* this answer was not examined yet */
+  int is_good;   /* the answer was examined and is acceptable */
   int n_redirects;
   uint32_t n_retries;
   uint32_t max_retries;
   uint64_t silence_ms;
-  uint64_t most;      /* bytes that any attempt has brought */
-  uint64_t told_from; /* where the answer under way begins */
+  uint64_t most;      /* most bytes that any attempt has reached */
+  uint64_t told_from; /* offset at which the current answer begins */
 } tnk__fetch_t;
 
 void tnk__fetch_init(tnk__fetch_t *fetch, tnk__context_t *context,
                      tnk__http_t *http);
-/* Start it. TNK_OK; or TNK_EINVAL (the URL), TNK_ENOMEM, and then nothing is
- * called. */
+/* Start a fetch. Returns TNK_OK, TNK_EINVAL (the URL) or TNK_ENOMEM. After an
+ * error no callback is called. */
 int tnk__fetch_start(tnk__fetch_t *fetch, const tnk__fetch_request_t *request);
-/* Cancel it; legal in every state. Nothing is called any more. */
+/* Cancel the fetch; allowed in every state. No callback is called
+ * afterwards. */
 void tnk__fetch_cancel(tnk__fetch_t *fetch);
-/* A header of the answer, in on_body and done. */
+/* A header of the answer; for on_body and done. */
 const char *tnk__fetch_header(const tnk__fetch_t *fetch, const char *name);
-/* Read a number in a header; 0: there is none. */
+/* Parse a number in a header. Returns 0 if it is absent or invalid. */
 int tnk__fetch_number(const tnk__fetch_t *fetch, const char *name,
                       uint64_t *out);
-/* What a hub says in a header about its refusal; NULL: nothing that could be
- * told. */
+/* The hub's message about a refusal, from a header; NULL: none, or it may not
+ * be shown. */
 const char *tnk__fetch_said(const tnk__fetch_t *fetch,
                             const tnk__http_result_t *result);
-/* Make an error about the thing: "name from host: what happened". */
+/* Make an error with the message "name from host: ...". */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
 tnk__error_t *
 tnk__fetch_error(const tnk__fetch_t *fetch, int code, const char *format, ...);
-/* The code of an answer that is a refusal. */
+/* The error code for the status of a refusal. */
 int tnk__fetch_code_of(int status);
-/* How long the server wants to be left alone, in ms; 0: it does not say. */
+/* The delay that the server requests, in milliseconds; 0: none. */
 uint64_t tnk__fetch_asked_ms(tnk__context_t *context,
                              const tnk__http_result_t *result);
-/* Write what it waits for, as the end of a sentence. */
+/* Describe the current step, as the end of a sentence. */
 void tnk__fetch_explain(const tnk__fetch_t *fetch, tnk__text_t *out);
 
-/* ---- What an observer hears: tell.c, for fetch.c alone ---- */
+/* ---- Events: tell.c, only for fetch.c ---- */
 
-/* A request is about to be sent. */
+/* Report a request that is about to be sent. */
 void tnk__fetch_tell_begin(tnk__fetch_t *fetch);
-/* It was answered. */
+/* Report its answer. */
 void tnk__fetch_tell_answer(const tnk__fetch_t *fetch,
                             const tnk__http_result_t *result);
-/* The next attempt follows. */
+/* Report a retry. */
 void tnk__fetch_tell_repeat(const tnk__fetch_t *fetch,
                             const tnk__http_result_t *result);
 

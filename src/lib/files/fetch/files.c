@@ -24,7 +24,7 @@ int tnk__files_make_way(const char *path) {
     way[i] = '\0';
     if (mkdir(way, 0777) != 0 && errno != EEXIST) {
       const int why = errno;
-      /* What is there already may be in a place that cannot be written to. */
+      /* An existing folder may be in a place that is not writable. */
       if (access(way, F_OK) != 0)
         return -why;
     }

@@ -5,22 +5,23 @@
 
 #include "tnk/common.h"
 
-/* Small things about files. All of it blocks: for the thread pool. Failures
- * are given as libuv's codes, which are negated errnos. */
+/* File utilities. All functions block, so they run on the thread pool. They
+ * return libuv's error codes, which are negated errnos. */
 
-/* Make the folders on the way to `path`, its last part not included. */
+/* Create the parent folders of `path`. */
 int tnk__files_make_way(const char *path);
-/* Bring the folder's entry for a path to the disk. Best effort: not every file
- * system lets a folder be synchronized. */
+/* Synchronize the folder that contains the path. Errors are ignored: not every
+ * file system can synchronize a folder. */
 void tnk__files_sync_folder_of(const char *path);
-/* Rename a file beside it to `path`, durably. */
+/* Rename a file to `path` and synchronize the folder. */
 int tnk__files_rename(const char *from, const char *path);
-/* Write a small file by way of a temporary one, whose name ends on `tag`. */
+/* Write a small file through a temporary file. The temporary name ends with
+ * `tag`. */
 int tnk__files_write(const char *path, const char *text, const char *tag);
-/* Write all of it where the descriptor is. */
+/* Write all bytes at the descriptor's position. */
 int tnk__files_write_all(int fd, const void *data, size_t n);
-/* Read the text of a small file, without blanks at its end; a longer one is an
- * error. */
+/* Read a small text file without trailing whitespace. A file larger than the
+ * buffer is an error. */
 int tnk__files_read(const char *path, char *out, size_t size);
 
 #endif

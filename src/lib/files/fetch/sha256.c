@@ -3,7 +3,7 @@
 #include <mbedtls/version.h>
 #include <string.h>
 
-/* The functions that report errors have changed their names. */
+/* mbedTLS 3 renamed the functions that return errors. */
 #if MBEDTLS_VERSION_MAJOR < 3
 #define sha256_starts mbedtls_sha256_starts_ret
 #define sha256_update mbedtls_sha256_update_ret

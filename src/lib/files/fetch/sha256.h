@@ -3,10 +3,10 @@
 
 #include <mbedtls/sha256.h>
 
-/* A checksum over bytes that come in pieces; needs no memory of its own. */
+/* A SHA-256 checksum over several pieces; allocates nothing. */
 typedef struct {
   mbedtls_sha256_context context;
-  int failed; /* mbedTLS may refuse, where hardware does the work */
+  int failed; /* mbedTLS may fail if hardware computes the checksum */
 } tnk__sha256_t;
 
 #define TNK__SHA256_BYTES 32
@@ -14,9 +14,9 @@ typedef struct {
 
 void tnk__sha256_init(tnk__sha256_t *sha);
 void tnk__sha256_add(tnk__sha256_t *sha, const void *data, size_t n);
-/* Write the sum as lower-case digits and a NUL; "" when mbedTLS failed. */
+/* Write the checksum as lower-case digits and a NUL; "" if mbedTLS failed. */
 void tnk__sha256_end(tnk__sha256_t *sha, char out[TNK__SHA256_DIGITS + 1]);
-/* Whether the text is such a sum: 64 lower-case digits. */
+/* Whether the string is a checksum: 64 lower-case digits. */
 int tnk__sha256_is_sum(const char *text);
 
 #endif

@@ -2,8 +2,8 @@
  *   IDLE --write, finish--> BUSY --done--> IDLE, or FINISHED
  *   any of them --free--> gone; from BUSY when the pool is done
  *
- * While BUSY the members behind "the pool's" are the pool's alone. The bytes
- * of a piece belong to the sink from write to done.
+ * While BUSY, the members below "the pool's" belong to the pool. The bytes of a
+ * piece belong to the sink from write to `done`.
  */
 #include "lib/files/fetch/sink.h"
 
@@ -19,7 +19,7 @@
 
 typedef enum { IDLE = 0, BUSY, FINISHED } state_t;
 
-/* What the pool is to do. */
+/* The pool's job. */
 typedef enum { WRITE = 0, FINISH, DISCARD } job_t;
 
 struct tnk__sink {
@@ -28,23 +28,23 @@ struct tnk__sink {
   tnk__sink_cb done;
   void *user;
   state_t state;
-  int is_free; /* given up; when BUSY, the pool is waited for */
+  int is_free; /* freed by the owner; if BUSY, the pool ends first */
   int has_begun;
   int is_rewound;
   int is_kept;
   void (*gone)(void *user);
   void *gone_user;
-  tnk__buf_t note; /* for the journal, with the next bytes */
-  /* The pool's. */
+  tnk__buf_t note; /* for the journal, written with the next bytes */
+  /* Owned by the pool while BUSY. */
   job_t job;
   int starts_anew;
   tnk__buf_t piece;
   tnk__buf_t line;
   char *journal;
-  uint64_t offset;                  /* where a kept file begins to be written */
-  char sum[TNK__SHA256_DIGITS + 1]; /* to compare with, or "" */
+  uint64_t offset;                  /* where writing a kept file begins */
+  char sum[TNK__SHA256_DIGITS + 1]; /* the expected checksum, or "" */
   tnk__sha256_t sha;
-  int fd; /* -1: not open yet, or closed */
+  int fd; /* -1: closed */
   int err;
   int cause;
   char *temporary;
@@ -63,7 +63,7 @@ int tnk__sink_new(tnk__sink_t **out, tnk__context_t *context, const char *path,
     return TNK_ENOMEM;
   memcpy(sink->path, path, n);
   sink->temporary = sink->path + n;
-  /* Nobody else writes to this name: it is made with O_EXCL. */
+  /* The name is unique: the file is created with O_EXCL. */
   snprintf(sink->temporary, n_temporary, "%s.%016llx.incomplete", path,
            (unsigned long long)tnk__context_random(context));
   sink->context = context;
@@ -115,7 +115,7 @@ static void fail(tnk__sink_t *sink, int err, int cause) {
   sink->cause = cause;
 }
 
-/* From here on the file is written at its end. */
+/* Cut the file to this offset; later writes append. */
 static void cut_to(tnk__sink_t *sink, uint64_t offset) {
   const off_t at = (off_t)offset;
 
@@ -168,7 +168,8 @@ static void write_buf(tnk__sink_t *sink, int fd, const tnk__buf_t *buf) {
     fail(sink, TNK_EFILE, err);
 }
 
-/* A line goes out in one piece, or is not complete and counts for nothing. */
+/* A line is written in one piece. An incomplete line is ignored when the
+ * journal is read. */
 static void write_note(tnk__sink_t *sink) {
   const int fd = open(sink->journal, O_WRONLY | O_APPEND | O_CLOEXEC);
 
@@ -282,7 +283,7 @@ static void start(tnk__sink_t *sink, job_t job) {
   sink->is_rewound = 0;
   sink->line = sink->note;
   tnk__buf_init(&sink->note, &sink->context->alloc, SIZE_MAX);
-  /* libuv refuses a job only when it is given no function. */
+  /* Cannot fail: libuv rejects only a job without a function. */
   (void)tnk__work_start(sink->context, &sink->work, run, on_done);
 }
 

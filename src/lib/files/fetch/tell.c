@@ -1,4 +1,4 @@
-/* What an observer hears of a fetch. */
+/* Reports the events of a fetch to an observer. */
 #include "lib/files/fetch/fetch.h"
 
 #include "lib/base/alloc.h"

@@ -17,8 +17,9 @@ static int is_name_char(char c) {
          (c >= 'a' && c <= 'z') || (c != '\0' && strchr("-_.", c) != NULL);
 }
 
-/* Parts of letters, digits, "-", "_" and "." between slashes, none of which is
- * empty or begins with a dot: it stays in its folder, and is never hidden. */
+/* Accepts parts of letters, digits, "-", "_" and ".", separated by slashes. No
+ * part may be empty or begin with a dot, so the path stays in its folder and is
+ * not hidden. */
 static int is_safe(const char *text, size_t max, int max_slashes) {
   int begins = 1;
   int n_slashes = 0;
@@ -37,13 +38,14 @@ static int is_safe(const char *text, size_t max, int max_slashes) {
   return !begins;
 }
 
-/* Any name of a file or of a branch that stays below its folder. */
+/* Whether a file or branch name stays below its folder. */
 static int stays_below(const char *text) {
   return tnk__relative_check(text, strlen(text)) == NULL;
 }
 
 const char *tnk__cache_check(const tnk__cache_key_t *key) {
-  /* "--" stands for the slash in the cache, and "a--b" would be "a/b" there. */
+  /* In the cache "--" replaces the slash, so "a--b" would collide with
+   * "a/b". */
   if (!is_safe(key->model, 200, 1) || strstr(key->model, "--") != NULL)
     return "it is no name of a model";
   if (!stays_below(key->revision))
@@ -74,7 +76,8 @@ int tnk__cache_read_etag(char out[TNK__CACHE_ETAG + 1], const char *header) {
 
 /* ---- Paths ---- */
 
-/* "<root>/models--<org>--<name>/<kind>/..."; 0 when it is too long. */
+/* Write "<root>/models--<org>--<name>/<kind>/...". Returns 0 if it is too
+ * long. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
@@ -98,7 +101,7 @@ put_path(char out[TNK__CACHE_PATH], const tnk__cache_key_t *key,
   return m >= 0 && m < TNK__CACHE_PATH - n;
 }
 
-/* Followed, as blobs of Python's library may be links themselves. */
+/* Links are followed, because blobs of Python's library may be links. */
 static int is_there(const char *path) {
   struct stat about;
 
@@ -106,7 +109,7 @@ static int is_there(const char *path) {
          access(path, R_OK) == 0;
 }
 
-/* ---- Looking ---- */
+/* ---- Lookup ---- */
 
 static int read_ref(const tnk__cache_key_t *key,
                     char commit[TNK__CACHE_COMMIT + 1]) {
@@ -135,7 +138,7 @@ tnk__cache_has_t tnk__cache_find(const tnk__cache_key_t *key,
   if (put_path(path, key, ".no_exist/%s/%s", commit, key->file) &&
       is_there(path))
     has = TNK__CACHE_ABSENT;
-  /* What is there is not absent, whatever was said of it. */
+  /* An existing file overrides a note that it is absent. */
   if (put_path(path, key, "snapshots/%s/%s", commit, key->file) &&
       is_there(path))
     has = TNK__CACHE_HAS;
@@ -162,7 +165,7 @@ int tnk__cache_put_ref(const tnk__cache_key_t *key, const char *commit,
   return tnk__files_write(path, commit, tag);
 }
 
-/* Relative, so that the cache can be moved. */
+/* A relative target, so that the cache can be moved. */
 static int put_target(char out[TNK__CACHE_PATH], const char *file,
                       const char *etag) {
   size_t n = 0;
@@ -176,7 +179,8 @@ static int put_target(char out[TNK__CACHE_PATH], const char *file,
   return m > 0 && (size_t)m < TNK__CACHE_PATH - n;
 }
 
-/* File systems without links get the file itself, as the library does. */
+/* On file systems without links the file itself is stored, as Python's library
+ * does. */
 static int move_blob(const tnk__cache_key_t *key, const char *etag,
                      const char *path, int why) {
   char blob[TNK__CACHE_PATH];

@@ -4,22 +4,22 @@
 #include <stddef.h>
 
 /*
- * The cache of Hugging Face's library on the disk, which we read and write so
- * that each finds what the other has fetched:
+ * Reads and writes the cache of Hugging Face's Python library, so that both use
+ * the files of the other:
  *
  *   <root>/models--<org>--<name>/blobs/<etag>
  *                               /snapshots/<commit>/<file>, a link to the blob
  *                               /refs/<revision>, which holds the commit
  *                               /.no_exist/<commit>/<file>
  *
- * The checks of names are for any thread; all else blocks and is for the pool.
- * Failures are libuv's codes.
+ * The checks of names may run on any thread. All other functions block, so they
+ * run on the pool. They return libuv's error codes.
  */
 #define TNK__CACHE_PATH 4096
 #define TNK__CACHE_COMMIT 40
 #define TNK__CACHE_ETAG 200
 
-/* One file; all four texts have passed tnk__cache_check(). */
+/* Identifies one file; all four strings have passed tnk__cache_check(). */
 typedef struct {
   const char *root;
   const char *model;
@@ -30,32 +30,33 @@ typedef struct {
 typedef enum {
   TNK__CACHE_UNKNOWN = 0,
   TNK__CACHE_HAS = 1,
-  TNK__CACHE_ABSENT = 2 /* the model has no such file, as was found before */
+  TNK__CACHE_ABSENT = 2 /* known not to exist in the model */
 } tnk__cache_has_t;
 
-/* What is wrong with the names, or NULL: none of them may lead out of its
+/* Returns the error in the names, or NULL. A name must not lead out of its
  * folder. */
 const char *tnk__cache_check(const tnk__cache_key_t *key);
-/* Whether a text is a commit, of which the contents never change. */
+/* Whether a string is a commit id; the files of a commit never change. */
 int tnk__cache_is_commit(const char *text);
-/* Read the part of an ETag that names a blob. 0: it cannot be one. */
+/* Parse the part of an ETag that names a blob. Returns 0 if it cannot name
+ * one. */
 int tnk__cache_read_etag(char out[TNK__CACHE_ETAG + 1], const char *header);
 
-/* Look for the file: `commit` receives what the revision stands for, or "". */
+/* Look up the file. `commit` receives the commit of the revision, or "". */
 tnk__cache_has_t tnk__cache_find(const tnk__cache_key_t *key,
                                  char commit[TNK__CACHE_COMMIT + 1],
                                  char path[TNK__CACHE_PATH]);
-/* Find where a blob belongs. 1: it is there. */
+/* Get the path of a blob. Returns 1 if it exists. */
 int tnk__cache_find_blob(const tnk__cache_key_t *key, const char *etag,
                          char path[TNK__CACHE_PATH]);
-/* Note that the revision stands for this commit now. `tag` makes names of
- * temporary files unlike all others. */
+/* Record the current commit of a revision. `tag` makes the names of temporary
+ * files unique. */
 int tnk__cache_put_ref(const tnk__cache_key_t *key, const char *commit,
                        const char *tag);
-/* Note that the file of that commit is that blob. */
+/* Record that a file of a commit has this blob. */
 int tnk__cache_put_link(const tnk__cache_key_t *key, const char *commit,
                         const char *etag, const char *tag);
-/* Note that the commit has no such file. */
+/* Record that the commit has no such file. */
 int tnk__cache_put_absent(const tnk__cache_key_t *key, const char *commit,
                           const char *tag);
 

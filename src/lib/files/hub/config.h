@@ -5,12 +5,12 @@
 #include "lib/wire/format/proxy.h"
 #include "tnk/hub.h"
 
-/* How a hub is used: checked, complete and copied. Texts are in the arena but
- * for the token, which is wiped. */
+/* Configuration of a hub: checked, complete and copied. Strings are in the
+ * arena, except for the token, which is wiped. */
 typedef struct {
   const tnk_allocator_t *alloc;
   tnk__arena_t arena;
-  tnk_hub_options_t options; /* with defaults in place of zeros */
+  tnk_hub_options_t options; /* with the defaults applied */
   tnk__proxies_t proxies;    /* secrets in them are wiped too */
   char *token;               /* NULL: none */
   int is_offline;

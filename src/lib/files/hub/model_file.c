@@ -10,8 +10,8 @@
  *   FOLLOWING --that one failed--> done, with the same error
  *   LINKING --> done
  *
- * While the pool has it (is_busy), it cannot be freed; a cancel then leaves
- * that to on_pool_done(). end() is the only place that calls out.
+ * While the pool uses it (is_busy), it cannot be freed; after a cancel
+ * on_pool_done() frees it. Only end() calls the owner.
  */
 #include "lib/files/hub/model_file.h"
 
@@ -45,22 +45,21 @@ struct tnk__model_file {
   int is_busy;
   int is_canceled;
   tnk__arena_t arena;
-  tnk__cache_key_t key; /* in the arena, but for its root */
-  const char *name;     /* model and file, for people */
-  char tag[24];         /* of temporary files */
+  tnk__cache_key_t key; /* strings in the arena, except for the root */
+  const char *name;     /* model and file, for messages */
+  char tag[24];         /* suffix of temporary files */
   tnk__fetch_t fetch;
   tnk__download_t download;
-  tnk__list_t link; /* from LOADING on: in hub->downloads; FOLLOWING: in the
-                       other one's followers */
-  tnk__list_t followers; /* who want the same blob */
+  tnk__list_t link;      /* in hub->downloads, or in leader->followers */
+  tnk__list_t followers; /* other operations that need the same blob */
   uint64_t n_bytes;
   char etag[TNK__CACHE_ETAG + 1];
   char commit[TNK__CACHE_COMMIT + 1];
-  /* The pool's while is_busy. */
+  /* Owned by the pool while is_busy. */
   tnk__cache_has_t has;
   char found_commit[TNK__CACHE_COMMIT + 1];
-  char found[TNK__CACHE_PATH]; /* in the cache, before anybody was asked */
-  char path[TNK__CACHE_PATH];  /* of the blob, then of the file */
+  char found[TNK__CACHE_PATH]; /* path in the cache, before any request */
+  char path[TNK__CACHE_PATH];  /* path of the blob, then of the file */
   int is_there;
   int cause;
 };
@@ -115,7 +114,7 @@ static void run(tnk__work_t *work) {
     file->has = tnk__cache_find(key, file->found_commit, file->found);
     break;
   case NOTING:
-    /* Best effort: it only spares a question next time. */
+    /* Errors are ignored: the note only saves a request later. */
     if (file->commit[0] == '\0')
       break;
     (void)tnk__cache_put_ref(key, file->commit, file->tag);
@@ -124,7 +123,7 @@ static void run(tnk__work_t *work) {
   case CHECKING:
     if (tnk__cache_find(&of_commit, file->found_commit, file->path) ==
         TNK__CACHE_HAS) {
-      /* The cache may be one that we can only read. */
+      /* The cache may be read-only, so errors are ignored. */
       (void)tnk__cache_put_ref(key, file->commit, file->tag);
       file->is_there = 1;
       break;
@@ -149,7 +148,7 @@ static void on_pool_done(tnk__work_t *work);
 static void go_to_pool(tnk__model_file_t *file, step_t step) {
   file->step = step;
   file->is_busy = 1;
-  /* libuv refuses a job only when it is given no function. */
+  /* Cannot fail: libuv rejects only a job without a function. */
   (void)tnk__work_start(file->hub->context, &file->work, run, on_pool_done);
 }
 
@@ -202,7 +201,7 @@ static void ask(tnk__model_file_t *file) {
   int err;
 
   file->step = ASKING;
-  /* With something to fall back on nobody has to wait for repeats. */
+  /* With a cached file retries are not needed. */
   if (file->has == TNK__CACHE_HAS)
     request.max_retries = 0;
   tnk__fetch_init(&file->fetch, file->hub->context, file->hub->http);
@@ -217,14 +216,14 @@ static void ask(tnk__model_file_t *file) {
     end_with(file, err, tnk_strerror(err));
 }
 
-/* A commit stands for itself alone. */
+/* A commit id must match exactly. */
 static int is_of_revision(const tnk__model_file_t *file, const char *commit) {
   return tnk__cache_is_commit(commit) &&
          (!tnk__cache_is_commit(file->key.revision) ||
           strcmp(commit, file->key.revision) == 0);
 }
 
-/* What the answer says of the file. NULL, or what it lacks. */
+/* Parse the headers of an answer. Returns NULL, or the missing header. */
 static const char *read_answer(tnk__model_file_t *file,
                                const tnk__fetch_t *fetch, int status) {
   const char *commit = tnk__fetch_header(fetch, "x-repo-commit");
@@ -246,7 +245,7 @@ static const char *read_answer(tnk__model_file_t *file,
   return NULL;
 }
 
-/* What the answer, which may be NULL, says about why there is no file. */
+/* Why there is no file, according to the answer, which may be NULL. */
 static tnk__refusal_t read_refusal(tnk__model_file_t *file,
                                    const tnk__http_result_t *result) {
   const char *commit =
@@ -288,7 +287,7 @@ static void on_answer(tnk__fetch_t *fetch, const tnk__http_result_t *result,
   }
 }
 
-/* ---- Getting it ---- */
+/* ---- Downloading ---- */
 
 static void on_loaded(tnk__download_t *download, tnk__error_t *error) {
   tnk__model_file_t *file =
@@ -312,7 +311,7 @@ static void on_progress(tnk__download_t *download) {
   tnk__callout_end();
 }
 
-/* From its commit, so that it is what was spoken of. */
+/* The file is requested by its commit, so that it matches the headers. */
 static void load(tnk__model_file_t *file) {
   const tnk_hub_options_t *o = &file->hub->config->options;
   tnk__download_request_t request = {
@@ -343,7 +342,7 @@ static void load(tnk__model_file_t *file) {
     end_with(file, err, tnk_strerror(err));
 }
 
-/* ---- Several who want one blob ---- */
+/* ---- Shared blobs ---- */
 
 static tnk__model_file_t *find_leader(const tnk__model_file_t *file) {
   TNK__LIST_FOREACH (node, &file->hub->downloads) {
@@ -355,8 +354,8 @@ static tnk__model_file_t *find_leader(const tnk__model_file_t *file) {
   return NULL;
 }
 
-/* A branch, its commit and files of equal contents are one blob: it is loaded
- * once, and the others look for it again when that has ended. */
+/* A branch, its commit and files with equal contents share one blob. One
+ * operation downloads it; the others look for it afterwards. */
 static void load_or_follow(tnk__model_file_t *file) {
   tnk__model_file_t *leader = find_leader(file);
 
@@ -369,7 +368,7 @@ static void load_or_follow(tnk__model_file_t *file) {
   tnk__list_append(&leader->followers, &file->link);
 }
 
-/* Let it neither lead nor follow any more. */
+/* Remove it from the list of leaders or followers. */
 static void let_go(tnk__model_file_t *file, tnk__error_t *error) {
   tnk__list_t followers;
   tnk__list_t *node;
@@ -386,7 +385,7 @@ static void let_go(tnk__model_file_t *file, tnk__error_t *error) {
   }
 }
 
-/* ---- Going on ---- */
+/* ---- Transitions ---- */
 
 static void on_looked(tnk__model_file_t *file) {
   const int is_offline = file->hub->config->is_offline;

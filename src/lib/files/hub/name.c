@@ -4,15 +4,16 @@
 
 #include "tnk/error.h"
 
-/* Rules by the model's name, when the server has not named a tokenizer. The
- * first row that fits counts. Llama 3 itself is not to be had without a
- * licence. */
+/* Rules for model names, used if the server names no tokenizer. The first
+ * matching row counts. The repository of Llama 3 requires a license
+ * agreement. */
 static const tnk_tokenizer_rule_t model_rules[] = {
     {.model = "meta-llama/Llama-3*",
      .tokenizer = "thinkingmachineslabinc/meta-llama-3-instruct-tokenizer"},
 };
 
-/* Rules by the tokenizer's id, whoever named it. Kimi's files are pinned. */
+/* Rules for tokenizer ids, from the server or from a rule. Kimi's files are
+ * pinned to a revision. */
 static const tnk_tokenizer_rule_t id_rules[] = {
     {.model = "moonshotai/Kimi-K2-Thinking",
      .revision = "612681931a8c906ddb349f8ad0f582cb552189cd"},
@@ -31,7 +32,7 @@ static const char *const private_prefixes[] = {"TML/", "thinkingmachines/"};
 
 #define N(table) (sizeof(table) / sizeof((table)[0]))
 
-/* A name, or its beginning and a star. */
+/* Match a name, or a prefix followed by a star. */
 static int fits(const char *pattern, const char *name) {
   const size_t n = strlen(pattern);
 
@@ -48,7 +49,8 @@ static const tnk_tokenizer_rule_t *find(const tnk_tokenizer_rule_t *rules,
   return NULL;
 }
 
-/* Up to the first colon: what follows names a variant of the weights. */
+/* Copy the name up to the first colon; the rest names a variant of the
+ * weights. */
 static int cut(char out[TNK__NAME_MAX + 1], const char *name) {
   const size_t n = strcspn(name, ":");
 
@@ -89,7 +91,7 @@ static int is_private(const char *id) {
   return 0;
 }
 
-/* The id that follows from the name; a caller's rule for it is final. */
+/* Choose the id for a name; a matching rule of the caller is final. */
 static int choose_id(tnk__name_t *out, const char *model,
                      const char *tokenizer_id,
                      const tnk_tokenizer_rule_t *rules, size_t n_rules,

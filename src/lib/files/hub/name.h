@@ -5,21 +5,20 @@
 
 #define TNK__NAME_MAX 200
 
-/* Where the tokenizer of a model is. */
+/* Where to get the tokenizer of a model. */
 typedef struct {
   char id[TNK__NAME_MAX + 1];
   char revision[TNK__NAME_MAX + 1];
-  const char *directory; /* instead of the hub; the rule's, or NULL */
+  const char *directory; /* used instead of the hub; from a rule, or NULL */
 } tnk__name_t;
 
 /*
- * Turn the name of a model into that of its tokenizer. Protocol: session,
- * tokenizer choice.
+ * Determine the tokenizer of a model. Protocol: session, tokenizer choice.
  *
- * The caller's rules come first: for the model's name, then for the id that
- * follows from it. `tokenizer_id` and `revision` may be NULL. TNK_OK; or
- * TNK_EINVAL (empty, or too long), TNK_EUNSUPPORTED (not to be had from a
- * hub), with *why.
+ * The caller's rules have priority: first for the model's name, then for the id
+ * that results from it. `tokenizer_id` and `revision` may be NULL. Returns
+ * TNK_OK, TNK_EINVAL (empty or too long) or TNK_EUNSUPPORTED (not available
+ * from a hub), with the reason in *why.
  */
 int tnk__name_resolve(tnk__name_t *out, const char *model,
                       const char *tokenizer_id, const char *revision,

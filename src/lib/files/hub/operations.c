@@ -6,7 +6,7 @@
 #include "lib/files/fetch/download.h"
 #include "lib/files/hub/wanted.h"
 
-/* A download from any URL to a file, with a promise. */
+/* A download from a URL to a file, with a promise. */
 typedef struct {
   tnk__hub_job_t job;
   tnk__download_t download;
@@ -64,7 +64,8 @@ static tnk__error_t *start_error(const tnk__hub_t *hub, int err) {
   return tnk__error_static(err);
 }
 
-/* Two that write one file: which of them wins would be left to chance. */
+/* Two downloads to one path would overwrite each other, so the second one is
+ * refused. */
 static int is_under_way(const tnk__hub_t *hub, const char *path) {
   TNK__LIST_FOREACH (node, &hub->jobs) {
     const tnk__hub_job_t *job = tnk__container_of(node, tnk__hub_job_t, link);

@@ -5,18 +5,18 @@
 
 #define N(table) (sizeof(table) / sizeof((table)[0]))
 
-/* ---- What is meant ---- */
+/* ---- Classification ---- */
 
 static const struct {
-  const char *code; /* of the header X-Error-Code */
+  const char *code; /* value of the header X-Error-Code */
   tnk__refusal_t refusal;
 } codes[] = {{"EntryNotFound", TNK__REFUSAL_NO_FILE},
              {"RevisionNotFound", TNK__REFUSAL_NO_REVISION},
              {"RepoNotFound", TNK__REFUSAL_NO_MODEL},
              {"GatedRepo", TNK__REFUSAL_GATED}};
 
-/* The real hub answers 401 to whoever shows no token, or a wrong one, and asks
- * for a model that is not there, as if it were private. */
+/* Without a valid token Hugging Face answers 401 for a model that does not
+ * exist, as for a private one. */
 static tnk__refusal_t by_status(const tnk__http_result_t *result,
                                 int knows_commit) {
   const char *said = tnk__http_result_header(result, "x-error-message");
@@ -48,7 +48,7 @@ tnk__refusal_t tnk__refusal_of(const tnk__http_result_t *result,
   return by_status(result, knows_commit && code == NULL);
 }
 
-/* ---- What to do about it ---- */
+/* ---- Messages ---- */
 
 #define TOKEN_HINT "set HF_TOKEN, or the hub's token, to one that may read it"
 

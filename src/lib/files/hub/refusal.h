@@ -5,21 +5,21 @@
 #include "lib/files/fetch/fetch.h"
 
 typedef enum {
-  TNK__REFUSAL_OTHER = 0, /* or none */
+  TNK__REFUSAL_OTHER = 0, /* another refusal, or none */
   TNK__REFUSAL_NO_FILE,
   TNK__REFUSAL_NO_REVISION,
-  TNK__REFUSAL_NO_MODEL, /* or one that the asker may not see */
+  TNK__REFUSAL_NO_MODEL, /* or not visible to the caller */
   TNK__REFUSAL_GATED,
   TNK__REFUSAL_BAD_TOKEN,
   TNK__REFUSAL_NO_RIGHT
 } tnk__refusal_t;
 
-/* What a hub means by an answer, which may be NULL. It says so in a header
- * when it is the real one; `knows_commit`: the answer names a commit. */
+/* Classify a hub's answer, which may be NULL. Hugging Face sends the reason in
+ * a header. `knows_commit`: the answer names a commit. */
 tnk__refusal_t tnk__refusal_of(const tnk__http_result_t *result,
                                int knows_commit);
-/* Make an error whose sentence says what to do about it. `error` stays the
- * caller's. */
+/* Make an error whose message says how to solve the problem. The caller keeps
+ * `error`. */
 tnk__error_t *
 tnk__refusal_error(tnk__refusal_t refusal, const tnk__fetch_t *fetch,
                    const tnk__http_result_t *result, tnk__error_t *error,

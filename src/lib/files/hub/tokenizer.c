@@ -1,19 +1,20 @@
 /*
- * A load:
+ * Loads tokenizers. States of a load:
  *
  *   FETCHING: its files, one after the other --> OPENING (pool) --> READY
- *   FETCHING, OPENING --failure--> FAILED: all who wait are told, it is freed
- *   FETCHING --nobody waits any more--> freed
+ *   FETCHING, OPENING --failure--> FAILED: waiters are rejected, it is freed
+ *   FETCHING --no promise waits--> freed
  *
- * It is in the hub's list from its beginning until it fails, so that whoever
- * asks meanwhile waits for the same one, and whoever asks later gets the same
- * tokenizer or, after a failure, a new attempt. What the pool opens cannot be
- * stopped: without anybody waiting it becomes READY all the same, and after the
- * hub's end (is_closed) it is closed at once. The list has who was asked for
- * last at its end, and READY ones leave it at its beginning when they are too
- * many.
+ * A load is in the hub's list from its start until it fails. A request during
+ * the load waits for it. A later request gets the same tokenizer, or starts a
+ * new load after a failure. Opening on the pool cannot be stopped. Without
+ * waiting promises it still becomes READY. After the hub was closed
+ * (is_closed), the tokenizer is closed at once. The list is in the order of
+ * use, the latest at the end. Excess READY loads are removed from the
+ * beginning.
  *
- * A tokenizer is counted: one reference of its load, one of each promise.
+ * A tokenizer is reference-counted: one reference for its load and one for each
+ * promise.
  */
 #include "lib/files/hub/tokenizer.h"
 
@@ -26,9 +27,9 @@
 enum { MAX_KEY = 256 * 1024 };
 
 typedef struct {
-  tnk_allocator_t alloc; /* a copy: promises may outlive the hub */
+  tnk_allocator_t alloc; /* a copy, because promises may outlive the hub */
   size_t refs;
-  void (*close)(void *tokenizer); /* the plug-in's */
+  void (*close)(void *tokenizer); /* from the plug-in */
   void *tokenizer;
 } handle_t;
 
@@ -40,33 +41,33 @@ typedef struct {
   state_t state;
   int is_closed;
   tnk__list_t waiters;
-  /* What it is known by; texts are in the arena. */
+  /* The key of a load; its strings are in the arena. */
   tnk__arena_t arena;
   const void *plugin;
   tnk__name_t name;
   tnk_pair_t *overrides; /* sorted */
   size_t n_overrides;
-  tnk_tokenizer_plugin_t calls; /* of the plug-in */
+  tnk_tokenizer_plugin_t calls; /* from the plug-in */
   /* FETCHING. */
   tnk__wanted_t wanted;
-  size_t i_main; /* of calls.main_files */
+  size_t i_main; /* index into calls.main_files */
   size_t i_more;
-  tnk__error_t *absent; /* of the first main file */
+  tnk__error_t *absent; /* error of the first main file */
   char commit[TNK__CACHE_COMMIT + 1];
-  const char *path; /* of the main file, or the folder */
+  const char *path; /* path of the main file, or the folder */
   /* READY. */
   handle_t *handle;
-  /* The pool's while OPENING. */
+  /* Owned by the pool while OPENING. */
   tnk__work_t work;
   int err;
   char why[400];
 } load_t;
 
-/* Somebody who waits for a load. */
+/* A promise that waits for a load. */
 typedef struct {
   tnk__hub_job_t job;
   tnk__list_t link; /* in load->waiters */
-  load_t *load;     /* NULL: there was no memory to make one */
+  load_t *load;     /* NULL: no memory for a load */
 } waiter_t;
 
 static void fetch(load_t *load);
@@ -118,7 +119,8 @@ static void stop_waiting(tnk__hub_job_t *job) {
     free_load(load);
 }
 
-/* Tell all who wait, and make room for another attempt. Takes `error`. */
+/* Reject all waiting promises and allow a new load. Takes ownership of
+ * `error`. */
 static void fail(load_t *load, tnk__error_t *error) {
   tnk__list_t waiters;
   tnk__list_t *node;
@@ -137,7 +139,7 @@ static void fail_with(load_t *load, int code, const char *why) {
                             "tokenizer of %s: %s", load->name.id, why));
 }
 
-/* What kept one of its files from coming; `from` stays the caller's. */
+/* Fail because of one of its files; the caller keeps `from`. */
 static void fail_with_error(load_t *load, const tnk__error_t *from) {
   tnk__error_t *error =
       tnk__error_new(&load->hub->context->alloc, from->pub.code,
@@ -152,7 +154,7 @@ static void fail_with_error(load_t *load, const tnk__error_t *from) {
   fail(load, error);
 }
 
-/* Make it the youngest. */
+/* Move it to the end of the list. */
 static void touch(load_t *load) {
   tnk__list_remove(&load->link);
   tnk__list_append(&load->hub->tokenizers, &load->link);
@@ -219,7 +221,7 @@ static void open_it(load_t *load) {
   load->handle->refs = 1;
   load->handle->close = load->calls.close;
   load->state = OPENING;
-  /* libuv refuses a job only when it is given no function. */
+  /* Cannot fail: libuv rejects only a job without a function. */
   (void)tnk__work_start(load->hub->context, &load->work, run, on_opened);
 }
 
@@ -239,7 +241,7 @@ static void on_file(tnk__wanted_t *wanted,
     fail_with_error(load, result->error);
     return;
   }
-  /* All files are of the commit that the first one was of. */
+  /* All files must be from the commit of the first file. */
   if (load->commit[0] == '\0')
     memcpy(load->commit, result->commit, strlen(result->commit) + 1);
   if (load->path != NULL) {
@@ -258,7 +260,7 @@ static void on_file(tnk__wanted_t *wanted,
   fetch(load);
 }
 
-/* The next of the files, then the opening. */
+/* Get the next file, or open the tokenizer. */
 static void fetch(load_t *load) {
   const char *name = load->path == NULL ? load->calls.main_files[load->i_main]
                      : is_there_more(load)
@@ -301,7 +303,7 @@ static int order(const tnk_pair_t *a, const tnk_pair_t *b) {
   return names != 0 ? names : strcmp(a->value, b->value);
 }
 
-/* Copied and sorted, so that their order makes no difference. */
+/* Copied and sorted, so that their order does not matter. */
 static int keep_overrides(load_t *load,
                           const tnk__tokenizer_request_t *request) {
   const size_t n = request->n_overrides;
@@ -323,7 +325,7 @@ static int keep_overrides(load_t *load,
   return to != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
-/* A load that is in no list yet. */
+/* Create a load that is in no list yet. */
 static load_t *new_load(tnk__hub_t *hub,
                         const tnk__tokenizer_request_t *request) {
   const char *directory = request->name->directory;
@@ -348,7 +350,7 @@ static load_t *new_load(tnk__hub_t *hub,
   return NULL;
 }
 
-/* The one of its kind: a known one, or this one, which begins. */
+/* Return the equal load in the list, or add this one. */
 static load_t *enter(tnk__hub_t *hub, load_t *load) {
   TNK__LIST_FOREACH (node, &hub->tokenizers) {
     load_t *known = tnk__container_of(node, load_t, link);

@@ -5,28 +5,27 @@
 #include "lib/files/hub/name.h"
 #include "tnk/text.h"
 
-/* What is asked for, checked; everything is copied. */
+/* The request for a tokenizer, checked; everything is copied. */
 typedef struct {
-  const void *plugin;           /* the caller's struct, which names it */
-  tnk_tokenizer_plugin_t calls; /* and what it holds, in our size */
-  const tnk__name_t *name;      /* resolved */
+  const void *plugin;           /* the caller's struct; part of the key */
+  tnk_tokenizer_plugin_t calls; /* its contents, extended to our struct size */
+  const tnk__name_t *name;      /* the resolved name */
   const tnk_pair_t *overrides;  /* in any order */
   size_t n_overrides;
 } tnk__tokenizer_request_t;
 
 /*
- * Get a tokenizer: from those the hub has, from a load under way, or from a
- * load that begins. Equal are requests with one plug-in, id, revision, folder
- * and set of overrides.
+ * Get a tokenizer: a loaded one, a pending load, or a new load. Requests are
+ * equal if the plug-in, id, revision, folder and set of overrides are equal.
  */
 tnk_promise_t *tnk__tokenizer_get(tnk__hub_t *hub,
                                   const tnk__tokenizer_request_t *request);
-/* What the plug-in opened; NULL for NULL. */
+/* The object that the plug-in opened; NULL for NULL. */
 void *tnk__tokenizer_value(const void *value);
-/* Let go of this one, as the plug-in opened it, if it is kept; NULL: of all
- * that are loaded. */
+/* Release this tokenizer, given as the plug-in opened it, if it is loaded.
+ * NULL: release all. */
 void tnk__tokenizers_forget(tnk__hub_t *hub, const void *tokenizer);
-/* Let go of all that is kept or under way; those who wait have been told. */
+/* Release all loads; the waiting promises have been rejected. */
 void tnk__tokenizers_close(tnk__hub_t *hub);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * A shared file:
+ * States of a shared file:
  *
- *   made by the first who wants it --its end--> all who wait are told, freed
- *   made by the first who wants it --the last one cancels--> freed
+ *   created by the first wait --end--> all callbacks are called, freed
+ *   created by the first wait --the last wait cancels--> freed
  *
- * It is in the hub's list as long as it is under way. Before anybody is told
- * it leaves the list, so that whoever asks from then on begins anew.
+ * It is in the hub's list while it is pending. It leaves the list before
+ * callbacks are called, so that a request from a callback starts over.
  */
 #include "lib/files/hub/wanted.h"
 
@@ -19,7 +19,7 @@ typedef struct tnk__shared_file {
   tnk__hub_t *hub;
   tnk__list_t waiters;
   tnk__model_file_t *file;
-  char key[]; /* model, revision and file; none of them holds a line end */
+  char key[]; /* model, revision and file, separated by newlines */
 } shared_t;
 
 static void free_shared(shared_t *shared) {
@@ -61,7 +61,8 @@ static shared_t *new_shared(tnk__hub_t *hub, const char *model,
   return shared;
 }
 
-/* The one under way, or this one, which begins. NULL without memory. */
+/* Return the pending one with the same key, or add this one. NULL without
+ * memory. */
 static shared_t *enter(tnk__hub_t *hub, shared_t *mine, const char *model,
                        const char *revision, const char *file) {
   TNK__LIST_FOREACH (node, &hub->files) {
@@ -108,7 +109,7 @@ void tnk__wanted_cancel(tnk__wanted_t *wanted) {
     return;
   wanted->file = NULL;
   tnk__list_remove(&wanted->link);
-  /* Without a file it is on_done() that frees it. */
+  /* Without a file, on_done() frees it. */
   if (tnk__list_empty(&shared->waiters) && shared->file != NULL)
     free_shared(shared);
 }

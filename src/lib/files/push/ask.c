@@ -31,7 +31,7 @@ void tnk__ask_cancel(tnk__ask_t *ask) {
 
 /* ---- Errors ---- */
 
-/* What the hub says: in a header, or as JSON. */
+/* The hub's message, from a header or from JSON. */
 static void read_said(const tnk__ask_t *ask, const tnk__http_result_t *result,
                       char out[MAX_SAID]) {
   const char *said = tnk__http_result_header(result, "x-error-message");
@@ -46,7 +46,8 @@ static void read_said(const tnk__ask_t *ask, const tnk__http_result_t *result,
                                     result->body->len) == TNK_OK) {
     said = tnk__json_str(body, "error");
   }
-  /* A token that comes back is not told, nor cut so that it is not found. */
+  /* A message with the token is dropped. A shortened token could not be
+   * found. */
   if (said != NULL && (token == NULL || strstr(said, token) == NULL))
     snprintf(out, MAX_SAID, ": %.280s", said);
   if (body != NULL)
@@ -156,7 +157,7 @@ static void on_pause_over(tnk__timer_t *timer) {
     give_up(ask, tnk__error_ref(tnk__error_static(err)));
 }
 
-/* Decide on another attempt; 1 when it follows. */
+/* Decide on a retry. Returns 1 if it follows. */
 static int repeat(tnk__ask_t *ask, const tnk__http_result_t *result) {
   const uint32_t n = ask->n_attempts - 1;
   uint64_t delay_ms;

@@ -43,7 +43,7 @@ static int copy_all(tnk__bundle_t *bundle, const char **directory) {
          copy_list(arena, &o->ignore, o->n_ignore);
 }
 
-/* The names that were not given follow from the checkpoint's. */
+/* Derive missing names from the checkpoint's. */
 static int choose_names(tnk__bundle_t *bundle) {
   const tnk_push_options_t *o = &bundle->options;
   char repo[TNK__PUSH_NAME + 1];

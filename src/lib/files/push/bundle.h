@@ -5,19 +5,18 @@
 #include "lib/io/loop/work.h"
 
 /*
- * What a push is about: its options and its files, in memory of its own, since
- * the thread pool may still be reading when nobody waits for it any more.
+ * The options and files of a push. The memory is separate, because the thread
+ * pool may still read after the push was canceled.
  *
- * States: idle, or busy with one job of the pool. Letting go of it is legal in
- * both.
+ * States: idle, or busy with one job of the pool. It may be freed in both.
  */
 typedef struct tnk__bundle {
   tnk__folder_t folder;
   tnk_push_options_t options;
-  const char *owner; /* of the repository, or NULL: the token's */
+  const char *owner; /* owner of the repository; NULL: the token's owner */
   const char *name;
   const char *revision;
-  /* The owner's, called when a job is done, on the loop thread. */
+  /* Set by the owner; called on the loop thread when a job is done. */
   void (*done)(struct tnk__bundle *bundle);
   void *user;
   /* Private. */
@@ -28,15 +27,16 @@ typedef struct tnk__bundle {
   int is_free;
 } tnk__bundle_t;
 
-/* Make one with copies of all. NULL without memory. */
+/* Create one with copies of all arguments. NULL without memory. */
 tnk__bundle_t *tnk__bundle_new(const tnk_allocator_t *alloc,
                                const char *directory,
                                const tnk_push_options_t *options);
-/* Have the pool do a job, once at a time. TNK_OK, or a code and `done` is not
- * called. */
+/* Run a job on the pool, one at a time. Returns TNK_OK, or an error and `done`
+ * is not called. */
 int tnk__bundle_run(tnk__bundle_t *bundle, tnk__context_t *context,
                     void (*job)(tnk__folder_t *folder));
-/* Free it: nothing is called any more. NULL does nothing. Allocates nothing. */
+/* Free it: no callback is called afterwards. `bundle` may be NULL. Allocates
+ * nothing. */
 void tnk__bundle_free(tnk__bundle_t *bundle);
 
 #endif

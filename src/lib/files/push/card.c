@@ -106,8 +106,8 @@ static int is_trimmed(char c) {
   return c == '-' || c == '_' || c == '.';
 }
 
-/* Each character that names do not have becomes "-", runs of "-" collapse, and
- * neither end has one of "-_.". */
+/* Replaces invalid characters by "-", collapses runs of "-", and trims "-_." at
+ * both ends. */
 static void clean(char out[TNK__PUSH_NAME + 1], const char *text) {
   size_t n = 0;
 

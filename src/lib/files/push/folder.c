@@ -57,7 +57,7 @@ static int join(char out[MAX_PATH], const tnk__folder_t *folder,
   return n > 0 && n < MAX_PATH;
 }
 
-/* ---- What there is ---- */
+/* ---- The list of files ---- */
 
 static tnk__push_file_t *add(tnk__folder_t *folder, const char *name) {
   tnk__push_file_t *file;
@@ -102,7 +102,7 @@ static void add_on_disk(tnk__folder_t *folder, const char *name,
     file->n_bytes = n_bytes;
 }
 
-/* What Python's library leaves out, too. */
+/* Python's library ignores these files too. */
 static int is_of_git(const char *name) {
   const char *last = strrchr(name, '/');
 
@@ -167,7 +167,7 @@ static int by_name(const void *a, const void *b) {
                 ((const tnk__push_file_t *)b)->name);
 }
 
-/* ---- Which of them go ---- */
+/* ---- Selection ---- */
 
 static int fits(const char *pattern, const char *name) {
   char below[TNK__RELATIVE_MAX + 2];
@@ -208,7 +208,7 @@ static void filter(tnk__folder_t *folder) {
 
 /* ---- Reading ---- */
 
-/* Open a file and read up to n bytes; -1 with the failure told. */
+/* Open a file and read up to n bytes. Returns -1 and records the error. */
 static ssize_t read_front(tnk__folder_t *folder, const char *name, void *out,
                           size_t n) {
   char path[MAX_PATH];
@@ -229,7 +229,7 @@ static ssize_t read_front(tnk__folder_t *folder, const char *name, void *out,
   return folder->err == TNK_OK ? (ssize_t)got : -1;
 }
 
-/* All of a file; NULL with the failure told. */
+/* Read a whole file. Returns NULL and records the error. */
 static char *read_all(tnk__folder_t *folder, const tnk__push_file_t *file) {
   char *content = tnk__arena_alloc(&folder->arena, (size_t)file->n_bytes + 1);
   ssize_t n;
@@ -249,7 +249,7 @@ static char *read_all(tnk__folder_t *folder, const tnk__push_file_t *file) {
   return content;
 }
 
-/* Keep what was made in place of what is on the disk. */
+/* Use generated content instead of the file on the disk. */
 static void keep(tnk__folder_t *folder, tnk__push_file_t *file,
                  tnk__buf_t *text) {
   if (text->err == TNK_OK && text->len > 0) {
@@ -331,7 +331,7 @@ void tnk__folder_choose(tnk__folder_t *folder, const char *repo) {
     qsort(folder->files, folder->n_files, sizeof(*folder->files), by_name);
 }
 
-/* ---- What is in them ---- */
+/* ---- Contents ---- */
 
 static void add_up(tnk__folder_t *folder, tnk__push_file_t *file,
                    tnk__sha256_t *sha, char *room) {

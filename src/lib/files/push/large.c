@@ -41,9 +41,9 @@ void tnk__large_cancel(tnk__large_t *large) {
   tnk__buf_deinit(&large->body);
 }
 
-/* ---- Asking ---- */
+/* ---- Requests ---- */
 
-/* What the hub names must be as safe as the hub itself. */
+/* An address from the hub must not be less secure than the hub. */
 static int check_url(const tnk__large_t *large, const char *url) {
   const char *endpoint = large->hub->config->options.endpoint;
 
@@ -120,9 +120,9 @@ static int verify(tnk__large_t *large) {
   return start(large, &request);
 }
 
-/* ---- What the hub says ---- */
+/* ---- The hub's answer ---- */
 
-/* A number, or its digits. */
+/* Parse a number, or a string of its digits. */
 static int read_size(const json_t *header, uint64_t *out) {
   const char *text = NULL;
   int64_t size;
@@ -208,7 +208,7 @@ int tnk__large_start(tnk__large_t *large, const tnk__folder_t *folder,
 
 /* ---- Answers ---- */
 
-/* What the disk has to say comes first: the exchange knows nothing of it. */
+/* A read error has priority: the exchange does not know its cause. */
 static void fail(tnk__large_t *large, tnk__error_t *error) {
   tnk__error_t *own = NULL;
   int cause = 0;
@@ -242,7 +242,7 @@ static int note_part(tnk__large_t *large, const tnk__http_result_t *result) {
   return large->parts.err;
 }
 
-/* What follows; TNK_OK with *is_over set: nothing. */
+/* Start the next step. Returns TNK_OK; *is_over is set if none is left. */
 static int step(tnk__large_t *large, const tnk__http_result_t *result,
                 int *is_over) {
   int err = TNK_OK;

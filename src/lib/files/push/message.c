@@ -178,7 +178,8 @@ size_t tnk__push_put_commit(tnk__buf_t *out, const tnk__folder_t *folder,
 
 /* ---- Answers ---- */
 
-/* Answers come in the order of the question, but that is nowhere said. */
+/* Answers come in the order of the request, but no specification guarantees
+ * it. */
 static tnk__push_file_t *find(tnk__folder_t *folder, size_t first, size_t n,
                               size_t guess, const char *name) {
   if (name == NULL)
@@ -207,7 +208,7 @@ int tnk__push_read_sorting(tnk__folder_t *folder, size_t first, size_t n,
     if (mode == NULL || tnk__json_get_bool(item, "shouldIgnore", &is_ignored) ==
                             TNK__JSON_WRONG)
       return TNK_EPROTO;
-    /* A store takes nothing that is empty. */
+    /* The store rejects empty files. */
     file->mode = is_ignored ? TNK__PUSH_LEFT_OUT
                  : strcmp(mode, "lfs") == 0 && file->n_bytes > 0
                      ? TNK__PUSH_LARGE

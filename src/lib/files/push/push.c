@@ -3,11 +3,11 @@
  *     --> COMPARING --> SORTING, some files at a time --> READING
  *     --> BATCHING, some at a time --> UPLOADING, one by one --> BATCHING
  *     --> COMMITTING --> resolved
- *   or, for what only checks: ASKING_WHO --> COMPARING --> resolved
+ *   or, with only_checks: ASKING_WHO --> COMPARING --> resolved
  *
- * Any failure on the way rejects the promise; nothing shows in the repository
- * before the commit. Each state ends in one function, which calls `go()` for
- * the next one or `fail()`.
+ * Any failure rejects the promise. Nothing is visible in the repository before
+ * the commit. Each state ends in one function, which calls `go()` for the next
+ * one or `fail()`.
  */
 #include "lib/files/push/push.h"
 
@@ -27,16 +27,16 @@
 #include "lib/wire/format/url.h"
 
 typedef enum {
-  SCANNING,   /* the pool looks which files there are */
-  ASKING_WHO, /* whose token it is, which shows that it is good, too */
-  CREATING,   /* the repository, which may exist */
-  LOOKING,    /* whether it exists, when the token must not create any */
-  BRANCHING,  /* making the branch, which may exist */
-  COMPARING,  /* whose checkpoint the repository has, by its card */
-  SORTING,    /* which files are large ones to the hub */
-  READING,    /* the pool reads the others, and all sums */
-  BATCHING,   /* where the large ones go */
-  UPLOADING,  /* one of them */
+  SCANNING,   /* the pool lists the files */
+  ASKING_WHO, /* get the token's owner, which also checks the token */
+  CREATING,   /* create the repository, which may exist */
+  LOOKING,    /* check that it exists, if the token cannot create one */
+  BRANCHING,  /* create the branch, which may exist */
+  COMPARING,  /* read the repository's card for its checkpoint */
+  SORTING,    /* ask which files are large */
+  READING,    /* the pool reads small files and all checksums */
+  BATCHING,   /* request addresses for the large files */
+  UPLOADING,  /* upload one of them */
   COMMITTING
 } state_t;
 
@@ -49,16 +49,16 @@ typedef struct {
   tnk__bundle_t *bundle;
   tnk__buf_t repo; /* "OWNER/NAME" */
   tnk__ask_t ask;
-  tnk__fetch_t fetch; /* of the card */
+  tnk__fetch_t fetch; /* fetches the card */
   tnk__large_t large;
-  tnk__error_t *refusal; /* of the creation, until it has been LOOKING */
+  tnk__error_t *refusal; /* error of the creation, while LOOKING */
   tnk__buf_t url;
   tnk__buf_t body;
   tnk__buf_t card;
   json_t *batch; /* the hub's answer, while its files are uploaded */
-  size_t place;  /* the file that the next question begins with */
+  size_t place;  /* first file of the next request */
   size_t n_asked;
-  size_t next; /* object of `batch` */
+  size_t next; /* next object of `batch` */
   uint64_t n_files;
   uint64_t n_sent;
 } push_t;
@@ -84,7 +84,7 @@ static void stop(tnk__hub_job_t *job) {
   json_decref(push->batch);
 }
 
-/* Takes the reference. The push is gone afterwards. */
+/* Takes ownership of `error`. Frees the push. */
 static void fail(push_t *push, tnk__error_t *error) {
   tnk__hub_job_fail(&push->job, error);
   tnk__error_unref(error);
@@ -97,16 +97,16 @@ static void fail_with(push_t *push, int err, const char *what) {
                                   tnk_strerror(err)));
 }
 
-/* ---- Asking ---- */
+/* ---- Requests ---- */
 
-/* "ENDPOINT/api/models/OWNER/NAME", or without the middle. */
+/* Write "ENDPOINT/api/models/OWNER/NAME", or without the middle part. */
 static void put_repo(push_t *push, const char *middle) {
   tnk__buf_printf(&push->url, "%s%s/%s",
                   push->job.hub->config->options.endpoint, middle,
                   tnk__buf_cstr(&push->repo));
 }
 
-/* "/KIND/REVISION", where slashes of the branch's name are encoded. */
+/* Write "/KIND/REVISION"; slashes in the branch's name are encoded. */
 static void put_revision(push_t *push, const char *kind) {
   tnk__buf_printf(&push->url, "/%s/", kind);
   tnk__url_put_segment(&push->url, push->bundle->revision);
@@ -117,7 +117,7 @@ static void put_pull_request(push_t *push) {
     tnk__buf_text(&push->url, "?create_pr=1");
 }
 
-/* Ask what `url` and `body` hold. */
+/* Send the request in `url` and `body`. */
 static void ask(push_t *push, tnk__ask_request_t request) {
   int err = push->body.err;
 
@@ -146,7 +146,7 @@ static void create(push_t *push) {
                   push->job.hub->config->options.endpoint);
   tnk__push_put_create(&push->body, push->bundle->owner, push->bundle->name,
                        o->is_public != TNK_YES);
-  /* A repeat meets 409, which is as good. */
+  /* A retry gets 409, which counts as success. */
   ask(push, (tnk__ask_request_t){.what = "create the repository",
                                  .method = "POST",
                                  .type = "application/json",
@@ -159,7 +159,7 @@ static void look(push_t *push) {
       (tnk__ask_request_t){.what = "find the repository", .method = "GET"});
 }
 
-/* "main" is there with the repository, and a reference is no branch. */
+/* "main" exists with the repository, and a reference is not a branch. */
 static void make_branch(push_t *push) {
   const char *revision = push->bundle->revision;
 
@@ -176,7 +176,7 @@ static void make_branch(push_t *push) {
                                  .may_be = 409});
 }
 
-/* A repository without a card holds nothing that could be lost. */
+/* A repository without a card has no checkpoint that could be overwritten. */
 static void compare(push_t *push) {
   const tnk_hub_options_t *o = &push->job.hub->config->options;
   tnk__fetch_request_t request = {.name = "the model card",
@@ -196,7 +196,7 @@ static void compare(push_t *push) {
     fail_with(push, err, "the model card");
 }
 
-/* Have the hub say which files are large, some of them at a time. */
+/* Ask the hub which files are large, for some of them at a time. */
 static void sort(push_t *push) {
   if (push->place == push->bundle->folder.n_files) {
     go(push, READING);
@@ -212,7 +212,8 @@ static void sort(push_t *push) {
                                  .type = "application/json"});
 }
 
-/* Have it say where these go; without any left, all is there. */
+/* Request the addresses of the next large files; if none are left, all are
+ * uploaded. */
 static void ask_batch(push_t *push) {
   static const char lfs[] = "application/vnd.git-lfs+json";
   size_t n;
@@ -255,7 +256,7 @@ static void commit(push_t *push) {
 
 /* ---- Large files ---- */
 
-/* The program may close the hub in there, so this is the last touch. */
+/* The program may close the hub in the callback, so this is the last access. */
 static void on_progress(tnk__large_t *large, uint64_t n_bytes) {
   const push_t *push = tnk__container_of_const(large, push_t, large);
   const tnk_push_options_t *o = &push->bundle->options;
@@ -288,7 +289,7 @@ static void on_large(tnk__large_t *large, tnk__error_t *error) {
   go(push, UPLOADING);
 }
 
-/* The next file that the hub does not have yet. */
+/* Upload the next file that the hub does not have yet. */
 static void upload(push_t *push) {
   const json_t *objects = tnk__json_arr(push->batch, "objects");
   const json_t *object = NULL;
@@ -322,7 +323,7 @@ static void upload(push_t *push) {
 
 /* ---- Answers ---- */
 
-/* `answer` is that to the commit; NULL: there is none. */
+/* `answer` is the commit's answer; NULL: there was no commit. */
 static void resolve(push_t *push, const json_t *answer) {
   tnk_pushed_t pushed = {.repo = tnk__buf_cstr(&push->repo),
                          .revision = push->bundle->revision,
@@ -365,7 +366,7 @@ static void on_card(tnk__fetch_t *fetch, const tnk__http_result_t *result,
     go(push, SORTING);
 }
 
-/* A repeat goes on where the card ended, or begins anew. */
+/* A retry resumes the card, or starts over. */
 static void on_card_begin(tnk__fetch_t *fetch) {
   if (fetch->is_rest)
     return;
@@ -384,7 +385,7 @@ static void on_card_part(tnk__fetch_t *fetch) {
   tnk__buf_deinit(&part);
 }
 
-/* The token's owner, where no other one was named; then the card can be made.
+/* The owner defaults to the token's. Then the card can be written.
  */
 static int choose_files(push_t *push, const json_t *answer) {
   const char *owner = push->bundle->owner;
@@ -401,7 +402,8 @@ static int choose_files(push_t *push, const json_t *answer) {
   return push->bundle->folder.err;
 }
 
-/* What the answer of a state says; TNK_OK and what follows. */
+/* Read the answer of the current state. Returns TNK_OK with the next state in
+ * *next. */
 static int read_answer(push_t *push, const json_t *answer, state_t *next) {
   int err = TNK_OK;
 
@@ -425,13 +427,13 @@ static int read_answer(push_t *push, const json_t *answer, state_t *next) {
   }
 }
 
-/* A token may be good for a repository without being good for making one. */
+/* A token may have access to a repository but no right to create one. */
 static int may_exist(const push_t *push, const tnk__error_t *error) {
   return push->state == CREATING && error->pub.http_status >= 401 &&
          error->pub.http_status <= 403;
 }
 
-/* Of the two refusals the first one says why. */
+/* If both requests are refused, report the first refusal. */
 static void on_refusal(push_t *push, tnk__error_t *error) {
   tnk__error_t *first = push->refusal;
 
@@ -458,7 +460,7 @@ static void on_answer(tnk__ask_t *asked, const tnk__http_result_t *result,
     return;
   }
   err = tnk__json_parse_object(&answer, result->body->data, result->body->len);
-  /* What the creation of a branch says does not matter. */
+  /* The answer to the creation of a branch is not needed. */
   if (err == TNK_EPROTO &&
       (push->state == BRANCHING || push->state == CREATING))
     err = TNK_OK;
@@ -484,7 +486,7 @@ static void on_answer(tnk__ask_t *asked, const tnk__http_result_t *result,
     fail_with(push, err, "the hub's answer");
 }
 
-/* The pool has done what the state was about. */
+/* The pool has finished the job of the state. */
 static void on_job(tnk__bundle_t *bundle) {
   push_t *push = bundle->user;
 
@@ -496,7 +498,7 @@ static void on_job(tnk__bundle_t *bundle) {
   go(push, push->state == SCANNING ? ASKING_WHO : BATCHING);
 }
 
-/* ---- The way ---- */
+/* ---- Transitions ---- */
 
 static void run(push_t *push, void (*job)(tnk__folder_t *folder)) {
   const int err = tnk__bundle_run(push->bundle, push->job.hub->context, job);

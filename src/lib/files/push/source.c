@@ -2,8 +2,7 @@
  *   IDLE --piece() misses--> READING --on_read()--> IDLE
  *   READING --free()--> given up, gone when the pool is done
  *
- * Of two blocks one is given to the exchange, and the pool may fill the other
- * one meanwhile.
+ * The exchange uses one of two blocks, while the pool may fill the other one.
  */
 #include "lib/files/push/source.h"
 
@@ -20,7 +19,7 @@ enum { BLOCK = 512 * 1024, N_BLOCKS = 2 };
 
 typedef struct {
   uint64_t at;
-  size_t n; /* 0: nothing is in it */
+  size_t n; /* 0: empty */
   uint8_t *data;
 } block_t;
 
@@ -31,12 +30,12 @@ struct tnk__source {
   void (*on_block)(tnk__source_t *source);
   void *user;
   const char *content;
-  uint64_t base; /* of the run */
+  uint64_t base; /* start of the range */
   uint64_t end;
   block_t blocks[N_BLOCKS];
-  block_t *loading; /* the pool's, or NULL */
+  block_t *loading; /* the block that the pool fills, or NULL */
   uint64_t place;
-  int is_free; /* given up while the pool reads */
+  int is_free; /* freed by the owner while the pool reads */
   int err;
   int cause;
   int fd; /* -1: not open yet */

@@ -5,30 +5,30 @@
 #include "lib/io/loop/work.h"
 
 /*
- * A run of bytes of a file, as the body of a request: read by the thread pool,
- * one block ahead of what is sent, so that memory stays flat and the loop never
- * waits for a disk. What is in memory already needs no pool.
+ * A range of a file as a request body. The thread pool reads one block ahead,
+ * so memory is bounded and the loop never waits for a disk. Content in memory
+ * does not need the pool.
  */
 typedef struct tnk__source tnk__source_t;
 
-/* Make one for a file of the folder `dir`; or for `content`, which is borrowed.
- * `on_block` hears on the loop thread that a block was read, as its last touch;
- * it may free the source. NULL without memory. */
+/* Create a source for a file in the folder `dir`, or for `content`, which is
+ * borrowed. `on_block` is called on the loop thread after a block was read, as
+ * the last access; it may free the source. NULL without memory. */
 tnk__source_t *tnk__source_new(tnk__context_t *context, const char *dir,
                                const char *name, const char *content,
                                void (*on_block)(tnk__source_t *source),
                                void *user);
-/* Free it: nothing is called any more. NULL does nothing. No exchange may hold
- * the feed. Allocates nothing. */
+/* Free it: no callback is called afterwards. `source` may be NULL. No exchange
+ * may still use the feed. Allocates nothing. */
 void tnk__source_free(tnk__source_t *source);
 void *tnk__source_user(const tnk__source_t *source);
-/* The bytes from `at` on, `n` of them, as a body; for any exchange after the
- * one before has ended. */
+/* The n bytes from `at` on, as a body. The previous exchange must have
+ * ended. */
 tnk__feed_t *tnk__source_feed(tnk__source_t *source, uint64_t at, uint64_t n);
-/* Where the last block that was read ends. */
+/* End of the last block that was read. */
 uint64_t tnk__source_place(const tnk__source_t *source);
-/* TNK_OK, or why it cannot be read: TNK_EFILE with libuv's cause (0: it became
- * shorter), or TNK_ENOMEM. */
+/* Returns TNK_OK, TNK_EFILE with libuv's cause (0: the file became shorter), or
+ * TNK_ENOMEM. */
 int tnk__source_err(const tnk__source_t *source, int *cause);
 
 #endif

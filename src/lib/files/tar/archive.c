@@ -6,7 +6,7 @@
 
 enum { WINDOW = 128 * 1024 };
 
-/* The first bytes of what a server may send; `why` is for what is not read. */
+/* The formats by their first bytes; `why` is set for unsupported ones. */
 static const struct {
   const char *bytes;
   size_t n;
@@ -58,8 +58,8 @@ static int refuse(tnk__archive_t *archive, int err, const char *why) {
   return err;
 }
 
-/* bzip2 begins with letters that a name may begin with, too; the digit and what
- * follows it no name has. */
+/* The letters of bzip2 could also begin a file name. The digit and the bytes
+ * after it cannot. */
 static int fits(const tnk__archive_t *archive, const char *bytes, size_t n) {
   if (memcmp(archive->head, bytes, n) != 0)
     return 0;
@@ -67,7 +67,7 @@ static int fits(const tnk__archive_t *archive, const char *bytes, size_t n) {
          memcmp(archive->head + 4, "\x17\x72\x45\x38\x50\x90", 6) == 0;
 }
 
-/* Collect the first bytes, which tell what is around the tar. */
+/* Collect the first bytes and detect the format. */
 static int find_format(tnk__archive_t *archive) {
   while (archive->n_head < TNK__ARCHIVE_HEAD && archive->n_piece > 0) {
     archive->head[archive->n_head++] = *archive->piece++;
@@ -96,7 +96,7 @@ static void take_piece(tnk__archive_t *archive) {
   archive->n_piece = 0;
 }
 
-/* Unpack as much as the window holds. */
+/* Unpack until the window is full. */
 static int unpack(tnk__archive_t *archive) {
   size_t used;
   int err;
@@ -117,7 +117,7 @@ static int unpack(tnk__archive_t *archive) {
   return err;
 }
 
-/* Find bytes for the tar. None at the end is what there is. */
+/* Get bytes for the tar. If none are left, the input is used up. */
 static int refill(tnk__archive_t *archive) {
   int was_full = archive->window.len == WINDOW;
   int err = TNK_OK;
@@ -133,7 +133,8 @@ static int refill(tnk__archive_t *archive) {
     archive->n_in = 0;
     return TNK_OK;
   }
-  /* A header alone unpacks to nothing; a full window may have left more. */
+  /* A lone header unpacks to nothing, and a full window may have hidden more
+   * output. */
   while (err == TNK_OK && archive->n_plain == 0 &&
          (archive->n_in > 0 || was_full)) {
     err = unpack(archive);

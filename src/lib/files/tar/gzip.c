@@ -7,7 +7,7 @@
 #include "lib/base/alloc.h"
 #include "tnk/error.h"
 
-/* The largest window, and that a gzip header is wanted. */
+/* The largest window, and a gzip header is required. */
 enum { WINDOW_BITS = 15 + 16 };
 
 static voidpf hook_alloc(voidpf user, uInt n, uInt size) {
@@ -30,7 +30,7 @@ void tnk__gunzip_deinit(tnk__gunzip_t *gunzip) {
 }
 
 static int make_stream(tnk__gunzip_t *gunzip) {
-  /* zlib hands `opaque` back as it is; nobody writes through it. */
+  /* zlib passes `opaque` through unchanged; it is never written through. */
   union {
     const tnk_allocator_t *in;
     void *out;
@@ -55,7 +55,8 @@ static int make_stream(tnk__gunzip_t *gunzip) {
   return TNK_OK;
 }
 
-/* One call of zlib: as far as the piece or the room goes, or one member. */
+/* Call zlib once: it stops at the end of the piece, of the space, or of a
+ * member. */
 static int step(tnk__gunzip_t *gunzip, tnk__buf_t *out, const uint8_t *data,
                 size_t n, size_t *used) {
   union {
@@ -83,7 +84,7 @@ static int step(tnk__gunzip_t *gunzip, tnk__buf_t *out, const uint8_t *data,
     return inflateReset(stream) == Z_OK ? TNK_OK : TNK_EINTERNAL;
   }
   gunzip->inside = 1;
-  /* Without progress there was no input, or nothing was waiting. */
+  /* No progress means that the input was empty or no output was pending. */
   if (ret == Z_OK || ret == Z_BUF_ERROR)
     return TNK_OK;
   return ret == Z_MEM_ERROR ? TNK_ENOMEM : TNK_EPROTO;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Where the fields stand in a block. */
+/* Offsets of the fields in a block. */
 enum {
   NAME = 0,
   NAME_SIZE = 100,
@@ -24,8 +24,8 @@ int tnk__tar_is_zero(const uint8_t *data, size_t n) {
   return all == 0;
 }
 
-/* Digits of octal between blanks and the end or a NUL; or, with the first bit
- * set, a number as it is, as GNU's writes what has no room otherwise. */
+/* Octal digits, padded with spaces and ended by a NUL or the field. If the
+ * first bit is set, a binary number, which GNU tar uses for large values. */
 static int read_number(uint64_t *out, const uint8_t *field, size_t n) {
   size_t i = 0;
 
@@ -43,14 +43,14 @@ static int read_number(uint64_t *out, const uint8_t *field, size_t n) {
   if (i == n || field[i] < '0' || field[i] > '7')
     return 0;
   for (; i < n && field[i] >= '0' && field[i] <= '7'; i++)
-    *out = *out << 3 | (uint64_t)(field[i] - '0'); /* 36 bits at most */
+    *out = *out << 3 | (uint64_t)(field[i] - '0'); /* at most 36 bits */
   for (; i < n; i++)
     if (field[i] != ' ' && field[i] != '\0')
       return 0;
   return 1;
 }
 
-/* The sum of all bytes, with blanks in place of the sum itself. */
+/* The sum of all bytes, with spaces in place of the checksum field. */
 static uint64_t add_up(const uint8_t block[TNK__TAR_BLOCK]) {
   uint64_t sum = 0;
 
@@ -78,7 +78,7 @@ const char *tnk__tar_header_read(tnk__tar_header_t *out,
   if (!read_number(&out->size, block + SIZE, SIZE_SIZE))
     return "the archive is malformed: a size is no number";
   out->kind = block[KIND] == '\0' ? '0' : (char)block[KIND];
-  /* GNU's has other things where the standard has the front of a name. */
+  /* GNU's format uses the prefix field for other data. */
   n_prefix =
       block[MAGIC + 5] == '\0' ? field_length(block + PREFIX, PREFIX_SIZE) : 0;
   n_name = field_length(block + NAME, NAME_SIZE);
@@ -103,7 +103,7 @@ static int is_key(const char *key, size_t n, const char *wanted) {
   return n == strlen(wanted) && memcmp(key, wanted, n) == 0;
 }
 
-/* One record without its length and its end. */
+/* Parse one record without its length and newline. */
 static int read_record(tnk__tar_pax_t *out, const char *key, size_t n) {
   const char *equals = memchr(key, '=', n);
   size_t n_key, n_value;

@@ -29,7 +29,7 @@ static int refuse(tnk__tar_t *tar, int err, const char *why) {
   return err;
 }
 
-/* The same, of an entry, whose name is the server's. */
+/* As refuse(), for an entry, with its name from the server. */
 static int refuse_entry(tnk__tar_t *tar, int err, const char *why,
                         const char *name, size_t n) {
   n = n < TNK__RELATIVE_MAX ? n : TNK__RELATIVE_MAX;
@@ -41,8 +41,7 @@ static int refuse_entry(tnk__tar_t *tar, int err, const char *why,
 
 /* ---- Entries ---- */
 
-/* A name of the archive's as it is below the directory: archives that were made
- * of "." have a "./" before each. */
+/* Strip "./" from names: archives of "." have it before each name. */
 static void trim(const char **name, size_t *n, int is_directory) {
   while (*n >= 2 && (*name)[0] == '.' && (*name)[1] == '/') {
     *name += 2;
@@ -72,7 +71,7 @@ static int begin_file(tnk__tar_t *tar, const char *name, size_t n,
   return TNK_OK;
 }
 
-/* What is neither a file nor a directory. */
+/* Refuse an entry that is neither a file nor a directory. */
 static int refuse_kind(tnk__tar_t *tar, char kind, const char *name, size_t n) {
   if (kind == '1' || kind == '2' || kind == 'K')
     return refuse_entry(tar, TNK_EPROTO, "the archive has a link", name, n);
@@ -100,7 +99,7 @@ static int begin_entry(tnk__tar_t *tar, const tnk__tar_header_t *header) {
   if (header->kind != '0' && header->kind != '7' && !is_directory)
     return refuse_kind(tar, header->kind, name, n);
   trim(&name, &n, is_directory);
-  /* The directory itself is no name below it. */
+  /* The name of the directory itself is not checked. */
   if (!is_directory || (n > 0 && !(n == 1 && name[0] == '.'))) {
     tar->detail = tnk__relative_check(name, n);
     if (tar->detail != NULL)
@@ -117,7 +116,7 @@ static int begin_entry(tnk__tar_t *tar, const tnk__tar_header_t *header) {
   return err;
 }
 
-/* ---- What stands before an entry ---- */
+/* ---- Extra headers ---- */
 
 static int begin_extra(tnk__tar_t *tar, const tnk__tar_header_t *header) {
   if (header->size > TNK__TAR_MAX_EXTRA)
@@ -151,7 +150,8 @@ static int end_extra(tnk__tar_t *tar) {
     return refuse(tar, TNK_EPROTO, malformed);
   if (pax.is_sparse)
     return refuse_kind(tar, 'S', pax.path != NULL ? pax.path : "", pax.n_path);
-  /* What is for all entries has names and sizes for none. */
+  /* A global header applies to all entries, so it may not have a name or
+   * size. */
   if (tar->extra_kind == 'g')
     return pax.path != NULL || pax.size != UINT64_MAX
                ? refuse(tar, TNK_EPROTO, malformed)
@@ -230,7 +230,7 @@ static void read_file(tnk__tar_t *tar, const uint8_t *data, size_t n,
 static int read_zeros(tnk__tar_t *tar, const uint8_t *data, size_t n,
                       size_t *used) {
   if (tar->state == TNK__TAR_IN_PADDING) {
-    /* What stands there is nobody's business. */
+    /* The contents of padding are ignored. */
     n = least(tar->padding, n);
     tar->padding -= n;
     if (tar->padding == 0)
@@ -271,7 +271,7 @@ static int read_on(tnk__tar_t *tar, const uint8_t *data, size_t n, size_t *used,
   return err;
 }
 
-/* Whether a step needs no byte: the end of a file, and nothing to be skipped.
+/* Whether a step needs no input: the end of a file, or nothing to skip.
  */
 static int goes_by_itself(const tnk__tar_t *tar) {
   return (tar->state == TNK__TAR_IN_FILE && tar->left == 0) ||

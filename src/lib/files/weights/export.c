@@ -1,12 +1,12 @@
 /*
- * A checkpoint to train from has no files that could be fetched: its weights
- * are loaded into a model of their own, which saves them for other programs for
- * an hour, and those files are downloaded.
+ * Exports a checkpoint of kind training, which has no files to download. It is
+ * loaded into a separate model, which saves its weights for other programs for
+ * one hour. Those files are downloaded.
  *
  *   restore --> note (pool) --> save --> over, or note once more and over
  *
- * What it is saved as is known before it is, and noted, so that a download that
- * is begun anew finds it. sweep.c removes it.
+ * The path of the export is determined and noted before the save, so that a
+ * restarted download finds it. sweep.c removes the export.
  */
 #include "lib/files/weights/job.h"
 
@@ -21,7 +21,7 @@
 
 static void save(tnk__weights_job_t *job);
 
-/* What the service would be asked for; 0: the job is over. */
+/* Set the address whose files are requested. Returns 0 if the job is over. */
 static int set_address(tnk__weights_job_t *job, const char *address) {
   char why[256];
 
@@ -43,7 +43,7 @@ static int set_address(tnk__weights_job_t *job, const char *address) {
 static void run_note(tnk__weights_job_t *job) {
   tnk__buf_t line;
 
-  /* Another export is another set of bytes. */
+  /* A new export has different bytes. */
   job->cause = tnk__place_clear(job->place, job->source);
   if (job->cause != 0)
     return;
@@ -62,7 +62,7 @@ static void on_noted(tnk__weights_job_t *job) {
     save(job);
 }
 
-/* A server that saves nothing for other programs has kept nothing. */
+/* If the server cannot save weights for other programs, no export exists. */
 static void on_not_saved(tnk__weights_job_t *job, tnk__error_t *error) {
   if (error->pub.code == TNK_EUNSUPPORTED) {
     job->sweeps = 0;
@@ -109,8 +109,8 @@ static void on_known(tnk__weights_job_t *job, tnk_promise_t *promise,
                                        : job->refused);
 }
 
-/* The service reports a path that it does not know like any other failure of an
- * operation. So it is asked whether the path is there. */
+/* For an unknown path the service reports a general failure of the operation. A
+ * separate request checks whether the path exists. */
 static void ask_why(tnk__weights_job_t *job, tnk__error_t *error) {
   const tnk__ask_t ask = {.kind = TNK__ASK_WEIGHTS_INFO, .path = job->source};
 

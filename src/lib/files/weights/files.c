@@ -1,8 +1,9 @@
 /*
- * The files of a download, while it is LOADING. A file waits; is loaded, in one
- * of the slots; waits again, for a new URL, when that was refused; is done.
+ * Downloads the files of a checkpoint, in state LOADING. A file waits, then
+ * loads in one of the slots. If its URL is refused, it waits for a new one.
+ * Then it is done.
  *
- * next() is where it is decided what begins: while URLs are asked for, nothing.
+ * next() decides which file starts; none starts while URLs are requested.
  */
 #include "lib/files/weights/job.h"
 
@@ -14,7 +15,7 @@
 #include "lib/wire/format/relative.h"
 
 enum { MAX_FILES = 10000, MAX_REFUSED = 2 };
-/* URLs that end so soon are renewed before a file is begun. */
+/* URLs that expire this soon are renewed before a file starts. */
 enum { RENEW_S = 300 };
 enum { TELL_MS = 100, RATE_MS = 2000 };
 
@@ -22,7 +23,7 @@ static tnk__context_t *context_of(const tnk__weights_job_t *job) {
   return job->weights->session->context;
 }
 
-/* ---- What the service says ---- */
+/* ---- The list of files ---- */
 
 static int by_name(const void *a, const void *b) {
   return strcmp(((const tnk__weights_file_t *)a)->name,
@@ -45,7 +46,7 @@ static void sum_names(tnk__weights_job_t *job) {
   tnk__sha256_end(&sha, job->names);
 }
 
-/* What is wrong with the names, or NULL. */
+/* Returns the error in the names, or NULL. */
 static const char *check_names(const tnk_external_files_t *from) {
   if (from->n_files == 0)
     return "the service has no files of it";
@@ -59,8 +60,8 @@ static const char *check_names(const tnk_external_files_t *from) {
   return NULL;
 }
 
-/* Whether one file would be in the way of another: the same name, or a folder
- * of that name. Names are in order. */
+/* Whether two files conflict: equal names, or one name is a folder of the
+ * other. Names are sorted. */
 static int is_crowded(const tnk__weights_job_t *job) {
   for (size_t i = 0; i + 1 < job->n_files; i++) {
     const char *name = job->files[i].name;
@@ -118,8 +119,8 @@ static int keep_url(tnk__weights_job_t *job, const tnk_pair_t *pair) {
   return file->url != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
-/* Half of a short life is all that can be waited for; where the clocks of the
- * two sides differ by more than a life, a refusal has to tell. */
+/* A URL with a short lifetime is used for half of it. If the clocks differ by
+ * more than a lifetime, only a refusal shows that it has expired. */
 static int64_t renew_at(int64_t now_s, int64_t expires_us) {
   const int64_t life_s = expires_us / 1000000 - now_s;
 
@@ -163,7 +164,7 @@ int tnk__weights_files_take(tnk__weights_job_t *job,
   return 0;
 }
 
-/* ---- What is there: in the pool ---- */
+/* ---- Files on the disk, in the pool ---- */
 
 static int know(tnk__weights_job_t *job, const tnk__journal_file_t *from) {
   const tnk_allocator_t *alloc = job->place->alloc;
@@ -180,7 +181,7 @@ static int know(tnk__weights_job_t *job, const tnk__journal_file_t *from) {
   return file->validator != NULL ? 0 : UV_ENOMEM;
 }
 
-/* Read the journal; *same is set where it speaks of files of these names. */
+/* Parse the journal. *same is set if it describes files of these names. */
 static int read_journal(tnk__weights_job_t *job, int *same) {
   char *text = job->found.text;
   tnk__journal_t journal = {text, text + job->found.n_text};
@@ -215,8 +216,8 @@ static int begin_journal(tnk__weights_job_t *job) {
   return err;
 }
 
-/* Of what was complete one byte is asked for, which proves that the store has
- * no other file now. */
+/* One byte of a complete file is requested again, to check that the store still
+ * has the same file. */
 static uint64_t usable(const tnk__weights_file_t *file, uint64_t size) {
   if (file->n_total != UINT64_MAX && size > file->n_total)
     return 0;
@@ -236,7 +237,7 @@ int tnk__weights_files_measure(tnk__weights_job_t *job) {
   return err;
 }
 
-/* ---- How far it is ---- */
+/* ---- Progress ---- */
 
 static void rate(tnk__weights_job_t *job, uint64_t now) {
   if (now - job->next_ms < RATE_MS)
@@ -258,7 +259,8 @@ static uint64_t total_of(const tnk__weights_job_t *job) {
   return total;
 }
 
-/* Tell the program. The last touch: the job may be over afterwards. */
+/* Call the progress callback. The last access: the job may be over
+ * afterwards. */
 static void tell(tnk__weights_job_t *job, const char *name) {
   const uint64_t now = tnk__context_now_ms(context_of(job));
   const int is_all = job->n_done == job->n_files;
@@ -282,7 +284,7 @@ static void tell(tnk__weights_job_t *job, const char *name) {
   tnk__callout_end();
 }
 
-/* Count what has come since. */
+/* Count the bytes received since the last call. */
 static void count(tnk__weights_slot_t *slot) {
   tnk__weights_job_t *job = slot->job;
   const uint64_t fetched = slot->download.n_fetched;
@@ -290,7 +292,7 @@ static void count(tnk__weights_slot_t *slot) {
 
   job->n_fetched += fetched - slot->n_fetched;
   slot->n_fetched = fetched;
-  /* It may have begun anew. */
+  /* The file may have started over. */
   job->n_bytes = job->n_bytes - slot->file->n_bytes + offset;
   slot->file->n_bytes = offset;
 }
@@ -329,7 +331,7 @@ static void on_progress(tnk__download_t *download) {
   tell(slot->job, slot->file->name);
 }
 
-/* A URL that has expired, which each store says in its own way. */
+/* Whether the URL may have expired; stores report that differently. */
 static int may_be_expired(const tnk__error_t *error) {
   const int status = error->pub.http_status;
 
@@ -415,7 +417,7 @@ static tnk__weights_slot_t *free_slot(tnk__weights_job_t *job) {
   return NULL;
 }
 
-/* Whether URLs are needed before a file can begin. */
+/* Whether new URLs are needed before a file can start. */
 static int needs_urls(const tnk__weights_job_t *job,
                       const tnk__weights_file_t *file) {
   return file->is_stale || tnk__context_wall_s(context_of(job)) >= job->renew_s;
@@ -436,7 +438,7 @@ void tnk__weights_files_load(tnk__weights_job_t *job) {
     return;
   }
   if (job->asked != NULL)
-    return; /* for URLs */
+    return; /* wait for URLs */
   for (size_t i = 0; i < job->n_files; i++) {
     tnk__weights_file_t *file = &job->files[i];
     if (file->is_done || file->is_loading)

@@ -1,8 +1,7 @@
 /*
- * What every step of a download needs: its end, and waiting for the pool and
- * for promises. end() leads to over from every state; what the pool and a
- * promise do after that is not waited for, but forget() is, which frees the
- * job.
+ * Common parts of all steps: the end of a job, and waiting for the pool and for
+ * promises. end() leads to over from every state. Nothing waits for the pool or
+ * a promise after that. forget() frees the job when the last of them is done.
  */
 #include "lib/files/weights/job.h"
 
@@ -30,7 +29,7 @@ static void free_files(tnk__weights_job_t *job) {
   }
 }
 
-/* Free it, if it is over and nobody knows it any more. */
+/* Free the job if it is over and no longer used. */
 static void forget(tnk__weights_job_t *job) {
   const tnk_allocator_t *alloc = &context_of(job)->alloc;
 
@@ -51,7 +50,7 @@ static void forget(tnk__weights_job_t *job) {
   tnk__free(alloc, job);
 }
 
-/* It is over: nothing of it goes on but what cannot be stopped. */
+/* Mark the job as over and stop its activity. */
 static tnk_promise_t *end(tnk__weights_job_t *job) {
   tnk_promise_t *promise = job->promise;
 
@@ -86,7 +85,7 @@ void tnk__weights_job_fail_about(tnk__weights_job_t *job, tnk__error_t *error) {
   const tnk_error_t *from = &error->pub;
   tnk__error_t *named;
 
-  /* A static one gets its name from the promise. */
+  /* A static error gets the promise's name. */
   if (error->refs == 0) {
     tnk__weights_job_fail(job, error);
     return;
@@ -158,7 +157,7 @@ void tnk__weights_job_succeed(tnk__weights_job_t *job) {
 }
 
 int tnk__weights_job_try_archive(tnk__weights_job_t *job, tnk__error_t *why) {
-  /* What is in one was encrypted for nobody. */
+  /* An archive is never encrypted. */
   if (job->is_archive || job->has_identity || job->options.archive == TNK_NO)
     return 0;
   job->is_archive = 1;
@@ -169,7 +168,7 @@ int tnk__weights_job_try_archive(tnk__weights_job_t *job, tnk__error_t *why) {
   return 1;
 }
 
-/* ---- Waiting for others ---- */
+/* ---- Waiting ---- */
 
 static void on_run(tnk__work_t *work) {
   tnk__weights_job_t *job = tnk__container_of(work, tnk__weights_job_t, work);
@@ -193,7 +192,7 @@ void tnk__weights_job_work(tnk__weights_job_t *job,
   job->run = run;
   job->ran = ran;
   job->is_busy = 1;
-  /* libuv refuses a job only when it is given no function. */
+  /* Cannot fail: libuv rejects only a job without a function. */
   (void)tnk__work_start(context_of(job), &job->work, on_run, on_ran);
 }
 

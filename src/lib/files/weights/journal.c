@@ -7,7 +7,7 @@
 #include "lib/base/number.h"
 #include "tnk/error.h"
 
-/* What begins a line. */
+/* The first member of each line. */
 static const char *const words[] = {
     [TNK__JOURNAL_BEGIN] = "tnk-download 1", [TNK__JOURNAL_EXPORT] = "export",
     [TNK__JOURNAL_NAMES] = "names",          [TNK__JOURNAL_FILE] = "file",
@@ -18,7 +18,7 @@ enum { N_WORDS = TNK__JOURNAL_READY + 1, MAX_MEMBERS = 4 };
 
 /* ---- Reading ---- */
 
-/* Cut a line into its members; returns how many there are. */
+/* Split a line into members; returns their number. */
 static size_t cut(char *line, const char *members[MAX_MEMBERS]) {
   size_t n = 0;
 

@@ -18,8 +18,8 @@
 #include "lib/files/fetch/files.h"
 #include "tnk/error.h"
 
-/* A text that is another one after each start of the system: what was not yet
- * on the disk when it went down is not to be believed. */
+/* A string that changes with each start of the system. After a crash, data that
+ * was not synchronized must not be trusted. */
 #define RUN_FILE "/proc/sys/kernel/random/boot_id"
 enum { RUN_SIZE = 64, MARK_SIZE = 64 };
 
@@ -34,8 +34,8 @@ static char *join(const tnk_allocator_t *alloc, const char *a, const char *b) {
   return out;
 }
 
-/* Remove the journal and the folders that were made for it. Nothing else is in
- * them; if something is, they stay. */
+/* Remove the journal and the folders that were created for it. A folder with
+ * other contents remains. */
 static void remove_made(const tnk__place_t *place) {
   struct stat about;
   char *end;
@@ -125,8 +125,8 @@ static int is_dots(const char *name) {
   return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Call for each entry of a directory until one fails; links are not followed.
- * A directory that is not there has none. */
+/* Call fn for each entry of a directory until one call fails; links are not
+ * followed. A missing directory counts as empty. */
 static int each(int at, const char *name,
                 int (*fn)(int dir, const char *name, int depth), int depth) {
   const int fd =
@@ -163,7 +163,7 @@ static int remove_one(int dir, const char *name, int depth) {
   return err;
 }
 
-/* Remove what has that name, and all below it. */
+/* Remove a file, or a directory with its contents. */
 static int remove_tree(const char *path) {
   return remove_one(AT_FDCWD, path, 0);
 }
@@ -180,13 +180,13 @@ static int sync_one(int dir, const char *name, int depth) {
   err = each(dir, name, sync_one, depth + 1);
   fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd >= 0) {
-    (void)fsync(fd); /* not every file system can */
+    (void)fsync(fd); /* not every file system supports this */
     (void)close(fd);
   }
   return err;
 }
 
-/* That a directory has entries. */
+/* An entry exists. */
 static int has_one(int dir, const char *name, int depth) {
   (void)dir;
   (void)name;
@@ -208,9 +208,8 @@ static int look_at_target(const tnk__place_t *place, int force,
   return force ? 0 : each(AT_FDCWD, place->target, has_one, 0);
 }
 
-/* Where somebody else could write to it, nothing in it is ours. */
-/* The length of the longest folder in the path of `partial` that is there; 0 if
- * none is. */
+/* Length of the longest existing folder in the path of `partial`; 0 if none
+ * exists. */
 static size_t length_there(const tnk__place_t *place) {
   char *path = place->partial;
   size_t n = strlen(path);
@@ -231,6 +230,7 @@ static size_t length_there(const tnk__place_t *place) {
   return 0;
 }
 
+/* The folder must belong to this user, or its contents cannot be trusted. */
 static int make_partial(tnk__place_t *place) {
   struct stat about;
   int err;
@@ -251,7 +251,8 @@ static int same_file(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Lock the journal. Whoever had it may have removed it since. */
+/* Lock the journal. The previous owner of the lock may have removed the
+ * file. */
 static int take_lock(tnk__place_t *place) {
   struct stat ours;
   struct stat there;
@@ -262,7 +263,7 @@ static int take_lock(tnk__place_t *place) {
   if (place->lock < 0)
     return -errno;
   if (flock(place->lock, LOCK_EX | LOCK_NB) != 0)
-    return errno == EWOULDBLOCK ? UV_EBUSY : 0; /* 0: there are no locks */
+    return errno == EWOULDBLOCK ? UV_EBUSY : 0; /* 0: no locks here */
   if (fstat(place->lock, &ours) != 0 || stat(place->journal, &there) != 0 ||
       !same_file(&ours, &there))
     return UV_EBUSY;
@@ -305,7 +306,7 @@ static void read_run(char out[RUN_SIZE]) {
     out[0] = '\0';
 }
 
-/* What says that a directory is this one and no other. */
+/* Write a string that identifies a directory. */
 static int write_mark(char out[MARK_SIZE], const char *path) {
   struct stat about;
 
@@ -332,8 +333,8 @@ static int take_line(const tnk__place_t *place, const tnk__journal_line_t *line,
   return found->address != NULL ? 0 : UV_ENOMEM;
 }
 
-/* Whether the journal is about this download, and how far that came. The text
- * is read again by whoever asked, so a copy is cut up here. */
+/* Whether the journal belongs to this download, and its progress. The caller
+ * parses the text again, so this function parses a copy. */
 static int judge(const tnk__place_t *place, const char *source,
                  tnk__place_found_t *found) {
   tnk__journal_line_t line;
@@ -360,7 +361,7 @@ static int judge(const tnk__place_t *place, const char *source,
   return err;
 }
 
-/* A process that was killed between two names: the old one comes back. */
+/* If a process was killed between two renames, restore the old directory. */
 static int mend(const tnk__place_t *place) {
   struct stat about;
 
@@ -378,7 +379,7 @@ static void remove_partial(const tnk__place_t *place, int *left) {
     err = remove_tree(place->open);
   if (err == 0)
     err = remove_tree(place->old);
-  /* The journal last: without it nobody would know whose the rest is. */
+  /* The journal is removed last, because it identifies the rest. */
   if (err == 0)
     err = remove_tree(place->partial);
   *left = err != 0;
@@ -398,7 +399,7 @@ static int open_locked(tnk__place_t *place, const char *source, int force,
     remove_partial(place, &left);
     return 0;
   }
-  /* Once more, under the lock. */
+  /* Check again under the lock. */
   if (err == 0)
     err = look_at_target(place, force, found);
   place->is_kept = found->is_used;
@@ -413,7 +414,7 @@ int tnk__place_open(tnk__place_t *place, const char *source, int force,
   int err = 0;
 
   memset(found, 0, sizeof(*found));
-  /* With a journal there the target may be what was made by it. */
+  /* If a journal exists, the target may be its result. */
   if (lstat(place->journal, &about) != 0)
     err = look_at_target(place, force, found);
   if (err != 0)
@@ -429,7 +430,7 @@ int tnk__place_open(tnk__place_t *place, const char *source, int force,
   return err;
 }
 
-/* ---- What is known ---- */
+/* ---- The journal ---- */
 
 static int append(const tnk__place_t *place, const tnk__buf_t *lines) {
   const ssize_t n = write(place->lock, lines->data, lines->len);
@@ -489,13 +490,13 @@ int tnk__place_begin_opening(tnk__place_t *place) {
   return mkdir(place->open, 0777) == 0 ? 0 : -errno;
 }
 
-/* What becomes the target. */
+/* The directory that becomes the target. */
 static const char *source_of(const tnk__place_t *place) {
   return place->is_opened ? place->open : place->files;
 }
 
-/* Two names change places; where the system cannot do that, one after the
- * other, and mend() puts right what is cut short. */
+/* Exchange two names. If the system cannot do that, rename one after the other;
+ * mend() repairs an interruption. */
 static int exchange(const tnk__place_t *place) {
   int err;
 

@@ -1,10 +1,10 @@
-/* What the downloads of a service share, and its end. */
+/* The shared state of a service's downloads, and its end. */
 #include "lib/files/weights/weights.h"
 
 #include "lib/base/alloc.h"
 #include "lib/files/weights/job.h"
 
-/* For the removal of exports at the end of the service. */
+/* Limit for the removal of exports at the end of the service. */
 enum { PATIENCE_MS = 5000 };
 enum { MAX_STORES = 256 };
 
@@ -18,10 +18,10 @@ static int open_stores(tnk__weights_t *weights) {
   options.ca_file = o->ca_file;
   options.proxies = &weights->session->config->proxies;
   options.connect_timeout_ms = o->connect_timeout_ms;
-  /* Large files one by one, each as fast as its connection. */
+  /* Large files use one connection each, for full speed. */
   options.version = TNK__HTTP_1_1;
   options.max_in_flight[TNK__LANE_CONTROL] = MAX_STORES;
-  options.max_in_flight[TNK__LANE_POLL] = 1; /* there are none */
+  options.max_in_flight[TNK__LANE_POLL] = 1; /* not used */
   options.max_in_flight[TNK__LANE_TRAIN_POLL] = 1;
   err = tnk__http_open(&weights->http, weights->session->context, &options);
   weights->is_open = err == TNK_OK;

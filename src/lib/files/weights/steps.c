@@ -5,7 +5,7 @@
  *     [UNSEALING --> or UNPACKING -->] COMMITTING --> over
  *   EXPORTING, ASKING --no such call--> ASKING for an archive
  *
- * Any failure, a cancel and the end of the service lead to over as well.
+ * Any failure, a cancel and the end of the service also lead to over.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@
 #include "lib/files/weights/job.h"
 #include "lib/store/rest.h"
 
-/* A lock may be held by what has just been canceled. */
+/* A canceled download may still hold the lock for a moment. */
 enum { LOCKED_TRIES = 10, LOCKED_MS = 200 };
 enum { MAX_ARENA = 64 };
 
@@ -25,7 +25,7 @@ static tnk__context_t *context_of(const tnk__weights_job_t *job) {
 
 /* ---- The end ---- */
 
-/* Whether the export is being made, by now or in a moment. */
+/* Whether the export is being saved or soon will be. */
 static int is_saving(const tnk__weights_job_t *job) {
   return job->asked != NULL && job->sweeps && !job->is_saved;
 }
@@ -40,8 +40,8 @@ static void sweep(tnk__weights_job_t *job) {
     tnk__weights_sweep_free(own);
 }
 
-/* What was made for it at the service goes with it; what is being made, when it
- * is there. */
+/* The export at the service is removed. If it is still being saved, it is
+ * removed afterwards. */
 static void stop(tnk__weights_job_t *job) {
   tnk__weights_files_stop(job);
   if (is_saving(job)) {
@@ -53,7 +53,7 @@ static void stop(tnk__weights_job_t *job) {
   sweep(job);
 }
 
-/* What was to be saved when it was over is there now, or never will be. */
+/* The pending save of a job that is over has ended. */
 static void end_late(tnk__weights_job_t *job) {
   tnk__weights_t *weights = job->weights;
 
@@ -106,7 +106,7 @@ static void on_measured(tnk__weights_job_t *job) {
   tnk__weights_files_load(job);
 }
 
-/* Whether an answer may mean that the server has no such call. */
+/* Whether an answer may mean that the server does not support the call. */
 static int may_lack(const tnk__error_t *error) {
   const int status = error->pub.http_status;
 
@@ -119,7 +119,7 @@ static void on_refused(tnk__weights_job_t *job, tnk__error_t *error) {
   if (is_missing && job->state == TNK__WEIGHTS_ASKING &&
       tnk__weights_job_try_archive(job, error))
     return;
-  /* The one call is as little there as the other. */
+  /* Both calls are missing, so the first error is reported. */
   if (is_missing && job->refused != NULL)
     error = job->refused;
   tnk__weights_job_fail_about(job, error);
@@ -130,7 +130,7 @@ static void on_urls(tnk__weights_job_t *job, tnk_promise_t *promise,
   const tnk_page_t *page = tnk__promise_value(promise, TNK__RESULT_PAGE);
 
   if (status == TNK_ENOTFOUND && job->is_found) {
-    /* It was removed meanwhile. */
+    /* The export was removed in the meantime. */
     job->is_found = job->is_saved = job->sweeps = 0;
     tnk__weights_export(job);
   } else if (status != TNK_OK) {
@@ -145,8 +145,8 @@ static void on_urls(tnk__weights_job_t *job, tnk_promise_t *promise,
   }
 }
 
-/* It is to be there for another hour. Whether that works is seen by what
- * follows. */
+/* Extend the lifetime of the export by an hour. The next request shows whether
+ * it still exists. */
 static void keep_export(tnk__weights_job_t *job) {
   const tnk__ask_t ask = {.kind = TNK__ASK_SET_TTL,
                           .path = job->address,
@@ -184,7 +184,7 @@ static void on_try_again(tnk__timer_t *timer) {
                         run_open, on_opened);
 }
 
-/* Take what an earlier download has had exported; 0 without memory. */
+/* Use the export of an earlier download. Returns 0 without memory. */
 static int take_export(tnk__weights_job_t *job) {
   char why[256];
 
@@ -277,7 +277,7 @@ static int keep(tnk__weights_job_t *job, const char *path,
   job->directory = tnk__arena_strdup(&job->arena, directory);
   if (job->source == NULL || job->directory == NULL)
     return TNK_ENOMEM;
-  /* Now: when the directory has its name nothing may fail any more. */
+  /* Allocate now: nothing may fail after the directory has its name. */
   if (tnk__weights_job_will_succeed(job) != TNK_OK)
     return TNK_ENOMEM;
   job->place = tnk__place_new(&context->alloc, job->directory);

@@ -60,7 +60,7 @@ static void on_swept(tnk__call_t *call, const tnk__reply_t *reply) {
       tnk__container_of(call, tnk__weights_sweep_t, call);
   tnk__weights_t *weights = sweep->weights;
 
-  /* What is not there need not be removed. */
+  /* A missing export need not be removed. */
   if (reply->error != NULL && reply->status != 404)
     tnk__log(&weights->session->context->logger, TNK_LOG_WARN, "weights",
              "%.256s could not be removed, the service does that within an "

@@ -5,17 +5,18 @@
 #include "lib/files/weights/weights.h"
 
 /*
- * The removal of an export. Made before there is one, so that no lack of memory
- * prevents it; ready, then waiting for an answer, which frees it. It goes on
- * when its download is over, also while the service closes.
+ * Removes an export. It is allocated before the export exists, so that lack of
+ * memory cannot prevent the removal. States: ready, then waiting for an answer,
+ * which frees it. It continues after the end of its download, also while the
+ * service closes.
  */
 typedef struct tnk__weights_sweep tnk__weights_sweep_t;
 
-/* Make one for this path, in place of one that has not begun. TNK_OK; or
- * TNK_ENOMEM, and then there is none. */
+/* Prepare the removal of this path; it replaces one that was not started.
+ * Returns TNK_OK, or TNK_ENOMEM and *sweep is NULL. */
 int tnk__weights_sweep_prepare(tnk__weights_sweep_t **sweep,
                                tnk__weights_t *weights, const char *path);
-/* Free one that has not begun; it may be NULL. */
+/* Free one that was not started; it may be NULL. */
 void tnk__weights_sweep_free(tnk__weights_sweep_t *sweep);
 void tnk__weights_sweep_start(tnk__weights_sweep_t *sweep);
 /* Stop all that wait for an answer. */

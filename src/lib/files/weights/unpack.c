@@ -1,8 +1,8 @@
 /*
- * What came as one archive is unpacked in the pool, a round at a time, so that
- * a cancel need not wait for all of it, into a directory of its own, which then
- * gets the name. The archive stays until that has happened; one that cannot be
- * unpacked is removed, so that the next download begins it anew.
+ * Unpacks an archive on the pool, into a separate directory, which then gets
+ * the final name. It runs in rounds, so that a cancel does not wait for the
+ * whole archive. The archive is kept until then. An archive that cannot be
+ * unpacked is removed, so that the next download starts over.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,20 +15,20 @@
 #include "lib/files/weights/job.h"
 
 enum { PIECE = 256 * 1024, ROUND = 64 };
-/* What comes out may be so many times what went in, and so many bytes more:
- * weights hardly shrink, but those that were never trained are zeros. */
+/* Limits on the unpacked size: a ratio and an additional number of bytes.
+ * Weights hardly compress, but untrained ones are zeros. */
 enum { MAX_RATIO = 100 };
 #define MAX_MORE ((uint64_t)1024 * TNK__MIB)
 
 typedef struct tnk__unpack {
   tnk__archive_t archive;
-  tnk__arena_t arena; /* of paths */
-  int from;           /* descriptors; -1: none */
+  tnk__arena_t arena; /* memory of paths */
+  int from;           /* descriptors; -1: closed */
   int to;
   int is_over;
   size_t n_files;
   uint64_t n_bytes;
-  int err; /* TNK_OK; TNK_EFILE with libuv's `cause`; what archive.h says */
+  int err; /* TNK_OK, TNK_EFILE with `cause`, or an error of archive.h */
   int cause;
   uint8_t piece[PIECE];
 } tnk__unpack_t;
@@ -142,7 +142,7 @@ static void take(const tnk__weights_job_t *job, tnk__unpack_t *unpack,
   }
 }
 
-/* Unpack the next piece of the archive, or find its end. */
+/* Unpack the next piece of the archive, or detect its end. */
 static void unpack_piece(const tnk__weights_job_t *job, tnk__unpack_t *unpack) {
   tnk__tar_event_t event = {.kind = TNK__TAR_FILE};
   ssize_t n;
@@ -166,7 +166,7 @@ static void unpack_piece(const tnk__weights_job_t *job, tnk__unpack_t *unpack) {
   unpack->is_over = 1;
 }
 
-/* Bytes that are no archive are not kept for another try. */
+/* Bytes that are not an archive are not kept for a retry. */
 static void give_up(tnk__weights_job_t *job, const tnk__unpack_t *unpack) {
   if (unpack->err != TNK_EFILE && unpack->err != TNK_ENOMEM)
     (void)tnk__place_clear(job->place, job->source);

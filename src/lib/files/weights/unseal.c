@@ -1,7 +1,7 @@
 /*
- * Files that were encrypted with age are opened one by one, in the pool, into a
- * directory of their own, which then gets the name. What was downloaded stays
- * until that has happened, so a wrong key costs no download.
+ * Decrypts files that were encrypted with age, on the pool, into a separate
+ * directory. That directory then gets the final name. The downloaded files are
+ * kept until then, so a wrong key costs no new download.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,8 @@ enum { PIECE = 64 * 1024 };
 
 #define SUFFIX ".age"
 
-/* How opening a file ended: TNK_OK, or a code with libuv's `cause`, or with
- * what is wrong. */
+/* The result of decrypting a file: TNK_OK, or an error with libuv's `cause` or
+ * a reason. */
 typedef struct {
   int err;
   int cause;
@@ -31,7 +31,7 @@ static int random_bytes(void *user, unsigned char *out, size_t n) {
   return uv_random(NULL, NULL, out, n, 0, NULL);
 }
 
-/* Bytes of the name without ".age"; 0: it has none. */
+/* Length of the name without ".age"; 0 if it has no such suffix. */
 static size_t bare_length(const char *name) {
   const size_t n = strlen(name);
   const size_t k = strlen(SUFFIX);
@@ -41,7 +41,7 @@ static size_t bare_length(const char *name) {
              : 0;
 }
 
-/* Give out what the last piece gave. */
+/* Write the decrypted bytes of the last piece. */
 static void flush(opened_t *opened, int to, tnk__buf_t *out) {
   if (opened->err == TNK_OK)
     opened->cause = tnk__files_write_all(to, out->data, out->len);
@@ -93,7 +93,7 @@ static void open_file(const tnk__weights_job_t *job, opened_t *opened, int from,
   tnk__free(alloc, piece);
 }
 
-/* Open one file to another path. */
+/* Decrypt one file to another path. */
 static void open_path(const tnk__weights_job_t *job, opened_t *opened,
                       const char *path, const char *target) {
   const int from = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -114,7 +114,7 @@ static void open_path(const tnk__weights_job_t *job, opened_t *opened,
   }
 }
 
-/* Whether nothing has the name yet; two files may differ in ".age" alone. */
+/* Whether the name is free; two files may differ only in ".age". */
 static int is_free(const char *target) {
   return access(target, F_OK) != 0;
 }
