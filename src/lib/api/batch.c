@@ -1,5 +1,5 @@
-/* Training data that owns its memory: what is added is copied into an arena,
- * which is emptied as a whole. */
+/* Training data that owns its memory: examples are copied into an arena, which
+ * is freed as a whole. */
 #include "tnk/batch.h"
 
 #include <math.h>
@@ -13,12 +13,12 @@
 
 struct tnk_batch {
   tnk_allocator_t alloc;
-  tnk__arena_t arena; /* all that the examples point to */
+  tnk__arena_t arena; /* memory of the examples */
   tnk_datum_t *data;
   size_t n;
   size_t max;
   double weight;
-  char text[160]; /* why the last was not added; empty: it was */
+  char text[160]; /* why the last example was refused; empty: it was added */
 };
 
 tnk_batch_t *tnk_batch_new(const tnk_allocator_t *allocator) {
@@ -33,7 +33,7 @@ tnk_batch_t *tnk_batch_new(const tnk_allocator_t *allocator) {
   return batch;
 }
 
-/* Room for one more example; NULL without memory. */
+/* Memory for one more example; NULL without memory. */
 static tnk_datum_t *next(tnk_batch_t *batch) {
   const size_t max = batch->max != 0 ? 2 * batch->max : 16;
   tnk_datum_t *data;
@@ -71,7 +71,7 @@ static int out_of_memory(tnk_batch_t *batch) {
   return TNK_ENOMEM;
 }
 
-/* The first value that is not finite, or n. */
+/* Index of the first value that is not finite, or n. */
 static size_t first_odd(const float *values, size_t n) {
   size_t i = 0;
 
@@ -86,7 +86,7 @@ const char *tnk_batch_text(const tnk_batch_t *batch) {
   return batch->text[0] != '\0' ? batch->text : tnk_strerror(TNK_OK);
 }
 
-/* The example is complete. */
+/* Count the complete example. */
 static int finish(tnk_batch_t *batch, double weight) {
   batch->weight += weight;
   batch->n++;
@@ -96,7 +96,8 @@ static int finish(tnk_batch_t *batch, double weight) {
 
 /* ---- Tokens and weights ---- */
 
-/* All tokens but the last, and what follows each of them. `tokens` is ours. */
+/* Use all tokens but the last as the input, and the next token of each as its
+ * target. `tokens` belongs to the batch. */
 static int put_tokens(tnk_batch_t *batch, tnk_datum_t *datum,
                       const int32_t *tokens, size_t n_tokens) {
   const size_t n = n_tokens - 1;
@@ -208,16 +209,17 @@ static int check_segment(tnk_batch_t *batch, const tnk_segment_t *segment,
   return TNK_OK;
 }
 
-/* A trajectory that is to be added. */
+/* A trajectory to add. */
 typedef struct {
   const tnk_segment_t *segments;
-  size_t n_segments; /* up to the last that was sampled */
+  size_t n_segments; /* up to the last sampled segment */
   size_t n_tokens;
-  size_t n_sampled; /* tokens */
+  size_t n_sampled; /* number of sampled tokens */
   int has_ids;
 } trajectory_t;
 
-/* Measures it. TNK_OK, or why it is refused. */
+/* Checks and measures the trajectory. Returns TNK_OK or the reason for a
+ * refusal. */
 static int check_trajectory(tnk_batch_t *batch, trajectory_t *t) {
   size_t last = 0;
   size_t n_with = 0;
@@ -250,8 +252,8 @@ static int check_trajectory(tnk_batch_t *batch, trajectory_t *t) {
   return TNK_OK;
 }
 
-/* Arrays as long as the input, of the values of each target: of what was given
- * zeros, which count for nothing. */
+/* Arrays with a value for each target. Prompt tokens have zeros and do not
+ * count. */
 typedef struct {
   float *logprobs;
   float *advantages;
@@ -309,15 +311,15 @@ static int put_inputs(tnk_batch_t *batch, tnk_datum_t *datum,
   return TNK_OK;
 }
 
-/* Of the sequence that a segment belongs to, if it was sampled, or of the next
- * one, whose prompt it is a part of. */
+/* The sequence id of a sampled segment. For a prompt segment, the id of the
+ * next sampled segment. */
 static const char *id_of(const trajectory_t *t, size_t i) {
   while (!is_sampled(&t->segments[i]))
     i++;
   return t->segments[i].sequence_id;
 }
 
-/* Runs that tile the tokens from `begin` to `end`. */
+/* Make spans that cover the tokens from `begin` to `end`. */
 static const tnk_span_t *make_spans(tnk_batch_t *batch, const trajectory_t *t,
                                     size_t begin, size_t end, size_t *n) {
   tnk_span_t *spans =
@@ -355,7 +357,7 @@ static int put_spans(tnk_batch_t *batch, tnk_datum_t *datum,
              : TNK_ENOMEM;
 }
 
-/* Adds one that has been checked. */
+/* Add a trajectory that has passed its checks. */
 static int add_trajectory(tnk_batch_t *batch, const trajectory_t *t,
                           const char *mask) {
   tnk_datum_t *datum = next(batch);
@@ -410,7 +412,7 @@ int tnk_batch_add_sample(tnk_batch_t *batch, const int32_t *prompt,
   if (batch == NULL ||
       check_sample(batch, prompt, n_prompt, samples, index) != TNK_OK)
     return TNK_EINVAL;
-  segments[1].sequence_id = NULL; /* of one turn nobody asks */
+  segments[1].sequence_id = NULL; /* a single turn needs no id */
   return tnk_batch_add_trajectory(batch, segments, 2, NULL);
 }
 

@@ -1,4 +1,4 @@
-/* What bindings to other languages need beside the rest. */
+/* Additional functions for bindings to other languages. */
 #include "tnk/bindings.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What a service may use, and prices: from the caller's words to the purse. */
+/* Converts the caller's limits and prices to the purse's form. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,18 +13,18 @@
 
 enum { TEXT = 256 };
 
-/* More than fits in whole parts of a dollar. */
+/* The largest amount of money that fits into 64 bits. */
 static const double max_usd = 1.8e7;
 
 /* ---- Money ---- */
 
 static uint64_t parts_of(double usd) {
-  if (!(usd > 0)) /* NaN, too */
+  if (!(usd > 0)) /* also rejects NaN */
     return 0;
   return usd < max_usd ? (uint64_t)(usd * (double)TNK__USD + 0.5) : UINT64_MAX;
 }
 
-/* For one token, from the price of a million. */
+/* The price of one token, from the price of a million. */
 static uint64_t token_parts(double usd) {
   return parts_of(usd / 1e6);
 }
@@ -44,7 +44,7 @@ static int read_file(tnk__buf_t *buf, FILE *file) {
   }
 }
 
-/* The budget's prices are those of its file. */
+/* Replace the budget's prices by those of its file. */
 static int load_file(tnk_budget_t *budget, tnk__arena_t *arena, char *why) {
   FILE *file = fopen(budget->prices_file, "re");
   tnk_price_t *prices;
@@ -71,7 +71,7 @@ static int load_file(tnk_budget_t *budget, tnk__arena_t *arena, char *why) {
   return err;
 }
 
-/* A copy that the purse reads. */
+/* Copy the prices for the purse. */
 static int make_prices(tnk__price_t **out, tnk__arena_t *arena,
                        const tnk_budget_t *budget) {
   size_t i;
@@ -138,7 +138,7 @@ static tnk__totals_t totals_of(const tnk_totals_t *totals) {
                          .n_bytes_received = totals->n_bytes_received};
 }
 
-/* All that can fail, so that nothing has changed where it does. */
+/* Do all steps that can fail first, so that a failure changes nothing. */
 static int prepare(tnk_budget_t *own, tnk_totals_t *before,
                    const tnk_budget_t *budget, tnk__arena_t *arena,
                    tnk__price_t **prices, char *why) {

@@ -19,7 +19,8 @@
 
 enum { MAX_CONFIG = 4 * 1024 * 1024, MAX_PAIRS = 1024 };
 
-/* An explicit text, else the variable, else `fallback`; empty is absent. */
+/* The option, else the variable, else `fallback`. An empty string counts as
+ * absent. */
 static const char *choose(const char *explicit_text, const char *variable,
                           const char *fallback) {
   const char *value = NULL;
@@ -31,7 +32,7 @@ static const char *choose(const char *explicit_text, const char *variable,
   return value != NULL ? value : fallback;
 }
 
-/* Copy a text into the arena in place; NULL stays NULL. */
+/* Replace a string by a copy in the arena; NULL stays NULL. */
 static int keep(tnk__config_t *config, const char **text) {
   if (*text == NULL)
     return TNK_OK;
@@ -66,7 +67,8 @@ static int load_metadata(tnk__config_t *config) {
   return err;
 }
 
-/* Headers of the environment come first, so that the caller's win. */
+/* Headers from the environment come first, so that the caller's headers
+ * override them. */
 static int load_headers(tnk__config_t *config) {
   static const tnk_pair_t variables[] = {
       {"CF-Access-Client-Id", "CLOUDFLARE_ACCESS_CLIENT_ID"},
@@ -94,7 +96,7 @@ static int load_headers(tnk__config_t *config) {
   return err;
 }
 
-/* Split at commas, trim, drop what is empty or repeated. */
+/* Split at commas, trim, and drop empty and repeated tags. */
 static int load_tags(tnk__config_t *config) {
   const char *text = choose(config->options.tags, "TINKER_TAGS", "");
   size_t n_max = 1;
@@ -129,8 +131,8 @@ static int load_tags(tnk__config_t *config) {
   return TNK_OK;
 }
 
-/* A key that is none gives way to the command, but an unusable JWT does not:
- * a JWT goes before all else. */
+/* An invalid key gives way to the credential command. An unusable JWT is an
+ * error, because a JWT has priority over everything else. */
 static int check_key(tnk__config_t *config, int64_t now_s, const char **why) {
   int err = tnk__key_check(config->alloc, config->api_key,
                            &config->key_expires_s, why);
@@ -154,8 +156,8 @@ static int keep_secret(tnk__config_t *config, char **out, const char *text) {
   return text == NULL || *out != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
-/* What the program or the environment gives. Protocol: transport, provider
- * selection. */
+/* The credential from the program or the environment. Protocol: transport,
+ * provider selection. */
 static int load_credential(tnk__config_t *config, int64_t now_s,
                            const char **why) {
   tnk_service_options_t *o = &config->options;
@@ -173,7 +175,7 @@ static int load_credential(tnk__config_t *config, int64_t now_s,
   return err;
 }
 
-/* The last source: the key that is stored for this server. */
+/* The last source: the stored key for this server. */
 static int load_stored_key(tnk__config_t *config, int64_t now_s,
                            const char **why) {
   int err;
@@ -193,14 +195,14 @@ static int load_stored_key(tnk__config_t *config, int64_t now_s,
   return TNK_ECREDENTIAL;
 }
 
-/* Whether a text may be shown: a URL with a user name may hold a password, and
- * whoever mixes variables up has the key there. */
+/* Whether a string may be shown. A URL with a user name may contain a password,
+ * and a mixed-up variable may contain the key. */
 static int is_harmless(const tnk__config_t *config, const char *text) {
   return strchr(text, '@') == NULL && strstr(text, "tml-") == NULL &&
          (config->api_key == NULL || strstr(text, config->api_key) == NULL);
 }
 
-/* Kept in its normal form, so that equal services have equal texts. */
+/* Stored in normalized form, so that equal services have equal strings. */
 static int load_base_url(tnk__config_t *config, const char **why) {
   tnk_service_options_t *o = &config->options;
   const int is_option = o->base_url != NULL && o->base_url[0] != '\0';
@@ -229,7 +231,7 @@ static int load_proxies(tnk__config_t *config, const char **why) {
                            &config->url, why);
 }
 
-/* The key of a certificate is in the same file unless another is named. */
+/* The key of a certificate is in the same file unless another file is named. */
 static int load_identity(tnk__config_t *config, const char **why) {
   tnk_service_options_t *o = &config->options;
   const int is_option = o->cert_file != NULL && o->cert_file[0] != '\0';
@@ -245,7 +247,8 @@ static int load_identity(tnk__config_t *config, const char **why) {
                                                : TNK_ENOMEM;
 }
 
-/* Not of the environment: what is sent beyond the protocol is asked for. */
+/* There is no environment variable: the header is not part of the protocol, so
+ * only the program can enable it. */
 static int load_trace(tnk__config_t *config, const char **why) {
   const char *text = config->options.traceparent;
 
@@ -300,7 +303,7 @@ static void load_numbers(tnk_service_options_t *o) {
     o->max_pending = 1048576;
 }
 
-/* The option, else the variable. */
+/* The option, or the variable. */
 static int load_version(tnk_service_options_t *o, const char **why) {
   static const char *const names[] = {
       [TNK_HTTP_AUTO] = "auto",
@@ -329,7 +332,8 @@ static int load_version(tnk_service_options_t *o, const char **why) {
   return TNK_OK;
 }
 
-/* What is sent as it is; the sentence stays in `config`. */
+/* Check the options that are sent unchanged. The error message is stored in
+ * `config`. */
 static int check_options(tnk__config_t *config, const char **why) {
   const tnk_service_options_t *o = &config->options;
   char *text = config->complaint;
@@ -355,7 +359,7 @@ static int check_options(tnk__config_t *config, const char **why) {
   return err;
 }
 
-/* The same for what has come from the environment. */
+/* As above, for values from the environment. */
 static int check_loaded(tnk__config_t *config, const char **why) {
   char *text = config->complaint;
   const size_t size = sizeof(config->complaint);

@@ -13,7 +13,7 @@
 
 #define FILE_NAME "~/" TNK__CREDENTIALS_FILE
 
-/* The whole file, if it is not larger than such a file can be. */
+/* Read the whole file, up to the maximum size. */
 static int read_all(FILE *file, tnk__buf_t *buf) {
   for (;;) {
     uint8_t *to = tnk__buf_reserve(buf, 4096);
@@ -27,11 +27,11 @@ static int read_all(FILE *file, tnk__buf_t *buf) {
   }
 }
 
-/* Which server a key is for is said in full: whoever has several has to know
- * which one is meant. */
+/* The server of a key is shown in full, because the user may have several
+ * servers. */
 static int choose(const tnk_allocator_t *alloc, const json_t *store,
                   const tnk__url_t *url, char **key, char *why, size_t size) {
-  /* Whoever mixes variables up may have put a key there. */
+  /* A mixed-up variable may contain a key. */
   const char *server =
       strstr(url->text, "tml-") == NULL ? url->text : "this server";
   tnk__stored_key_t record;
@@ -69,7 +69,7 @@ static int take(const tnk_allocator_t *alloc, const tnk__buf_t *buf,
   return err;
 }
 
-/* Open the file; NULL with TNK_OK: there is none. */
+/* Open the file. Returns TNK_OK with NULL if it does not exist. */
 static int open_file(FILE **file, char *why, size_t size) {
   const char *home = tnk__env("HOME");
   char path[4096];

@@ -7,16 +7,17 @@
 #include "lib/wire/format/url.h"
 #include "tnk/common.h"
 
-/* Read the stored key for a base URL out of ~/.tinker/credentials.json. TNK_OK
- * with *key NULL: none is stored, also where there is no file. TNK_ECREDENTIAL:
- * the file cannot be used, or its key is not for this server; `why` says so.
- * Else TNK_ENOMEM. Protocol: transport, stored credentials. */
+/* Read the stored key for a base URL from ~/.tinker/credentials.json. Returns
+ * TNK_OK with *key NULL if no key is stored or the file does not exist. Returns
+ * TNK_ECREDENTIAL with the reason in `why` if the file is invalid or its key is
+ * for another server. Otherwise returns TNK_ENOMEM. Protocol: transport, stored
+ * credentials. */
 int tnk__credentials_read(const tnk_allocator_t *alloc, const tnk__url_t *url,
                           char **key, char *why, size_t size);
 
-/* Check a key's form. TNK_OK, with *expires_s set for a JWT and 0 for a plain
- * key; TNK_ECREDENTIAL, and *why says what is wrong, without the key; or
- * TNK_ENOMEM. */
+/* Check the syntax of a key. Returns TNK_OK, TNK_ECREDENTIAL or TNK_ENOMEM.
+ * *expires_s is set for a JWT, and is 0 for a plain key. *why is the reason for
+ * TNK_ECREDENTIAL, without the key. */
 int tnk__key_check(const tnk_allocator_t *alloc, const char *key,
                    int64_t *expires_s, const char **why);
 

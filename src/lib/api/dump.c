@@ -1,7 +1,7 @@
 /*
- * The whole picture of a service, as text or JSON. One description below, two
- * ways to write it. Values are numbers, and texts that are no secret: of the
- * key only its kind, of headers only their names.
+ * Describes the state of a service, as text or JSON. One description serves
+ * both formats. Values are numbers and strings without secrets: only the kind
+ * of the key, and only the names of headers.
  */
 #include "lib/api/service.h"
 
@@ -18,7 +18,7 @@
 #include "lib/client/train/training.h"
 #include "lib/files/weights/job.h"
 
-/* Operations of one client that are listed, the oldest. */
+/* Number of pending operations listed for a client, the oldest first. */
 enum { MAX_OPERATIONS = 8, MAX_SENTENCE = 768 };
 
 typedef struct {
@@ -28,7 +28,7 @@ typedef struct {
   int depth;
 } dump_t;
 
-/* ---- Two ways to write ---- */
+/* ---- The two formats ---- */
 
 static void indent(dump_t *d, const char *key) {
   int i;
@@ -89,8 +89,8 @@ static void put_bool(dump_t *d, const char *key, int value) {
   tnk__buf_text(d->buf, value ? ": yes\n" : ": no\n");
 }
 
-/* Without a key it is an element of a list. Through tnk__text_t, because it
- * may be a server's words: no control characters, cut at a character. */
+/* Without a key it is an element of a list. The string may come from a server.
+ * tnk__text_t removes control characters and cuts at a character boundary. */
 static void put_text(dump_t *d, const char *key, const char *value) {
   char clean[MAX_SENTENCE];
   tnk__text_t text;
@@ -111,7 +111,7 @@ static void put_text(dump_t *d, const char *key, const char *value) {
 
 /* ---- The service ---- */
 
-/* Who writes, and when: for those who read a file of it. */
+/* Process and time, for the readers of a dump file. */
 static void dump_process(dump_t *d, const tnk__context_t *context) {
   begin(d, "process", 0);
   put_int(d, "pid", context->pid);
@@ -190,7 +190,7 @@ static void dump_counters(dump_t *d, const tnk_service_t *service) {
   end(d);
 }
 
-/* ---- What was used ---- */
+/* ---- Use ---- */
 
 static void put_usd(dump_t *d, const char *key, uint64_t parts) {
   const double usd = (double)parts / (double)TNK__USD;
@@ -203,7 +203,7 @@ static void put_usd(dump_t *d, const char *key, uint64_t parts) {
   tnk__buf_printf(d->buf, ": %.6f\n", usd);
 }
 
-/* Of a service, or of one of its clients. */
+/* Totals of a service or of one of its clients. */
 static void dump_totals(dump_t *d, const char *key,
                         const tnk__totals_t *totals) {
   begin(d, key, 0);
@@ -337,7 +337,7 @@ static void dump_limits(dump_t *d, const tnk__session_t *session) {
 
 /* ---- Clients ---- */
 
-/* How many are pending, and the sentences of the oldest. */
+/* The number of pending operations, and a sentence for each of the oldest. */
 static void dump_members(dump_t *d, const tnk__list_t *members) {
   char sentence[MAX_SENTENCE];
   tnk__text_t text;
@@ -390,7 +390,7 @@ static void dump_sampling(dump_t *d, const tnk_sampling_t *sampling) {
   end(d);
 }
 
-/* What a promise waits for. */
+/* Describe the current step of a promise. */
 static void dump_promise(dump_t *d, const tnk_promise_t *promise) {
   char sentence[MAX_SENTENCE];
   tnk__text_t text;
@@ -418,7 +418,7 @@ static void dump_clients(dump_t *d, const tnk__session_t *session) {
   end(d);
 }
 
-/* Of addresses only their hosts: they are signed. */
+/* Only the hosts of addresses are shown, because the addresses are signed. */
 static void dump_weights(dump_t *d, const tnk__weights_t *weights) {
   begin(d, "downloads", 1);
   TNK__LIST_FOREACH (node, &weights->jobs) {
@@ -471,7 +471,8 @@ int tnk_service_dump(const tnk_service_t *service, tnk_dump_format_t format,
       (format != TNK_DUMP_TEXT && format != TNK_DUMP_JSON))
     return TNK_EINVAL;
   err = tnk__dump_write(service, format, &text);
-  /* All at once and at the end: the function may close what was walked. */
+  /* The function may close what the dump describes, so it is called once at the
+   * end. */
   if (err == TNK_OK) {
     tnk__callout_begin();
     write((const char *)text.data, text.len, user);

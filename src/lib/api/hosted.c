@@ -8,7 +8,7 @@
 #include "lib/base/options.h"
 #include "lib/wire/format/json_read.h"
 
-/* A day. */
+/* One day. */
 enum { MAX_SILENCE_MS = 86400000 };
 
 static int say(char *why, size_t size, const char *text) {
@@ -16,7 +16,7 @@ static int say(char *why, size_t size, const char *text) {
   return TNK_EINVAL;
 }
 
-/* What goes behind the base URL, as it is. */
+/* Check a path that is appended to the base URL. */
 static int check_path(const char *path, char *why, size_t size) {
   if (path == NULL)
     return TNK_OK;
@@ -28,7 +28,7 @@ static int check_path(const char *path, char *why, size_t size) {
   return TNK_OK;
 }
 
-/* An answer of the other kind than expected could not be read. */
+/* A stream flag that contradicts the call would give an unreadable answer. */
 static int check_body(const tnk_hosted_request_t *request, char *why,
                       size_t size) {
   json_t *json = NULL;

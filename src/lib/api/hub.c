@@ -42,9 +42,9 @@ static int open_parts(tnk_hub_t *hub, uv_loop_t *loop,
   http.proxies = &hub->config.proxies;
   http.load_trust = o->ca_file != NULL;
   http.connect_timeout_ms = o->connect_timeout_ms;
-  /* Large files one by one, each as fast as its connection. */
+  /* Large files use one connection each, for full speed. */
   http.version = TNK__HTTP_1_1;
-  http.max_in_flight[TNK__LANE_POLL] = 1; /* there are none */
+  http.max_in_flight[TNK__LANE_POLL] = 1; /* not used */
   http.max_in_flight[TNK__LANE_TRAIN_POLL] = 1;
   err = tnk__root_start(root, loop, options->logger, &http, why);
   root->context.observer = o->observer;
@@ -93,8 +93,8 @@ static int check_hub(const tnk_hub_t *hub) {
   return err == TNK_OK && hub->root.closing ? TNK_ECLOSED : err;
 }
 
-/* The promise of why a call does not begin, or NULL. What is wrong with the hub
- * comes before what is wrong with the call. */
+/* The promise that rejects a call, or NULL if the call may start. Errors of the
+ * hub have priority over errors of the call. */
 static tnk_promise_t *refuses(tnk_hub_t *hub, const char *name, int err,
                               const char *why) {
   tnk__context_t *context = &hub->root.context;
@@ -105,7 +105,7 @@ static tnk_promise_t *refuses(tnk_hub_t *hub, const char *name, int err,
   return err != TNK_OK ? tnk__root_reject(context, err, name, why) : NULL;
 }
 
-/* A SHA-256 in lower-case digits. 0: it is none. */
+/* Convert a SHA-256 to lower-case digits. Returns 0 if it is not valid. */
 static int normal_sum(char out[65], const char *text) {
   for (size_t i = 0; i < 64; i++) {
     const char c = text[i];
@@ -181,7 +181,7 @@ tnk_promise_t *tnk_hub_file(tnk_hub_t *hub, const char *model, const char *file,
 
 enum { MAX_OVERRIDES = 64 };
 
-/* Files of a plug-in go by the same rules as those of a caller. */
+/* The files of a plug-in must pass the same checks as those of a caller. */
 static const char *check_files(const tnk__name_t *name,
                                const char *const *files) {
   tnk__cache_key_t key = {.model = name->id, .revision = name->revision};
@@ -202,7 +202,8 @@ static const char *check_plugin(const tnk_tokenizer_plugin_t *plugin) {
   return NULL;
 }
 
-/* A plug-in may be older than this library, or newer. */
+/* The plug-in may have been built with an older or newer version of the
+ * struct. */
 static int load_plugin(tnk_tokenizer_plugin_t *own,
                        const tnk_tokenizer_plugin_t *plugin, char *why,
                        size_t why_size) {
@@ -223,7 +224,7 @@ static const char *check_overrides(const tnk_hub_tokenizer_options_t *o) {
   return NULL;
 }
 
-/* TNK_OK with the source in `name`, or a code with *why. */
+/* Returns TNK_OK with the source in `name`, or an error with *why. */
 static int check_tokenizer(const tnk_hub_t *hub,
                            const tnk_tokenizer_plugin_t *plugin,
                            const char *model,

@@ -5,10 +5,10 @@
 #include "lib/files/hub/hub.h"
 
 /*
- * A hub: what its jobs share, in one piece of memory.
+ * A hub: the shared state of its jobs, in one allocation.
  *
- * Open. Closing: everything is rejected, connections and the context wind
- * down. Gone, right before the caller is told.
+ * States: open. Closing: pending promises are rejected, and the connections and
+ * the context close. Gone, just before the close callback is called.
  */
 struct tnk_hub {
   tnk__root_t root;

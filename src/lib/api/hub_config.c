@@ -11,13 +11,14 @@
 #include "lib/wire/format/http_write.h"
 #include "lib/wire/format/url.h"
 
-/* The variables are those of the Python library, and so are their meanings. */
+/* The variables and their meanings are those of Hugging Face's Python
+ * library. */
 
 enum { MAX_CONFIG = 1024 * 1024, MAX_TOKEN = 4096, MAX_PATH = 4096 };
 
 enum { MAX_RULES = 1024 };
 
-/* Read a switch as that library does. */
+/* Parse a switch as the Python library does. */
 static int is_true(const char *name) {
   static const char *const yes[] = {"1", "on", "yes", "true"};
   const char *value = tnk__env(name);
@@ -30,8 +31,8 @@ static int is_true(const char *name) {
 
 /* ---- Folders ---- */
 
-/* A path below a folder, or a path whose ~ is the home folder. NULL without
- * memory, or without a home. */
+/* Join a folder and a path, or expand a leading ~. NULL without memory or
+ * without a home folder. */
 static const char *join(tnk__hub_config_t *config, const char *folder,
                         const char *below) {
   const char *home = tnk__env("HOME");
@@ -87,9 +88,9 @@ static int load_cache(tnk__hub_config_t *config, const char **why) {
 
 /* ---- The token ---- */
 
-/* Copy a token without blanks around it, as that library does: secrets of
- * containers often end on a line end. NULL without memory; "" counts as
- * none. */
+/* Copy a token without surrounding whitespace, as the Python library does.
+ * Secrets of containers often end with a newline. NULL without memory; ""
+ * counts as no token. */
 static char *clean_token(const tnk_allocator_t *alloc, const char *text) {
   char *token = tnk__strdup(alloc, text);
   const size_t n_all = strlen(text);
@@ -112,7 +113,7 @@ static int read_token(tnk__hub_config_t *config) {
   path = path != NULL ? join(config, path, "") : home_of_hub(config, "/token");
   if (path == NULL && tnk__env("HOME") != NULL)
     return TNK_ENOMEM;
-  /* Unreadable is as if there were none: most files need no token. */
+  /* An unreadable file counts as no token: most files need none. */
   if (path == NULL || tnk__files_read(path, text, sizeof(text)) != 0)
     text[0] = '\0';
   config->token = clean_token(config->alloc, text);
@@ -120,7 +121,7 @@ static int read_token(tnk__hub_config_t *config) {
   return config->token != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
-/* The first of them that is set, in Python's order. */
+/* The first token that is set, in the order of the Python library. */
 static int find_token(tnk__hub_config_t *config) {
   const char *token = tnk__env("HF_TOKEN");
 
@@ -193,7 +194,8 @@ static int load_endpoint(tnk__hub_config_t *config, const char **why) {
   return err == TNK_OK ? load_proxies(config, &url, why) : err;
 }
 
-/* Copy a text into the arena in place; NULL stays NULL. 0: no memory. */
+/* Replace a string by a copy in the arena; NULL stays NULL. Returns 0 without
+ * memory. */
 static int keep(tnk__hub_config_t *config, const char **text) {
   if (*text == NULL)
     return 1;
@@ -236,7 +238,7 @@ static void load_numbers(tnk__hub_config_t *config) {
   if (o->silence_timeout_ms == 0)
     o->silence_timeout_ms = 30000;
   if (o->max_tokenizers == 0)
-    o->max_tokenizers = 32; /* as many as the official client keeps */
+    o->max_tokenizers = 32; /* the official client's number */
   config->is_offline =
       o->offline == TNK_YES ||
       (o->offline == TNK_DEFAULT &&

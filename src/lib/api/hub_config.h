@@ -3,8 +3,8 @@
 
 #include "lib/files/hub/config.h"
 
-/* Fill `config` from the caller's options, which are in `options` with its
- * size set, and from the environment. On failure *why may tell what is wrong,
+/* Fill `config` from the caller's options, which are in `options` with their
+ * size set, and from the environment. On failure *why may be set to the reason,
  * and nothing is kept. TNK_OK, TNK_EINVAL, TNK_ENOMEM. */
 int tnk__hub_config_load(tnk__hub_config_t *config,
                          const tnk_allocator_t *alloc,

@@ -11,7 +11,7 @@
 #include "lib/ledger/ledger.h"
 
 enum {
-  MAX_DIRECTORY = 3072, /* what is below has to fit into a path as well */
+  MAX_DIRECTORY = 3072, /* leaves space in the path for the files below */
   MAX_NAME = 128,
   MAX_CURSOR = 2048,
   MAX_RUN = 256,
@@ -186,7 +186,7 @@ int tnk_ledger_due(const tnk_ledger_t *ledger, const tnk_training_t *training) {
          tnk__ledger_due(ledger, training);
 }
 
-/* ---- Going on ---- */
+/* ---- Resuming ---- */
 
 tnk_promise_t *tnk_ledger_resume(tnk_ledger_t *ledger,
                                  const tnk_ledger_resume_t *options) {

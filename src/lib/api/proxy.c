@@ -5,8 +5,8 @@
 #include "tnk/error.h"
 
 /*
- * The variables are those of curl, in its order. HTTP_PROXY in capital letters
- * is not looked at: in a CGI program it is a header of the request.
+ * The variables and their order are curl's. HTTP_PROXY in capital letters is
+ * ignored: in a CGI program it is a header of the request.
  */
 
 static const char *either(const char *small, const char *capital) {
@@ -37,7 +37,8 @@ static int load(tnk__proxy_t *out, const tnk_allocator_t *alloc,
   return err;
 }
 
-/* Exceptions from the environment are exceptions from its own proxies. */
+/* Exceptions from the environment apply only to proxies from the
+ * environment. */
 static int load_exceptions(tnk__proxies_t *out, const tnk_allocator_t *alloc,
                            const tnk__proxy_options_t *o) {
   const char *text = o->no_proxy;

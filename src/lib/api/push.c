@@ -12,7 +12,8 @@
 
 enum { MAX_PATTERNS = 256, MAX_TEXT = 512 };
 
-/* Texts stand in a card and in lines of JSON; a card ends where it says. */
+/* The strings go into a model card and into lines of JSON. A line end could add
+ * to the card. */
 static int is_line(const char *text) {
   if (text == NULL)
     return 1;
@@ -21,7 +22,7 @@ static int is_line(const char *text) {
              strlen(text);
 }
 
-/* "tinker://RUN/KIND/NAME", of a kind that can be downloaded. */
+/* Accepts "tinker://RUN/KIND/NAME" with a kind that can be downloaded. */
 static const char *check_checkpoint(const char *path) {
   static const char scheme[] = "tinker://";
   const char *kind;
@@ -84,7 +85,7 @@ static const char *check(const tnk_push_options_t *o, const char *directory) {
   return NULL;
 }
 
-/* What the hub is not good for, after what is wrong with the call. */
+/* Check the hub, after the arguments of the call. */
 static const char *check_hub(const tnk_hub_t *hub, int *err) {
   *err = hub->config.is_offline ? TNK_EINVAL : TNK_ECREDENTIAL;
   if (hub->config.is_offline)

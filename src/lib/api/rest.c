@@ -11,10 +11,9 @@
 #include "lib/wire/format/jwt.h"
 #include "lib/wire/format/time_text.h"
 
-/* What the official client asks for when nothing is said. */
+/* The official client's defaults. */
 enum { DEFAULT_LIMIT = 20, DEFAULT_CHECKPOINTS = 100, DEFAULT_SEARCH = 50 };
-/* What the service allows; of the longest time, the exact end is its own
- * affair. */
+/* Limits of the service. Its exact maximum is checked by the service itself. */
 enum {
   MIN_TTL_S = 3600,
   MAX_TTL_S = 10 * 366 * 86400,
@@ -23,7 +22,7 @@ enum {
   ALL_STATES = 63
 };
 
-/* The end of the year 9999. */
+/* End of the year 9999, in microseconds. */
 #define MAX_US INT64_C(253402300799999999)
 
 /* ---- Checks ---- */
@@ -45,14 +44,14 @@ static int check_text(const char *what, const char *text, char *why,
   return TNK_EINVAL;
 }
 
-/* A text that may be missing. */
+/* Check an optional string. */
 static int check_optional(const char *what, const char *text, char *why,
                           size_t size) {
   return text == NULL ? TNK_OK : check_text(what, text, why, size);
 }
 
-/* A path that goes into a body: its form behind the scheme is the service's
- * affair. */
+/* Check a path that goes into a body. The service checks the part after the
+ * scheme. */
 static int check_sent_path(const char *path, char *why, size_t size) {
   int err = check_text("path", path != NULL ? path : "", why, size);
 
@@ -74,8 +73,8 @@ static int check_ttl(int64_t ttl_seconds, char *why, size_t size) {
 
 /* ---- Beginning ---- */
 
-/* Ask, unless the arguments (`err`, `why`) or the state of the service forbid
- * it. */
+/* Send a call, unless the arguments (`err`, `why`) or the state of the service
+ * forbid it. */
 static tnk_promise_t *start(tnk_service_t *service, const tnk__ask_t *ask,
                             const tnk_page_t *before, int err,
                             const char *why) {
@@ -117,7 +116,7 @@ static tnk_promise_t *list(tnk_service_t *service, tnk__ask_kind_t kind,
   return start(service, &ask, NULL, err, why);
 }
 
-/* One thing, by its id. */
+/* Send a call about one record, with its id. */
 static tnk_promise_t *ask_of(tnk_service_t *service, tnk__ask_kind_t kind,
                              const char *what, const char *id,
                              tnk_scope_t scope) {
@@ -156,7 +155,7 @@ tnk_promise_t *tnk_rest_list_checkpoints(tnk_service_t *service,
   return list(service, TNK__ASK_LIST_CHECKPOINTS, options, DEFAULT_CHECKPOINTS);
 }
 
-/* One checkpoint, by its path. */
+/* Send a call about one checkpoint, with its path. */
 static tnk_promise_t *ask_path(tnk_service_t *service, tnk__ask_kind_t kind,
                                const char *path, int64_t ttl_seconds) {
   const tnk__ask_t ask = {

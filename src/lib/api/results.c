@@ -1,4 +1,4 @@
-/* The results of promises by type. */
+/* The results of promises, by type. */
 #include <stdio.h>
 
 #include "lib/base/misuse.h"
@@ -30,7 +30,8 @@ tnk_sampling_t *tnk_promise_sampling(const tnk_promise_t *promise) {
   return sampling != NULL && !sampling->closing ? sampling : NULL;
 }
 
-/* Wait for a client and give up the reference; NULL with a sentence. */
+/* Wait for a client and release the promise. Returns NULL with an error
+ * message. */
 static void *take(tnk_promise_t *promise, tnk__result_kind_t type, char *why,
                   size_t why_size) {
   const int err = tnk_wait(promise);
@@ -41,7 +42,7 @@ static void *take(tnk_promise_t *promise, tnk__result_kind_t type, char *why,
     value = tnk_promise_training(promise);
   else if (err == TNK_OK)
     value = tnk_promise_sampling(promise);
-  /* A promise that cannot be waited for has no error of its own to tell. */
+  /* If the wait itself fails, the promise has no error. */
   if (err != TNK_OK)
     text = tnk_promise_status(promise) == err ? tnk_promise_text(promise)
                                               : tnk_strerror(err);

@@ -5,7 +5,8 @@
 #include "lib/base/alloc.h"
 #include "tnk/error.h"
 
-/* libuv's codes lie above it, ours far below; see tnk/error.h. */
+/* libuv's codes are above this limit and those of tnk far below; see
+ * tnk/error.h. */
 enum { LOWEST_OF_LIBUV = -4096 };
 
 static _Thread_local tnk__list_t all;
@@ -83,7 +84,8 @@ int tnk__root_start(tnk__root_t *root, uv_loop_t *uv,
       *why = "ca_file cannot be read as certificates";
     return tnk__root_code(err, why);
   }
-  /* From here on libuv knows of it, and it would end in a later turn only. */
+  /* From here on libuv uses it, so undoing would need another turn of the
+   * loop. */
   tnk__context_start(&root->context);
   root->is_started = 1;
   return TNK_OK;
@@ -103,7 +105,7 @@ static void undo(tnk__root_t *root) {
     return;
   }
   tnk__http_close(&root->http);
-  /* libuv frees the context in a later turn of the loop. */
+  /* libuv releases the context in a later turn of the loop. */
   tnk__context_close(&root->context, on_undone, root);
 }
 
@@ -176,7 +178,7 @@ tnk_promise_t *tnk__root_reject_beside(tnk_promise_t *kin, int code,
               ? tnk__error_new(alloc, code, "%s: %s", name, why)
               : tnk__error_from(alloc, name, &(tnk_error_t){.code = code});
   if (error->refs > 0)
-    error->pub.ran = TNK_RAN_NO; /* which goes without saying */
+    error->pub.ran = TNK_RAN_NO; /* implied by the error */
   else
     error = tnk__error_ran(error, TNK_RAN_NO);
   promise = tnk__promise_orphan(kin->home, error);

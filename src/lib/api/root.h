@@ -14,27 +14,28 @@ struct tnk__root;
 
 typedef struct {
   tnk__magic_t magic;
-  size_t size; /* of the larger struct */
-  /* What the caller would call to close it. */
+  size_t size; /* size of the larger struct */
+  /* Closes the object, as the caller would. */
   void (*close)(struct tnk__root *self);
-  /* Frees what the larger struct owns. After a failed opening some of it may
-   * still be zeroed. */
+  /* Frees the members of the larger struct. After a failed opening some of them
+   * may still be zeroed. */
   void (*free_rest)(struct tnk__root *self);
 } tnk__root_kind_t;
 
 /*
- * What the caller opens on a loop and must close: the beginning of a service
- * and of a hub. It has a context and connections of its own, and stays in a
- * list of its thread while it is open, so that a runtime can close what is
- * left on its loop.
+ * An object that the caller opens on a loop and must close; the first member of
+ * a service and of a hub. It has its own context and connections. While it is
+ * open, it is in a list of its thread, so that a runtime can close all objects
+ * on its loop.
  *
- * New: only memory. Started: context and connections are there. Open: the
- * caller has it. Closing, from the caller's word until libuv has let go of
- * everything; then the memory is freed, and the caller told.
+ * States: new, with memory only. Started: it has a context and connections.
+ * Open: returned to the caller. Closing: from the caller's request until libuv
+ * has closed all handles. Then the memory is freed and the close callback is
+ * called.
  */
 typedef struct tnk__root {
-  uint32_t magic;   /* that of its kind */
-  tnk__list_t link; /* of its thread's */
+  uint32_t magic;   /* identifies its kind */
+  tnk__list_t link; /* in the thread's list */
   const tnk__root_kind_t *kind;
   tnk_allocator_t alloc;
   tnk__context_t context;
@@ -45,42 +46,42 @@ typedef struct tnk__root {
   void *close_user;
 } tnk__root_t;
 
-/* Opening takes the three functions that follow, in this order. The first two
- * may set *why, which the first makes NULL; after a failure only the last may
- * follow. */
+/* To open an object, call the following three functions in this order. The
+ * first two may set *why, which the first one initializes to NULL. After a
+ * failure only the last one may follow. */
 
-/* Make it: zeroed memory of kind->size bytes; `alloc` may be NULL. */
+/* Allocate kind->size zeroed bytes; `alloc` may be NULL. */
 int tnk__root_new(tnk__root_t **out, const tnk__root_kind_t *kind,
                   const uv_loop_t *uv, const tnk_allocator_t *alloc,
                   const char **why);
 int tnk__root_start(tnk__root_t *root, uv_loop_t *uv,
                     const tnk_logger_t *logger, const tnk__http_options_t *http,
                     const char **why);
-/* End the opening: with TNK_OK the caller has it now, else it is undone, and
- * its memory, of which `why` may be a part, is gone. `text` is as for
- * tnk__root_say(). `root` may be NULL after a failure. */
+/* Finish the opening. With TNK_OK the caller owns the object. Otherwise the
+ * opening is undone and the memory is freed, which may include `why`. `text` is
+ * as for tnk__root_say(). `root` may be NULL after a failure. */
 void tnk__root_finish(tnk__root_t *root, int err, const char *why, char *text,
                       size_t size);
 
-/* Write `why`, or without it what the code means, into the caller's memory,
- * which may be NULL. Returns the code. */
+/* Write `why`, or the description of the code if it is NULL, to the caller's
+ * buffer, which may be NULL. Returns the code. */
 int tnk__root_say(char *text, size_t size, int err, const char *why);
-/* Our code for one of libuv's, whose sentence goes to `why`; ours stay as they
- * are. */
+/* Convert a code of libuv to a code of tnk and set `why` to its description.
+ * Codes of tnk are returned unchanged. */
 int tnk__root_code(int err, const char **why);
 
-/* Whether it may be closed, which from then on it is not any more. */
+/* Returns whether the object may be closed, and marks it as closing. */
 int tnk__root_begin_close(tnk__root_t *root, tnk_close_cb cb, void *user);
-/* Go on closing, when what was built upon it is closed. */
+/* Continue closing after all dependent objects are closed. */
 void tnk__root_end_close(tnk__root_t *root);
-/* Close what this thread has open on the loop; returns how many there were. */
+/* Close all objects of this thread on the loop. Returns their number. */
 size_t tnk__root_close_all(const uv_loop_t *uv);
 
-/* Make the promise of an operation that does not begin, rejected with `why`, or
- * for NULL and "" with what the code means. */
+/* Create a rejected promise for an operation that cannot start. If `why` is
+ * NULL or "", the message is the description of the code. */
 tnk_promise_t *tnk__root_reject(tnk__context_t *context, int code,
                                 const char *name, const char *why);
-/* The same beside the shared promise of a context that may be gone. */
+/* As above, if the context may be gone: `kin` is another promise of it. */
 tnk_promise_t *tnk__root_reject_beside(tnk_promise_t *kin, int code,
                                        const char *name, const char *why);
 

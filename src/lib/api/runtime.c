@@ -1,13 +1,13 @@
 /*
- * A runtime is running, then stopping, then gone. Running, its thread sits in
- * uv_run(), kept alive by `wake`; each wake-up takes all of the queue and
- * calls it in order. tnk_runtime_stop() makes it stopping: posts are refused
- * from then on, so the wake-up that sees it takes the last of the queue,
- * closes `wake` and what is left on the loop, and the thread runs out. The
- * thread that stops it joins it and frees the memory.
+ * States of a runtime: running, stopping, gone. While it is running, its thread
+ * is in uv_run(); the handle `wake` keeps the loop alive. Each wake-up takes
+ * the whole queue and calls the functions in order. tnk_runtime_stop() starts
+ * stopping: new posts are refused. The next wake-up takes the rest of the
+ * queue, closes `wake` and the objects on the loop, and the thread ends. The
+ * thread that stops the runtime joins it and frees the memory.
  *
- * This is the one file with a lock: `lock` guards `queue` and `stopping`.
- * Nobody is called while it is held.
+ * This is the only file with a lock: `lock` protects `queue` and `stopping`. No
+ * callback is called while it is held.
  */
 #include "lib/api/runtime.h"
 
@@ -29,9 +29,9 @@ struct tnk_runtime {
   uv_async_t wake;
   uv_thread_t thread;
   uv_mutex_t lock;
-  tnk__list_t queue; /* of post_t */
+  tnk__list_t queue; /* a list of post_t */
   int stopping;
-  pid_t pid; /* a child has neither the thread nor, perhaps, the lock */
+  pid_t pid; /* a forked child has no thread, and the lock may be held */
 };
 
 typedef struct {
@@ -49,7 +49,8 @@ static void run_posts(tnk_runtime_t *runtime, tnk__list_t *posts) {
     void *user = post->user;
 
     tnk__free(&runtime->alloc, post);
-    /* libuv's loop is not re-entrant: tnk_wait() must refuse in there. */
+    /* libuv's loop is not reentrant, so tnk_wait() must fail in the
+     * callback. */
     tnk__callout_begin();
     cb(&runtime->loop, user);
     tnk__callout_end();
@@ -82,16 +83,17 @@ static void thread_main(void *arg) {
   tnk_runtime_t *runtime = arg;
   uv_loop_t *loop = &runtime->loop;
 
-  /* A posted function may call uv_stop() too; only ours ends this. */
+  /* A posted function may call uv_stop() too, but only tnk_runtime_stop() ends
+   * the loop. */
   while (!uv_is_closing((uv_handle_t *)&runtime->wake))
     uv_run(loop, UV_RUN_DEFAULT);
-  /* After every turn of the loop, since callbacks may use the time to open
-   * another one. */
+  /* Repeated after every turn of the loop, because callbacks may still open
+   * objects. */
   while (tnk__root_close_all(loop) > 0 || uv_loop_alive(loop))
     uv_run(loop, UV_RUN_ONCE);
   if (uv_loop_close(loop) == 0)
     return;
-  /* Handles of the caller that do not keep a loop alive. */
+  /* Close the caller's handles that do not keep the loop alive. */
   uv_walk(loop, close_handle, NULL);
   uv_run(loop, UV_RUN_DEFAULT);
   uv_loop_close(loop);
@@ -103,7 +105,7 @@ static void close_loop(tnk_runtime_t *runtime) {
   uv_loop_close(&runtime->loop);
 }
 
-/* Everything but the thread; nothing is left open on failure. */
+/* Initialize everything except the thread; a failure leaves nothing open. */
 static int open_loop(tnk_runtime_t *runtime) {
   int err = uv_loop_init(&runtime->loop);
 
@@ -175,11 +177,11 @@ int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb, void *user) {
   refused = runtime->stopping;
   if (!refused) {
     tnk__list_append(&runtime->queue, &post->link);
-    /* Under the lock, so that `wake` is still open. */
+    /* Under the lock `wake` is still open. */
     uv_async_send(&runtime->wake);
   }
   uv_mutex_unlock(&runtime->lock);
-  /* Once it is refused the runtime may go any moment. */
+  /* After a refusal the runtime may be freed at any time. */
   if (!refused)
     return TNK_OK;
   tnk__free(&alloc, post);
@@ -210,8 +212,9 @@ int tnk_runtime_stop(tnk_runtime_t *runtime) {
   uv_async_send(&runtime->wake);
   uv_mutex_unlock(&runtime->lock);
   uv_thread_join(&runtime->thread);
-  /* Let out whoever posts meanwhile, and is being refused. One who has not got
-   * as far as the lock cannot be seen: the caller must keep him away. */
+  /* Wait for threads that are inside a post that is refused. A thread that has
+   * not reached the lock yet is not visible here. The caller must rule that
+   * out. */
   uv_mutex_lock(&runtime->lock);
   uv_mutex_unlock(&runtime->lock);
   uv_mutex_destroy(&runtime->lock);

@@ -3,8 +3,8 @@
 
 #include "tnk/runtime.h"
 
-/* Do what tnk_runtime_start() does, with an allocator; it is copied, and called
- * from every thread that posts. */
+/* Implements tnk_runtime_start() with an allocator. The allocator is copied,
+ * and is called on every thread that posts. */
 int tnk__runtime_start(tnk_runtime_t **out, const tnk_allocator_t *alloc);
 
 #endif

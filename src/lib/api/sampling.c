@@ -8,7 +8,7 @@
 #include "lib/client/sample/sampling.h"
 #include "lib/wire/data/check.h"
 
-/* A day. */
+/* One day. */
 enum { MAX_TEXT = 512, MAX_SILENCE_MS = 86400000 };
 
 static tnk_promise_t *sample(tnk_sampling_t *sampling,

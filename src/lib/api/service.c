@@ -25,7 +25,7 @@ static void close_left(tnk__root_t *root) {
 static void free_rest(tnk__root_t *root) {
   tnk_service_t *service = service_of(root);
 
-  /* Whatever was reserved has come to its end. */
+  /* All reservations have ended by now. */
   if (service->session.purse.n_held > 0)
     TNK__BROKEN("something is still held of the purse");
   tnk__arena_deinit(&service->prices);
@@ -241,8 +241,8 @@ tnk_promise_t *tnk_service_restore(tnk_service_t *service,
   return refusal != NULL ? refusal : tnk__restore(&service->session, &own);
 }
 
-/* A client by the text of an export. The arena holds what is read of it until
- * it has been copied. */
+/* Create a client from an exported string. The arena holds the parsed parts
+ * until they are copied. */
 static tnk_promise_t *import_sampling(tnk_service_t *service,
                                       const char *text) {
   static const char name[] = "create_sampling";

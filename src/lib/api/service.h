@@ -11,11 +11,11 @@
 #include "lib/files/weights/weights.h"
 
 /*
- * A service: everything that its clients share, in one piece of memory.
+ * A service: the shared state of its clients, in one allocation.
  *
- * Open. Closing: all clients are closed and the end of the session is being
- * reported; then connections and the context wind down. Gone, right before the
- * caller is told.
+ * States: open. Closing: all clients are closed and the end of the session is
+ * reported. Then the connections and the context close. Gone, just before the
+ * close callback is called.
  */
 struct tnk_service {
   tnk__root_t root;
@@ -23,32 +23,32 @@ struct tnk_service {
   tnk__session_t session;
   tnk__recovery_t recovery;
   tnk__weights_t weights;
-  tnk__arena_t prices; /* of session.purse */
+  tnk__arena_t prices; /* prices of session.purse */
   tnk__ledgers_t ledgers;
   tnk__dump_file_t dump_file;
 };
 
-/* Write what tnk_service_dump() tells; `out` is new, and to be freed whatever
- * becomes of it. */
+/* Write the dump; `out` is uninitialized, and the caller must free it in every
+ * case. */
 int tnk__dump_write(const tnk_service_t *service, tnk_dump_format_t format,
                     tnk__buf_t *out);
 
-/* What it takes to refuse an operation of a client, in whatever state. */
+/* The data to refuse an operation of a client, in any state. */
 typedef struct {
   tnk__session_t *session;
   tnk_promise_t *kin;
   int closing;
 } tnk__client_t;
 
-/* Whether an operation may begin, given what the check of its arguments found
- * (`err`, with a sentence in `text` or NULL): NULL, or the promise of why not.
- * What is wrong with the service comes before what is wrong with the call. */
+/* Check whether an operation may start. `err` is the result of the check of its
+ * arguments, with a message in `text` or NULL. Returns NULL, or a rejected
+ * promise. Errors of the service have priority over errors of the call. */
 tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name,
                                     int err, const char *text);
-/* The same for an operation of a client. */
+/* As above, for an operation of a client. */
 tnk_promise_t *tnk__client_refuses(const tnk__client_t *client,
                                    const char *name, int err, const char *text);
-/* Of a training or a sampling client. */
+/* For a training or sampling client. */
 #define TNK__CLIENT(handle)                                                    \
   (&(const tnk__client_t){.session = (handle)->session,                        \
                           .kin = (handle)->kin,                                \

@@ -1,4 +1,4 @@
-/* Text by way of a plug-in. */
+/* Converts text with a plug-in. */
 #include "tnk/text.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static int take(const int32_t *ids, size_t n, void *user) {
   return n > 0 ? tnk__buf_append(buf, ids, n * sizeof(*ids)) : TNK_OK;
 }
 
-/* Owns the bytes of `ids`. */
+/* Takes ownership of the bytes of `ids`. */
 static int make(tnk_prompt_t **out, const tnk_allocator_t *alloc,
                 tnk__buf_t *ids) {
   tnk_prompt_t *input = tnk__calloc(alloc, 1, sizeof(*input));
@@ -38,7 +38,7 @@ static int make(tnk_prompt_t **out, const tnk_allocator_t *alloc,
   if (input == NULL)
     return TNK_ENOMEM;
   input->alloc = *alloc;
-  /* From the allocator, so aligned for any type. */
+  /* The memory comes from the allocator, so it is aligned for any type. */
   input->ids = (int32_t *)(void *)tnk__buf_take(ids, &n);
   input->input = (tnk_model_input_t){.tokens = input->ids,
                                      .n_tokens = n / sizeof(*input->ids)};

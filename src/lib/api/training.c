@@ -16,7 +16,7 @@ enum { MAX_TEXT = 512 };
 
 /* ---- Passes ---- */
 
-/* A loss of the caller's on the service is named by a setting. */
+/* A setting names a custom loss of the service. */
 static int use_loss(const tnk_training_t *training, tnk_pass_options_t *own,
                     tnk_loss_setting_t *id, char *text, size_t size) {
   const tnk__session_t *session = training->session;
@@ -38,8 +38,8 @@ static int use_loss(const tnk_training_t *training, tnk_pass_options_t *own,
   return TNK_OK;
 }
 
-/* Arguments of a pass after their checks; NULL, or why they are refused. `id`
- * is memory for a setting. */
+/* Check the arguments of a pass. Returns NULL, or a rejected promise. `id` is
+ * memory for a setting. */
 static tnk_promise_t *check_pass(tnk_training_t *training, const char *name,
                                  const tnk_datum_t *data, size_t n_data,
                                  const char *loss_fn,
@@ -72,8 +72,8 @@ static tnk_promise_t *check_pass(tnk_training_t *training, const char *name,
   return tnk__client_refuses(TNK__CLIENT(training), name, err, text);
 }
 
-/* Data that was lent to a pass that is refused. When the client is gone, there
- * may be no loop any more to tell the lender from. */
+/* Release borrowed data of a pass that is refused. If the client is gone, the
+ * loop may be gone too, so release is called directly. */
 static void give_back(const tnk_training_t *training,
                       const tnk_pass_options_t *options) {
   if (training->session != NULL) {
@@ -143,7 +143,7 @@ int tnk_custom_loss_finish(tnk_custom_loss_t *io, int status) {
   return io != NULL ? tnk__custom_finish(io, status) : TNK_EINVAL;
 }
 
-/* ---- Losses of the caller's on the service ---- */
+/* ---- Custom losses on the service ---- */
 
 tnk_promise_t *tnk_service_create_loss(tnk_service_t *service,
                                        const tnk_loss_options_t *options) {
@@ -185,7 +185,7 @@ tnk_promise_t *tnk_training_optim_step(tnk_training_t *training,
 
 /* ---- Saving and loading ---- */
 
-/* Options that this kind of save does not have, and would not send. */
+/* Returns an option that this kind of save does not support, or NULL. */
 static const char *misplaced(tnk__save_kind_t kind,
                              const tnk_save_options_t *options) {
   if (kind != TNK__SAVE_STATE && options->overwrite == TNK_YES)

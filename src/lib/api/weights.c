@@ -14,10 +14,10 @@ enum {
   MAX_PARALLEL = 64,
   DEFAULT_RETRIES = 10,
   DEFAULT_SILENCE_MS = 30000,
-  MAX_DIRECTORY = 3072 /* what is below has to fit into a path as well */
+  MAX_DIRECTORY = 3072 /* leaves space in the path for the files below */
 };
 
-/* Without the slashes at its end, in `out`. */
+/* Copy the path to `out` without trailing slashes. */
 static int check_directory(const char *directory, char out[MAX_DIRECTORY],
                            char *why, size_t size) {
   size_t n = directory != NULL ? strlen(directory) : 0;
@@ -33,7 +33,7 @@ static int check_directory(const char *directory, char out[MAX_DIRECTORY],
   out[n] = '\0';
   last = strrchr(out, '/');
   last = last != NULL ? last + 1 : out;
-  /* They cannot get another directory in their place. */
+  /* Such a directory cannot be replaced by another one. */
   if (last[0] == '\0' || strcmp(last, ".") == 0 || strcmp(last, "..") == 0) {
     snprintf(why, size, "directory has no name of its own: \"%.64s\"", out);
     return TNK_EINVAL;
