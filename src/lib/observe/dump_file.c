@@ -14,7 +14,7 @@ static void wait_for_next(tnk__dump_file_t *file) {
     tnk__timer_start_background(file->context, &file->timer, EVERY_MS, on_due);
 }
 
-/* On the thread pool. */
+/* Runs on the thread pool. */
 static void run(tnk__work_t *work) {
   tnk__dump_file_t *file = tnk__container_of(work, tnk__dump_file_t, work);
 
@@ -22,7 +22,7 @@ static void run(tnk__work_t *work) {
                                 file->text.len);
 }
 
-/* Told once a stretch. */
+/* Logged only when it begins to fail. */
 static void note(tnk__dump_file_t *file, int before) {
   if (file->err != TNK_OK && before == TNK_OK)
     tnk__log(&file->context->logger, TNK_LOG_WARN, "service",
@@ -32,10 +32,10 @@ static void note(tnk__dump_file_t *file, int before) {
 
 static void on_written(tnk__work_t *work);
 
-/* What is in `text`, if there was no error making it. */
+/* Write `text`, unless making it has failed. */
 static void write_text(tnk__dump_file_t *file, int err) {
   file->was_err = file->err;
-  /* From here on `err` of the file is the thread's, until it is done. */
+  /* From here on `err` belongs to the pool until the write is done. */
   if (err == TNK_OK)
     err = tnk__work_start(file->context, &file->work, run, on_written);
   file->is_writing = err == TNK_OK;

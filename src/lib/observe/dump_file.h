@@ -6,42 +6,42 @@
 
 struct tnk_service;
 
-/* Write the dump to `out`, which is new, and to be freed whatever becomes of
- * it. */
+/* Writes the dump to `out`, which is uninitialized; the caller frees it in
+ * every case. */
 typedef int (*tnk__dump_write_cb)(const struct tnk_service *service,
                                   tnk__buf_t *out);
 
 /*
- * The dump of a service that is written to a file each second, where the
- * options say so: looked at on the loop, written on the thread pool.
+ * Writes the dump of a service to a file each second, if the options enable it.
+ * The dump is made on the loop and written on the thread pool.
  *
- * Off; waiting for its turn; writing, until the thread pool is done. Closing
- * stops the waiting, and the last dump is that of the moment at which the
- * service closes; where one is being written already, it follows that.
+ * States: off; waiting for the timer; writing, until the thread pool is done.
+ * Closing stops the timer and writes a last dump with the state at the close.
+ * If a write is in progress, the last one follows it.
  */
 typedef struct {
   tnk__context_t *context;
-  const char *path; /* lent */
+  const char *path; /* borrowed */
   tnk__dump_write_cb write;
   const struct tnk_service *service;
-  tnk__deferred_t first; /* at once, in a turn of its own */
-  tnk__timer_t timer;    /* for all that follow */
+  tnk__deferred_t first; /* the first dump, in the next turn of the loop */
+  tnk__timer_t timer;    /* later dumps */
   tnk__work_t work;
   tnk__buf_t text;
-  tnk__buf_t last; /* to be written after the one under way */
-  int err;         /* of the last writing, */
-  int was_err;     /* and of the one before */
+  tnk__buf_t last; /* the last dump, while a write is in progress */
+  int err;         /* result of the last write */
+  int was_err;     /* and of the one before it */
   int is_writing;
   int is_closed;
   int has_last;
 } tnk__dump_file_t;
 
-/* Begin, unless `path` is NULL. */
+/* Start, unless `path` is NULL. */
 void tnk__dump_file_open(tnk__dump_file_t *file, tnk__context_t *context,
                          const char *path, tnk__dump_write_cb write,
                          const struct tnk_service *service);
-/* Write the last one, which is left out without memory. The context goes when
- * that is done. */
+/* Write the last dump; without memory it is omitted. The context is released
+ * after that. */
 void tnk__dump_file_close(tnk__dump_file_t *file);
 
 #endif

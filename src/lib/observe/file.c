@@ -24,8 +24,8 @@ int tnk__file_write(int fd, const uint8_t *data, size_t n) {
   return TNK_OK;
 }
 
-/* The name is easily guessed: in a folder that others may write to, too, it
- * must not be a link of theirs. What somebody who was killed has left goes. */
+/* The name is predictable, so in a shared folder it must not be a link of
+ * another user. A file that a killed process left is removed. */
 static int write_new(const char *path, const uint8_t *data, size_t n) {
   int err;
   int fd;

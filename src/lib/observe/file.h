@@ -6,10 +6,10 @@
 
 #include "tnk/common.h"
 
-/* Write all of it. TNK_OK or TNK_EFILE. */
+/* Write all n bytes. Returns TNK_OK or TNK_EFILE. */
 int tnk__file_write(int fd, const uint8_t *data, size_t n);
-/* Make it the contents of a file, by way of a new file beside it, so that who
- * reads finds the old or the new one, and whole. TNK_OK, TNK_EFILE or
+/* Replace the contents of a file through a new file next to it. Readers find
+ * either the old or the new contents, complete. Returns TNK_OK, TNK_EFILE or
  * TNK_ENOMEM. */
 int tnk__file_replace(const tnk_allocator_t *alloc, const char *path,
                       const uint8_t *data, size_t n);

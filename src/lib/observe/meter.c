@@ -8,16 +8,15 @@
 
 enum { MIN_PLACES = 64 };
 
-/* ---- Operations that have not ended ---- */
+/* ---- Operations in progress ---- */
 
-/* Numbers follow each other; spread out they have gaps between them, where a
- * search ends. */
+/* Consecutive numbers are spread over the table, so that searches end early. */
 static size_t place_of(const tnk__meter_t *meter, uint64_t operation) {
   return (size_t)(operation * 0x9e3779b97f4a7c15u >> 32) &
          (meter->n_places - 1);
 }
 
-/* The place of an operation, or the free one where its search ends. */
+/* The slot of an operation, or the free slot where the search ends. */
 static inline tnk__meter_live_t *search(const tnk__meter_t *meter,
                                         uint64_t operation) {
   size_t i = place_of(meter, operation);
@@ -27,7 +26,7 @@ static inline tnk__meter_live_t *search(const tnk__meter_t *meter,
   return &meter->live[i];
 }
 
-/* NULL: it is not known. */
+/* NULL: unknown operation. */
 static inline tnk__meter_live_t *find(const tnk__meter_t *meter,
                                       uint64_t operation) {
   tnk__meter_live_t *live;
@@ -55,8 +54,8 @@ static int grow(tnk__meter_t *meter) {
   return TNK_OK;
 }
 
-/* What stands behind a place that becomes free is moved up where it would not
- * be found any more. */
+/* Entries after the freed slot are moved up if a search would no longer find
+ * them. */
 static void take_out(tnk__meter_t *meter, tnk__meter_live_t *live) {
   const size_t mask = meter->n_places - 1;
   size_t hole = (size_t)(live - meter->live);
@@ -91,7 +90,7 @@ static int more_kinds(tnk__meter_t *meter) {
   return TNK_OK;
 }
 
-/* NULL without memory. Names are static. */
+/* NULL without memory. Names are static, so pointers are compared first. */
 static tnk__meter_kind_t *kind_of(tnk__meter_t *meter, const char *name) {
   const size_t n = meter->n_kinds;
 
@@ -181,7 +180,7 @@ static void end(const tnk_event_t *event, tnk__meter_t *meter) {
   take_out(meter, live);
 }
 
-/* The next span begins. NULL: of an operation that is not known. */
+/* End the current span and start the next one. NULL: unknown operation. */
 static inline tnk__meter_kind_t *step(tnk__meter_t *meter,
                                       const tnk_event_t *event, uint8_t span) {
   tnk__meter_live_t *live = find(meter, event->operation);
@@ -233,7 +232,7 @@ static void result(const tnk_event_t *event, tnk__meter_t *meter) {
     kind->bytes_received += event->bytes;
 }
 
-/* By phase. */
+/* Indexed by phase. */
 static void (*const steps[])(const tnk_event_t *, tnk__meter_t *) = {
     [TNK_PHASE_QUEUED] = begin, [TNK_PHASE_WAITS] = waits,
     [TNK_PHASE_SENT] = sent,    [TNK_PHASE_ACCEPTED] = accepted,
@@ -257,7 +256,7 @@ void tnk__meter_deinit(tnk__meter_t *meter) {
 
 /* ---- Text ---- */
 
-/* Seconds from nanoseconds, without a locale's comma. */
+/* Write nanoseconds as seconds, independently of the locale. */
 static void put_seconds(tnk__buf_t *out, uint64_t ns) {
   tnk__buf_printf(out, "%" PRIu64 ".%09" PRIu64 "\n", ns / 1000000000,
                   ns % 1000000000);
@@ -268,7 +267,7 @@ static void put_head(tnk__buf_t *out, const char *name, const char *type,
   tnk__buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* One number of each kind. */
+/* Write one number for each kind. */
 static void put_each(const tnk__meter_t *meter, tnk__buf_t *out,
                      const char *name, const char *type, const char *help,
                      size_t offset) {

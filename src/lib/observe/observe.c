@@ -1,4 +1,4 @@
-/* Files of what an observer hears. */
+/* Writes an observer's events to files. */
 #include "tnk/observe.h"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "tnk/error.h"
 
 enum {
-  PIECE = 64 * 1024, /* bytes that are written at once */
+  PIECE = 64 * 1024, /* size of one write */
   MAX_METRICS = 16 * 1024 * 1024
 };
 
@@ -31,7 +31,7 @@ void tnk_observe_each(const tnk_event_t *event, void *user) {
 struct tnk_trace {
   tnk__trace_t trace;
   tnk_allocator_t alloc;
-  tnk__buf_t buf; /* its `err` is what has failed first, and stays */
+  tnk__buf_t buf; /* its `err` is the first error, which is kept */
   int fd;
 };
 
@@ -136,7 +136,7 @@ void tnk_meter_event(const tnk_event_t *event, void *user) {
     tnk__meter_event(event, &meter->meter);
 }
 
-/* To be freed by the caller, also after a failure. */
+/* The caller frees `out`, also after a failure. */
 static int meter_text(const tnk_meter_t *meter, tnk__buf_t *out) {
   tnk__buf_init(out, &meter->alloc, MAX_METRICS);
   tnk__meter_write(&meter->meter, out);
@@ -199,7 +199,7 @@ static int is_utf8(const char *text) {
   return tnk__utf8_valid((const uint8_t *)text, n) == n;
 }
 
-/* Whether the last line of a file has no end. */
+/* Whether the last line of a file has no newline. */
 static int is_torn(int fd) {
   const off_t size = lseek(fd, 0, SEEK_END);
   char last = '\n';

@@ -1,10 +1,10 @@
 /*
- * Perfetto's messages Trace, TracePacket, TrackDescriptor and TrackEvent, as
- * far as they are needed. There are some twenty packets for each operation, so
- * a step is copied from a pattern of fixed length, in which time and track are
- * filled in: varints and lengths take all of their bytes whatever they are,
- * which protobuf allows. Names that come again are told once, in the first
- * packet, and are numbers from there on (trace_head.c).
+ * Perfetto's messages Trace, TracePacket, TrackDescriptor and TrackEvent, with
+ * the required fields only. An operation has about twenty packets. Therefore
+ * each step is copied from a pattern of fixed length, and only time and track
+ * are filled in. Varints and lengths always use all of their bytes, which
+ * protobuf allows. Repeated names are sent once in the first packet and are
+ * numbers after that (trace_head.c).
  */
 #include "lib/observe/trace.h"
 
@@ -27,10 +27,10 @@ enum {
 
 typedef enum { BEGIN = 1, END = 2, INSTANT = 3 } kind_t;
 
-/* Out of the way of what most events need. */
+/* Keeps rare cases out of the common code path. */
 #define RARE __attribute__((noinline, cold))
 
-/* ---- Room ---- */
+/* ---- Space ---- */
 
 RARE static uint8_t *make_room(const tnk__trace_t *trace, size_t n) {
   if (trace->full != NULL)
@@ -44,12 +44,12 @@ static inline int has_room(const tnk__trace_t *trace, size_t n) {
   return out->cap - out->len > n && out->err == TNK_OK;
 }
 
-/* Where that is. */
+/* End of the written bytes. */
 static inline uint8_t *end_of(const tnk__trace_t *trace) {
   return trace->out->data + trace->out->len;
 }
 
-/* Room for `n` more bytes; NULL without memory, and after a failure. */
+/* Reserve n bytes; NULL without memory or after a failure. */
 static inline uint8_t *room(const tnk__trace_t *trace, size_t n) {
   return has_room(trace, n) ? end_of(trace) : make_room(trace, n);
 }
@@ -60,17 +60,17 @@ static inline void keep(const tnk__trace_t *trace, const uint8_t *at) {
 
 /* ---- Numbers of tracks ---- */
 
-/* Those of operations have a bit that no client's has. */
+/* Tracks of operations have a bit that tracks of clients do not have. */
 static inline uint64_t track_of(uint64_t operation, uint32_t part) {
   return OPERATIONS | (uint64_t)part << OPERATION_BITS | operation;
 }
 
 /* ---- Packets of tracks ---- */
 
-/* Where the number of a new track stands in its packet. */
+/* Offset of a new track's number in its packet. */
 enum { AT_NEW_TRACK = 10 };
 
-/* A track that is below another one; its number is a varint here. */
+/* Write a track with a parent; the parent is a short varint. */
 static inline uint8_t *put_track(uint8_t *at, const uint8_t track[WIDE],
                                  uint64_t parent, const char *name, size_t n) {
   uint8_t *packet;
@@ -109,7 +109,7 @@ static uint8_t name_of(const tnk_event_t *event) {
   return (uint8_t)(what <= TNK_WAITS_FOR_LOSS ? WAITS + what : WAITS);
 }
 
-/* Where the parts of a step stand. One without a name ends before that. */
+/* Offsets in a step. A step without a name ends earlier. */
 enum {
   AT_LENGTH = 1,
   BEHIND_LENGTH = 3,
@@ -123,7 +123,7 @@ enum {
   NAMED = 34
 };
 
-/* A step without a time and a track. */
+/* Write the pattern of a step, without time and track. */
 static void write_pattern(uint8_t *at, size_t n, kind_t kind) {
   static const uint8_t begin[AT_TIME] = {
       PACKET, 0, 0, SEQUENCE, 1, FLAGS, NAMES_NEEDED, TIMESTAMP};
@@ -149,8 +149,7 @@ RARE static void set_high(tnk__trace_t *trace, uint64_t time, uint64_t track) {
   put_high(trace->begin + AT_TRACK + LOW, track);
 }
 
-/* The time of an event and its track: the low bits of both, as they stand in
- * its steps. */
+/* The low bits of an event's time and track, as encoded in its steps. */
 typedef struct {
   uint32_t time;
   uint32_t track;
@@ -166,7 +165,7 @@ static inline stamp_t low_of(uint64_t time_ns, uint64_t track) {
   return (stamp_t){seven_each(time_ns), seven_each(track)};
 }
 
-/* The high bits are in the patterns from here on. */
+/* Updates the high bits in the patterns if necessary. */
 static inline stamp_t stamp_of(tnk__trace_t *trace, uint64_t time_ns,
                                uint64_t operation, uint32_t part) {
   const uint64_t track = track_of(operation, part);
@@ -181,7 +180,7 @@ static inline void put_stamp(uint8_t *at, stamp_t stamp) {
   tnk__le_put32(at + AT_TRACK, stamp.track);
 }
 
-/* A step that ends a slice; returns where the next one begins. */
+/* Write a step that ends a slice; returns its end. */
 static inline uint8_t *put_end(const tnk__trace_t *trace, uint8_t *at,
                                stamp_t stamp) {
   memcpy(at, trace->end, sizeof(trace->end));
@@ -189,8 +188,8 @@ static inline uint8_t *put_end(const tnk__trace_t *trace, uint8_t *at,
   return at + UNNAMED;
 }
 
-/* A step that begins a slice, with a name out of those told before. Facts may
- * follow, then end_step(). */
+/* Write a step that begins a slice, with the number of a known name.
+ * Annotations may follow, then end_step(). */
 static inline uint8_t *put_begin(const tnk__trace_t *trace, uint8_t *at,
                                  stamp_t stamp, uint8_t name) {
   memcpy(at, trace->begin, sizeof(trace->begin));
@@ -199,14 +198,14 @@ static inline uint8_t *put_begin(const tnk__trace_t *trace, uint8_t *at,
   return at + NAMED;
 }
 
-/* The lengths of a step of which more than the pattern has been written. */
+/* Set the lengths of a step with additional fields. */
 static inline uint8_t *end_step(uint8_t *step, uint8_t *at) {
   put_length(step + AT_LENGTH, (size_t)(at - step) - BEHIND_LENGTH);
   put_length(step + AT_INNER, (size_t)(at - step) - BEHIND_INNER);
   return at;
 }
 
-/* What stands in front of an annotation's number of `n` bytes. */
+/* Write the header of an annotation with a number of n bytes. */
 static inline uint8_t *begin_number(uint8_t *at, uint8_t name, uint8_t n) {
   enum { HEAD = 5 };
   const uint8_t head[HEAD] = {ANNOTATION, (uint8_t)(HEAD - 2 + n),
@@ -221,8 +220,8 @@ static inline uint8_t *put_wide_number(uint8_t *at, uint8_t name,
   return put_wide(begin_number(at, name, WIDE), value);
 }
 
-/* An annotation that is a number, most of which need no more than the low bits
- * of a varint. */
+/* Write an annotation with a number. Most numbers fit into a varint of four
+ * bytes. */
 static inline uint8_t *put_number(uint8_t *at, uint8_t name, uint64_t value) {
   if (value >> LOW_BITS != 0)
     return put_wide_number(at, name, value);
@@ -244,8 +243,8 @@ static uint8_t *put_word(uint8_t *at, uint8_t name, const char *text) {
   return at + HEAD + n;
 }
 
-/* That all is well is not told. The id of a request is told once, when it is
- * new, and again where it went wrong. */
+/* Success is not written. The request id is written when it is new, and again
+ * for a failure. */
 RARE static uint8_t *put_all_facts(uint8_t *at, const tnk_event_t *event) {
   if (event->attempt > 1)
     at = put_number(at, ATTEMPT, event->attempt);
@@ -261,7 +260,7 @@ RARE static uint8_t *put_all_facts(uint8_t *at, const tnk_event_t *event) {
   return at;
 }
 
-/* Of any but ACCEPTED, which has an id to tell. */
+/* For all phases except ACCEPTED, which always has an id. */
 static inline int has_rare_facts(const tnk_event_t *event) {
   return event->attempt > 1 || (event->status != 0 && event->status != 200) ||
          event->code != TNK_OK;
@@ -275,8 +274,8 @@ static inline uint8_t *put_facts(uint8_t *at, const tnk_event_t *event) {
 
 /* ---- Tracks ---- */
 
-/* The track of a client, which is new or among the last ones; too many clients
- * share that of the process. */
+/* The track of a client: a known one or a new one. Clients over the limit share
+ * the track of the process. */
 static uint64_t client_track(tnk__trace_t *trace, const char *client) {
   size_t i = trace->n_clients;
   char **clients = trace->clients;
@@ -332,15 +331,15 @@ static tnk__trace_split_t *add_split(tnk__trace_t *trace, uint64_t operation) {
 
 /* ---- Slices ---- */
 
-/* What an event of the first part of its operation needs: room for all that it
- * is told with, and patterns with its high bits. They hardly ever change. */
+/* Whether there is space for an event of the first request, and the patterns
+ * have its high bits. Almost always true. */
 static inline int is_ready(const tnk__trace_t *trace,
                            const tnk_event_t *event) {
   return has_room(trace, MAX_EVENT) &&
          has_high(trace, event->time_ns, track_of(event->operation, 0));
 }
 
-/* 0 without memory, and after a failure. */
+/* Returns 0 without memory or after a failure. */
 RARE static int make_ready(tnk__trace_t *trace, const tnk_event_t *event) {
   set_high(trace, event->time_ns >> LOW_BITS,
            track_of(event->operation, 0) >> LOW_BITS);
@@ -373,10 +372,10 @@ static void begin_phase(tnk__trace_t *trace, const tnk_event_t *event) {
     keep(trace, put_phase(trace, at, stamp, event));
 }
 
-/* What an operation begins with: its track, its slice and that of its first
- * phase. Those of the next one with this client and name differ in the low bits
- * of stamps, and in those of its number, which is the last thing that is told
- * of the slice. */
+/* Write the opening of an operation: its track, its slice and the slice of its
+ * first phase. The next opening with the same client and name differs only in
+ * the low bits of time and track, and in the operation's number. The number
+ * comes last in the slice. */
 RARE static void write_opening(tnk__trace_t *trace, const tnk_event_t *event,
                                uint64_t client) {
   const stamp_t none = {0, 0};
@@ -411,7 +410,8 @@ static void begin_operation(const tnk_event_t *event, tnk__trace_t *trace) {
   keep(trace, at + NAMED);
 }
 
-/* The first event of a part brings the tracks of those before it as well. */
+/* The first event of a request also creates the tracks of the requests before
+ * it. */
 static int is_new_part(tnk__trace_t *trace, const tnk_event_t *event) {
   tnk_event_t queued = {.phase = TNK_PHASE_QUEUED,
                         .operation = event->operation,
@@ -433,7 +433,7 @@ static int is_new_part(tnk__trace_t *trace, const tnk_event_t *event) {
   return 1;
 }
 
-/* Those of its further parts are ended first. */
+/* The slices of additional requests end first. */
 RARE static int end_parts(tnk__trace_t *trace, const tnk_event_t *event) {
   tnk__trace_split_t *split = find_split(trace, event->operation);
 
@@ -501,8 +501,7 @@ static void accepted(const tnk_event_t *event, tnk__trace_t *trace) {
   put_next(event, trace, event->request_id);
 }
 
-/* By phase. Each of them is a function of its own, so that the one for most
- * events stays small. */
+/* Indexed by phase. Separate functions keep the common one small. */
 static void (*const steps[])(const tnk_event_t *, tnk__trace_t *) = {
     [TNK_PHASE_QUEUED] = begin_operation, [TNK_PHASE_WAITS] = next_phase,
     [TNK_PHASE_SENT] = next_phase,        [TNK_PHASE_ACCEPTED] = accepted,

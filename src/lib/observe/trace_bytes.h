@@ -5,14 +5,14 @@
 
 #include "lib/wire/format/le.h"
 
-/* Protobuf, as a trace needs it. Each writes to where there is room, and
- * returns where the next one goes. */
+/* Protobuf encoding for traces. Each function writes to memory with enough
+ * space and returns the end of the written bytes. */
 
 enum {
-  MAX_TEXT = 128, /* what is longer is cut */
-  WIDE = 9,       /* bytes of a varint that is written at once, */
-  LOW = 4,        /* and of its beginning, */
-  LOW_BITS = 28   /* which takes so many bits */
+  MAX_TEXT = 128, /* longer strings are cut */
+  WIDE = 9,       /* size of a fixed varint */
+  LOW = 4,        /* size of its first part */
+  LOW_BITS = 28   /* bits in the first part */
 };
 
 static inline uint8_t *put_varint(uint8_t *at, uint64_t value) {
@@ -45,7 +45,7 @@ static inline uint8_t *put_text(uint8_t *at, uint32_t field, const char *text) {
   return put_bytes(at, field, text, text_len(text));
 }
 
-/* The lowest 28 bits in four bytes, as they stand in front of more. */
+/* The lowest 28 bits in four bytes, each with the continuation bit. */
 static inline uint32_t seven_each(uint64_t value) {
   uint32_t x = (uint32_t)value;
 
@@ -54,26 +54,26 @@ static inline uint32_t seven_each(uint64_t value) {
   return x | 0x80808080;
 }
 
-/* What follows the lowest 28 bits in a varint of nine bytes. */
+/* Write the part of a nine-byte varint after its lowest 28 bits. */
 static inline void put_high(uint8_t *at, uint64_t high) {
   tnk__le_put32(at, seven_each(high));
   at[4] = high >> 28 & 0x7f;
 }
 
-/* A varint of nine bytes, which take 63 bits. */
+/* Write a varint of nine bytes, which holds 63 bits. */
 static inline uint8_t *put_wide(uint8_t *at, uint64_t value) {
   tnk__le_put32(at, seven_each(value));
   put_high(at + LOW, value >> LOW_BITS);
   return at + WIDE;
 }
 
-/* A length in two bytes. */
+/* Write a length in two bytes. */
 static inline void put_length(uint8_t *at, size_t n) {
   at[0] = (uint8_t)(n | 0x80);
   at[1] = (uint8_t)(n >> 7);
 }
 
-/* Where a message begins whose length is not known yet. */
+/* Begin a message with a length that is set later. */
 static inline uint8_t *begin_message(uint8_t *at, uint32_t field,
                                      uint8_t **message) {
   *message = put_varint(at, field);

@@ -1,9 +1,9 @@
 #ifndef TNK_LIB_OBSERVE_TRACE_FIELDS_H
 #define TNK_LIB_OBSERVE_TRACE_FIELDS_H
 
-/* Numbers that the parts of a trace have in common. */
+/* Constants that the parts of a trace share. */
 
-/* Fields, as they stand in front of their values. */
+/* Tags of the fields. */
 enum {
   VARINT = 0,
   LENGTH = 2,
@@ -34,11 +34,11 @@ enum {
   NAME_TEXT = 2 << 3 | LENGTH
 };
 
-/* What the flags of a packet say of names. */
+/* Values of a packet's flags about names. */
 enum { NAMES_BEGIN = 1, NAMES_NEEDED = 2 };
 
-/* Names of annotations, and those of phases, which are followed by those of
- * what is waited for. All are below 128, a varint of one byte. */
+/* Numbers of the annotations' names and of the phases' names, which the waiting
+ * reasons follow. All are below 128, so each is a varint of one byte. */
 enum {
   ATTEMPT = 1,
   BYTES,
@@ -51,7 +51,7 @@ enum {
   WAITS = 32
 };
 
-/* The track of the process; those of clients follow. */
+/* The track of the process; the tracks of clients follow. */
 enum { PROCESS = 1 };
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What a trace begins with: the names that come again, and the process.
+ * The head of a trace: repeated names, and the process.
  */
 #include "lib/observe/trace_head.h"
 

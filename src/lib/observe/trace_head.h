@@ -5,8 +5,8 @@
 
 enum { TNK__TRACE_MAX_HEAD = 2048 };
 
-/* Write what a trace of a process begins with where there is room for it;
- * returns where it ends. */
+/* Write the head of a trace to `at`, which has TNK__TRACE_MAX_HEAD bytes.
+ * Returns its end. */
 uint8_t *tnk__trace_put_head(uint8_t *at, int pid);
 
 #endif

@@ -4,7 +4,7 @@
 
 enum { VERSION = 2, TRACE = 32, SPAN = 16, FLAGS = 2 };
 
-/* Digits up to a dash or the end, and not all of them `never`. */
+/* Accepts n hexadecimal digits that are not all `never`, followed by `end`. */
 static int is_field(const char *text, size_t n, char never, char end) {
   size_t n_never = 0;
 
@@ -33,7 +33,7 @@ int tnk__traceparent_read(tnk__traceparent_t *out, const char *text) {
   return 1;
 }
 
-/* The digits of each byte, one after the other. */
+/* The two digits of each byte, as one string. */
 #define BYTES_OF(d)                                                            \
   d "0" d "1" d "2" d "3" d "4" d "5" d "6" d "7" d "8" d "9" d "a" d "b" d    \
     "c" d "d" d "e" d "f"

@@ -3,18 +3,18 @@
 
 #include <stdint.h>
 
-enum { TNK__TRACEPARENT = 55 }; /* characters */
+enum { TNK__TRACEPARENT = 55 }; /* length in characters */
 
-/* W3C's trace context, the header traceparent: whose part something is. */
+/* The header traceparent of W3C Trace Context: the parent of a span. */
 typedef struct {
-  char trace_id[32 + 1]; /* "": there is none */
+  char trace_id[32 + 1]; /* "": none */
   char flags[2 + 1];
 } tnk__traceparent_t;
 
-/* Read "00-<trace>-<span>-<flags>", in small letters; of a later version what
- * stands behind that is passed over. 0: it is none. */
+/* Parse "00-<trace>-<span>-<flags>" in lower case. In a later version,
+ * additional fields are ignored. Returns 0 if it is invalid. */
 int tnk__traceparent_read(tnk__traceparent_t *out, const char *text);
-/* Write that of a span of the same trace, with its end. */
+/* Write the header for a span of the same trace, with a NUL. */
 void tnk__traceparent_write(const tnk__traceparent_t *trace, uint64_t span,
                             char out[TNK__TRACEPARENT + 1]);
 
