@@ -1,4 +1,4 @@
-/* Loops are what this file is about, and -O2 turns few of them into vectors. */
+/* This file consists of loops, and GCC's -O2 vectorizes few of them. */
 #if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3")
 #endif
@@ -11,7 +11,7 @@
 
 enum { LANES = 128 };
 
-/* A run is worked on by many small functions. */
+/* Each run passes through many small functions, so they are inlined. */
 #if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline))
 #else
@@ -30,8 +30,8 @@ static int are_apart(const float *a, const float *b, size_t n) {
 #define HAS_KINDS 1
 #endif
 
-/* What every processor of this kind has. Without an instruction of its own a
- * fused multiplication would be a call. */
+/* The variant for every processor of this architecture. Without a hardware
+ * instruction a fused multiply-add would be a function call. */
 #define IS_NARROW
 #define NAME(name) name##_any
 #define TARGET
@@ -61,8 +61,8 @@ static int are_apart(const float *a, const float *b, size_t n) {
    : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")           \
        ? name##_avx2                                                           \
        : name##_any)
-/* What only waits for memory is no faster with the widest vectors, but slower
- * by a hundredth. */
+/* Loops that are bound by memory are one percent slower with the widest
+ * vectors. */
 #define PICK_NARROW(name)                                                      \
   (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")             \
        ? name##_avx2                                                           \

@@ -1,16 +1,15 @@
 /*
- * The loops of lanes.h, compiled once for each kind of processor: lanes.c
- * includes this file with NAME(), TARGET, FMA() and FMAF() set, and IS_NARROW
- * for vectors that are not the widest. There is no guard, for that reason.
+ * The loops of lanes.h, compiled once for each kind of processor. lanes.c
+ * includes this file with NAME(), TARGET, FMA() and FMAF() defined, and with
+ * IS_NARROW for narrower vectors. Therefore it has no include guard.
  *
- * All work is done in runs of LANES, of which the compiler makes vector
- * instructions; a last, shorter one is filled up with what counts for nothing.
- * A sum has as many partial sums as there are lanes, always of the same
- * elements.
+ * All loops work on runs of LANES elements, which the compiler turns into
+ * vector instructions. A shorter last run is padded with neutral values. A sum
+ * has one partial sum per lane, always over the same elements.
  */
 
 #ifndef PREFETCH
-/* Calls for the lines of a run. */
+/* Prefetch the cache lines of a run. */
 #if defined(__GNUC__)
 #define PREFETCH(from)                                                         \
   for (size_t line = 0; line < LANES; line += 16)                              \
@@ -20,8 +19,8 @@
 #endif
 #endif
 
-/* The run at `at`, where it lies; of a last one, or of NULL, `own` is filled:
- * with what there is of it, then zeros. */
+/* The run at `at`, in place. For the last run, or for NULL, `own` is filled
+ * with the remaining elements and zeros. */
 TARGET INLINE const float *NAME(view)(float *own, const float *from, size_t at,
                                       size_t n) {
   const size_t m = n - at;
@@ -35,13 +34,13 @@ TARGET INLINE const float *NAME(view)(float *own, const float *from, size_t at,
   return own;
 }
 
-/* The same; NULL of NULL. */
+/* As above, but returns NULL for NULL. */
 TARGET INLINE const float *NAME(view_or_null)(float *own, const float *from,
                                               size_t at, size_t n) {
   return from != NULL ? NAME(view)(own, from, at, n) : NULL;
 }
 
-/* Stores as much of a run as there is room for. */
+/* Store the part of a run that fits. */
 TARGET INLINE void NAME(store)(float *to, const float *restrict from, size_t at,
                                size_t n) {
   if (n - at >= LANES)
@@ -50,7 +49,7 @@ TARGET INLINE void NAME(store)(float *to, const float *restrict from, size_t at,
     memcpy(to + at, from, (n - at) * sizeof(*to));
 }
 
-/* The sum of all lanes, which it uses up. */
+/* The sum of all lanes; overwrites them. */
 TARGET INLINE double NAME(total)(double *restrict lanes) {
   for (size_t half = LANES / 2; half > 0; half /= 2)
     for (size_t k = 0; k < half; k++)
@@ -59,12 +58,14 @@ TARGET INLINE double NAME(total)(double *restrict lanes) {
 }
 
 /*
- * e^x = 2^i e^f, where |f| <= log(2) / 2 and e^f = 1 + f + f^2 q(f); q is a
- * polynomial that differs from it by 1e-8 of e^f at most. To add 1.5 * 2^23
- * leaves the integer i in the lowest bits. Below -87 the scale, and so the
- * result, is 0; above 88.7 it overflows. With `less` the result is e^x - 1 - x,
- * without a difference of large numbers where x is small. The terms are halved
- * and their sum doubled, because 2^i alone overflows from 88.03 on.
+ * e^x = 2^i e^f, where |f| <= log(2) / 2 and e^f = 1 + f + f^2 q(f). The
+ * polynomial q differs from the exact value by at most 1e-8 of e^f.
+ *
+ * Adding 1.5 * 2^23 leaves the integer i in the lowest bits. Below -87 the
+ * scale and the result are 0; above 88.7 the result overflows. With `less` the
+ * result is e^x - 1 - x, computed without cancellation for small x. The terms
+ * are halved and their sum is doubled, because 2^i itself overflows from 88.03
+ * on.
  */
 TARGET INLINE void NAME(exp_f)(float *restrict out, const float *x, int less) {
   for (size_t k = 0; k < LANES; k++) {
@@ -73,7 +74,7 @@ TARGET INLINE void NAME(exp_f)(float *restrict out, const float *x, int less) {
     const float t = FMAF(v, 1.44269504f, 12582912.0f);
     const float i = t - 12582912.0f;
     const float f =
-        FMAF(i, 2.12194440e-4f, FMAF(i, -0.693359375f, v)); /* less i log 2 */
+        FMAF(i, 2.12194440e-4f, FMAF(i, -0.693359375f, v)); /* minus i log 2 */
     float p = 0.0013933652f;
     float half;
     uint32_t bits;
@@ -84,7 +85,7 @@ TARGET INLINE void NAME(exp_f)(float *restrict out, const float *x, int less) {
     p = FMAF(p, f, 0.5f);
     memcpy(&bits, &t, sizeof(bits));
     bits = (bits - 0x4B400000u + 126u) << 23;
-    memcpy(&half, &bits, sizeof(half)); /* of the scale */
+    memcpy(&half, &bits, sizeof(half)); /* half of the scale */
     if (less)
       out[k] =
           2 * FMAF(half, p * f * f, (half - 0.5f) + half * f - 0.5f * high);
@@ -93,8 +94,8 @@ TARGET INLINE void NAME(exp_f)(float *restrict out, const float *x, int less) {
   }
 }
 
-/* e^x - 1 - x in double precision, to 2e-14 of e^x and without a difference of
- * large numbers where x is small; +INFINITY where it is too large. */
+/* e^x - 1 - x in double precision, with an error of at most 2e-14 of e^x and
+ * without cancellation for small x. Returns +INFINITY for large x. */
 TARGET INLINE void NAME(exp_d_less)(double *restrict out,
                                     const double *restrict x) {
   for (size_t k = 0; k < LANES; k++) {
@@ -121,7 +122,7 @@ TARGET INLINE void NAME(exp_d_less)(double *restrict out,
     memcpy(&bits, &t, sizeof(bits));
     bits = (bits + 1023) << 52;
     memcpy(&scale, &bits, sizeof(scale));
-    /* What exceeds the bound is added again, for infinities. */
+    /* The excess over the bound is added again, to keep infinities. */
     out[k] = FMA(scale, p, (scale - 1) + FMA(scale, f, -high)) + (over - 709.0);
   }
 }
@@ -146,7 +147,7 @@ TARGET INLINE void NAME(estimates)(double *restrict out, const float *s,
         kind == TNK_KL_K1 ? (double)by[k] : (double)by[k] * (double)by[k] / 2;
 }
 
-/* k3 with each token in single precision. */
+/* k3, with each token in single precision. */
 TARGET INLINE void NAME(estimates_quick)(double *restrict out, const float *s,
                                          const float *t) {
   float r[LANES];
@@ -159,7 +160,7 @@ TARGET INLINE void NAME(estimates_quick)(double *restrict out, const float *s,
     out[k] = (double)y[k];
 }
 
-/* Adds values times their weights to the lanes of a sum. */
+/* Add weighted values to the lanes of a sum. */
 TARGET INLINE void NAME(weigh)(double *restrict sum, double *restrict total,
                                const double *restrict x, const float *w) {
   double parts[LANES];
@@ -187,7 +188,7 @@ TARGET INLINE double NAME(kl_kind)(const float *sampled, const float *trained,
     if (is_quick)
       NAME(estimates_quick)(x, s, t);
     else
-      NAME(estimates)(x, s, t, kind); /* of nothing: 0 */
+      NAME(estimates)(x, s, t, kind); /* weight 0 adds 0 */
     if (weights != NULL) {
       NAME(weigh)(sums, totals, x, NAME(view)(own[2], weights, at, n));
     } else {
@@ -204,7 +205,7 @@ TARGET static double NAME(kl)(const float *sampled, const float *trained,
                               double *total) {
   double sum;
 
-  switch (kind) { /* a loop for each, without the question */
+  switch (kind) { /* one loop per kind, without a branch inside */
   case TNK_KL_K1:
     return NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K1, 0, total);
   case TNK_KL_K2:
@@ -213,12 +214,12 @@ TARGET static double NAME(kl)(const float *sampled, const float *trained,
     break;
   }
   sum = NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K3, 1, total);
-  return isfinite(sum) /* not so what single precision cannot hold */
+  return isfinite(sum) /* single precision may have overflowed */
              ? sum
              : NAME(kl_kind)(sampled, trained, weights, n, TNK_KL_K3, 0, total);
 }
 
-/* The same in single precision, of r, which may be `out`. */
+/* As above in single precision, for r, which may be `out`. */
 TARGET INLINE void NAME(estimates_f)(float *out, const float *r,
                                      tnk_kl_t kind) {
   if (kind == TNK_KL_K3) {
@@ -249,8 +250,8 @@ TARGET INLINE void NAME(tokens_kind)(float *out, const float *sampled,
 }
 
 #ifdef IS_NARROW
-/* k1 where nothing overlaps, without a copy, up to the last whole line of the
- * cache. Returns how many it has done. */
+/* k1 for arrays that do not overlap, without a copy, up to the last whole cache
+ * line. Returns the number of finished elements. */
 TARGET static size_t NAME(differences)(float *restrict out,
                                        const float *restrict sampled,
                                        const float *restrict trained,
@@ -328,8 +329,8 @@ TARGET static double NAME(sum)(const float *values, const float *weights,
   return NAME(total)(sums);
 }
 
-/* Sum of the squares: of a few in single precision, of those in double. What
- * comes next is called for meanwhile, as this is as fast as memory is. */
+/* Sum of the squares: short groups in single precision, their sums in double.
+ * The next lines are prefetched, because the loop is bound by memory. */
 TARGET INLINE double NAME(squares_quick)(const float *values, size_t n) {
   enum { FEW = 8 };
   double sums[LANES] = {0};
@@ -365,7 +366,7 @@ TARGET static double NAME(squares)(const float *values, size_t n,
 
   if (sum > 1e-20 && sum < INFINITY)
     return sum;
-  sum = 0; /* too small or large for single precision, perhaps */
+  sum = 0; /* may be out of range for single precision */
   if (n >= LANES) {
     double sums[LANES] = {0};
 
@@ -382,8 +383,8 @@ TARGET static double NAME(squares)(const float *values, size_t n,
   return sum;
 }
 
-/* The center is that of two numbers of single precision: what the first one
- * lacks is taken off after the difference. */
+/* The center is the sum of two single-precision numbers. The second one is
+ * subtracted after the difference. */
 TARGET static void NAME(shift)(float *out, const float *values, size_t n,
                                double center, double scale) {
   const float near = (float)center;
@@ -455,9 +456,9 @@ TARGET static double NAME(entropy)(const float *logprobs, size_t n) {
 
     NAME(exp_f)(e, v, 0);
     for (size_t k = 0; k < LANES; k++)
-      x[k] = (double)e[k] * (double)v[k]; /* 0 behind the end */
+      x[k] = (double)e[k] * (double)v[k]; /* 0 after the end */
     for (size_t k = 0; k < LANES; k++)
-      sums[k] += v[k] == -INFINITY ? 0 : x[k]; /* p log p goes to 0 with p */
+      sums[k] += v[k] == -INFINITY ? 0 : x[k]; /* p log p -> 0 as p -> 0 */
   }
   return NAME(total)(sums);
 }

@@ -1,9 +1,8 @@
-/* The loops about losses: the second part of lanes_body.h, which includes
- * it. */
+/* The loops for losses: the second part of lanes_body.h, which includes it. */
 
-/* Value and slope of each token, before its weight. The smaller of the two
- * counts in PPO; where they are equal the ratio is inside of its bounds, and
- * moves. */
+/* Value and slope of each token, before its weight. PPO uses the smaller of two
+ * values. If they are equal, the ratio is within its bounds, and the slope is
+ * not 0. */
 TARGET INLINE void NAME(terms)(float *restrict value, float *restrict slope,
                                const float *restrict logprobs,
                                const float *restrict ratio,
@@ -33,7 +32,7 @@ TARGET INLINE void NAME(terms)(float *restrict value, float *restrict slope,
     value[k] = -value[k] > held[k] ? -held[k] : value[k];
 }
 
-/* Adds slopes to the gradient and values to the sum, times their weights. */
+/* Add weighted slopes to the gradient and weighted values to the sum. */
 TARGET INLINE void NAME(add)(double *restrict sum, float *gradient,
                              float *restrict value, float *restrict slope,
                              const float *w, double scale, size_t at,
@@ -111,7 +110,8 @@ TARGET static double NAME(surrogate)(const tnk_rl_tokens_t *tokens,
                               TNK__SURROGATE_CISPO);
 }
 
-/* The slope by the log-probability, against which r goes: 1, -r, and 1 - e^r.
+/* The slope with respect to the log-probability, which decreases as r grows: 1,
+ * -r, and 1 - e^r.
  */
 TARGET INLINE double NAME(penalty_kind)(const tnk_rl_tokens_t *tokens,
                                         tnk_kl_t kind, double scale) {
@@ -191,7 +191,7 @@ TARGET static double NAME(elastic)(float *gradient, const float *values,
   return NAME(total)(sums);
 }
 
-/* Sum of (value - center)^2 times the scale, with its slope. */
+/* Scaled sum of (value - center)^2, with its slope. */
 TARGET static double NAME(centered)(float *gradient, const float *values,
                                     size_t n, double center, double scale) {
   double sums[LANES] = {0};

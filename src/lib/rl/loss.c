@@ -36,7 +36,8 @@ double tnk_rl_cispo(const tnk_rl_tokens_t *tokens, const float *advantages,
 
 /* ---- Preferences ---- */
 
-/* By how much more the model likes the sequence than the reference does. */
+/* How much more likely the sequence is for the model than for the reference, as
+ * a logarithm. */
 static double rise_of(const tnk_rl_tokens_t *tokens) {
   double total;
 
@@ -53,7 +54,7 @@ double tnk_rl_dpo(const tnk_rl_tokens_t *chosen,
                   const tnk_rl_tokens_t *rejected, double beta, double scale,
                   double *margin) {
   const double d = beta * (rise_of(chosen) - rise_of(rejected));
-  /* log(1 + exp(-d)) and its slope, of a power that does not overflow. */
+  /* log(1 + exp(-d)) and its slope; the exponential cannot overflow. */
   const double small = exp(-fabs(d));
   const double slope = -scale * beta * (d > 0 ? small : 1) / (1 + small);
 
@@ -76,7 +77,7 @@ double tnk_rl_kl_penalty(const tnk_rl_tokens_t *tokens, tnk_kl_t kind,
 double tnk_rl_kl_exact(float *gradient, const float *logprobs,
                        const float *reference, size_t n,
                        tnk_kl_direction_t direction, double scale) {
-  /* Shares of the two directions. */
+  /* Weights of the two directions. */
   const double forth = direction == TNK_KL_FORWARD     ? 1
                        : direction == TNK_KL_SYMMETRIC ? 0.5
                                                        : 0;
@@ -119,7 +120,7 @@ double tnk_rl_entropy_penalty(float *gradient, const float *logits, size_t n,
   for (size_t i = 0; i < n; i++) {
     const double log_p = (double)logits[i] / temperature - all;
 
-    if (logits[i] != -INFINITY) /* p log p goes to 0 with p */
+    if (logits[i] != -INFINITY) /* p log p approaches 0 as p does */
       entropy -= exp(log_p) * log_p;
   }
   for (size_t i = 0; i < n && gradient != NULL; i++) {
@@ -140,7 +141,7 @@ double tnk_rl_elastic_net(float *gradient, const float *values,
   return tnk__lanes_elastic(gradient, values, reference, weights, n, l1, l2);
 }
 
-/* The mean moves with each value, but the distances to it add up to 0. */
+/* The mean depends on each value, but the distances to it sum up to 0. */
 double tnk_rl_l2_centered(float *gradient, const float *values, size_t n,
                           double scale) {
   double total;
@@ -161,8 +162,8 @@ static double dot(const float *a, const float *b, size_t n) {
   return sum;
 }
 
-/* The slope of row i is 4 sum over j of (x_i x_j - [i = j]) x_j: of the two
- * equal elements, each with the factor 2 of its square. */
+/* The slope of row i is 4 sum over j of (x_i x_j - [i = j]) x_j: two equal
+ * elements, each with the factor 2 of its square. */
 double tnk_rl_orthogonality(float *gradient, const float *values, size_t n_rows,
                             size_t n_columns, double scale) {
   double sum = 0;

@@ -13,7 +13,7 @@ static double weight_at(const float *weights, size_t i) {
 
 /* ---- Advantages ---- */
 
-/* All equal: the standard deviation is 0, or what rounding makes of it. */
+/* If all are equal, the standard deviation is 0, apart from rounding. */
 static int are_equal(const float *values, size_t n) {
   for (size_t i = 1; i < n; i++)
     if (!(values[i] == values[0]))
@@ -103,15 +103,15 @@ void tnk_rl_ratios(float *ratios, const float *sampled, const float *trained,
   tnk__lanes_ratios(ratios, sampled, trained, n);
 }
 
-/* Sums over tokens by their weights. */
+/* Weighted sums over tokens. */
 typedef struct {
   size_t n;
   double weight, r, abs_r, k2, k3, ratio;
   double max_abs_r, min_r, max_r;
-  double squares; /* of weight times ratio */
+  double squares; /* sum of weight times squared ratio */
 } sums_t;
 
-/* The larger one; NaN where either is. */
+/* The larger one; NaN if either is NaN. */
 static double larger(double a, double b) {
   return isnan(a) || a >= b ? a : b;
 }
@@ -132,7 +132,7 @@ static void add(sums_t *sums, double r, double weight) {
   sums->squares += weight * ratio * weight * ratio;
 }
 
-/* About the mean, which takes a second look. */
+/* Variance about the mean, which takes a second pass. */
 static double variance(const float *sampled, const float *trained,
                        const float *weights, size_t n, const sums_t *sums) {
   const double mean = sums->ratio / sums->weight;
@@ -175,7 +175,8 @@ int tnk_rl_drift(tnk_drift_t *out, const float *sampled, const float *trained,
   return TNK__FILL(tnk_drift_t, out, &own);
 }
 
-/* Relative to the largest, so that it is 1 and nothing overflows. */
+/* Relative to the largest weight, which becomes 1, so that nothing
+ * overflows. */
 double tnk_rl_effective_sample_size(const float *log_weights, size_t n) {
   const double max = tnk__lanes_max(log_weights, n);
   double sum = 0;
