@@ -1,12 +1,13 @@
 /*
- * An errand of one call, whose answer is taken whole, or in pieces by way of
- * on_part(), which may come any number of times before on_done().
+ * A service operation with one call. The answer is taken as a whole, or piece
+ * by piece in on_part(), which may be called any number of times before
+ * on_done().
  *
- *   begun --parts of a stream--> begun --its end mark--> ended
- *   begun or ended --the answer is over--> settled, by on_done()
- *   ended --it lingers--> settled, by on_lingered()
+ *   begun --a piece of the stream--> begun --the end mark--> ended
+ *   begun or ended --end of the answer--> settled, by on_done()
+ *   ended --timeout--> settled, by on_lingered()
  *
- * on_event() calls the program, which may end all of this inside of its
+ * on_event() calls the program, which may end the operation inside its
  * callback.
  */
 #include "lib/hosted/hosted.h"
@@ -36,9 +37,9 @@ static const struct {
 typedef struct {
   tnk__errand_t errand; /* its arena has the path */
   tnk__events_t events;
-  tnk__timer_t timer; /* once they have ended */
+  tnk__timer_t timer; /* limits the wait after the end mark */
   const char *path;
-  char *bearer; /* of the present attempt; secret */
+  char *bearer; /* key of the current attempt; secret */
   tnk_hosted_form_t form;
   tnk_hosted_event_cb on_event;
   void *user;
@@ -64,7 +65,7 @@ const char *tnk__hosted_name(tnk_hosted_form_t form) {
 
 /* ---- The end ---- */
 
-/* The errand is about to be freed. */
+/* The operation is about to be freed. */
 static void clean(tnk__errand_t *errand) {
   hosted_t *hosted = hosted_of(errand);
 
@@ -84,7 +85,7 @@ static void fail_code(hosted_t *hosted, int code) {
   tnk__errand_fail(&hosted->errand, tnk__error_static(code));
 }
 
-/* `body` is ours, and may be NULL. */
+/* Takes ownership of `body`, which may be NULL. */
 static void resolve(hosted_t *hosted, char *body, size_t n) {
   tnk_hosted_t *result = tnk__calloc(alloc_of(hosted), 1, sizeof(*result));
 
@@ -99,7 +100,7 @@ static void resolve(hosted_t *hosted, char *body, size_t n) {
   tnk__errand_resolve(&hosted->errand, TNK__RESULT_HOSTED, result, free_result);
 }
 
-/* Fail with words of ours, and how far the stream had come. */
+/* Fail with a message that includes how much of the stream has arrived. */
 static void fail(hosted_t *hosted, int code, const char *words) {
   tnk__error_t *error = tnk__error_new(
       alloc_of(hosted), code, "%s: %s after %llu events", hosted->errand.name,
@@ -121,8 +122,8 @@ static int is_mark(const hosted_t *hosted, const tnk__sse_event_t *event) {
              : strcmp(event->data, "[DONE]") == 0;
 }
 
-/* Whether the event reports a failure, or TNK_ENOMEM. The events of OpenAI have
- * no types: a member `error` says it. */
+/* Whether the event reports a failure, or TNK_ENOMEM. OpenAI's events have no
+ * types: a member `error` reports a failure. */
 static int is_failure(const hosted_t *hosted, const tnk__sse_event_t *event) {
   json_t *json = NULL;
   const json_t *error;
@@ -165,14 +166,15 @@ static void fail_with(hosted_t *hosted, const tnk__sse_event_t *event) {
   tnk__arena_deinit(&arena);
 }
 
-/* Hand it on to the program. */
+/* Pass the event to the program. */
 static void tell(hosted_t *hosted, const tnk__sse_event_t *event,
                  const int *is_gone) {
   const tnk_hosted_event_t told = {event->type, event->data, event->n};
   int refused;
 
   hosted->n_events++;
-  /* What was given out is not given out twice. */
+  /* A delivered event must not be delivered twice, so the call is not
+   * retried. */
   hosted->errand.call.once = 1;
   tnk__callout_begin();
   refused = hosted->on_event(&told, hosted->user);
@@ -198,7 +200,7 @@ static void on_event(tnk__events_t *events, const tnk__sse_event_t *event,
     tell(hosted, event, is_gone);
 }
 
-/* Whether its reading goes on; else it is over, and gone. */
+/* Whether reading continues; otherwise the operation has ended and is freed. */
 static int goes_on(hosted_t *hosted, int got) {
   const char *words = got < 0 ? tnk__events_words(got) : NULL;
 
@@ -276,8 +278,9 @@ static void on_done(tnk__call_t *call, const tnk__reply_t *reply) {
 
 /* ---- The request ---- */
 
-/* The same key in the way that servers of the form look for it. Without memory
- * for that it goes in one way only. */
+/* Add the headers that servers of this form expect: the API version, or the key
+ * as a bearer token. Without memory for the token the key is sent only in the
+ * usual header. */
 static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
   const tnk__errand_t *errand =
       tnk__container_of_const(call, tnk__errand_t, call);
@@ -289,7 +292,7 @@ static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
     tnk__headers_add(headers, "Authorization", hosted->bearer);
 }
 
-/* Before each attempt. */
+/* Called before each attempt. */
 static void use_key(tnk__call_t *call, const char *key) {
   hosted_t *hosted = hosted_of_call(call);
   const size_t n = strlen(key) + 8;
