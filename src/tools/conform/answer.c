@@ -1,4 +1,4 @@
-/* What an answer is, and what is told of it. */
+/* Describes answers for the report. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ void conform_hide_text(void *data, size_t n, const char *text) {
 void conform_hide(const conform_t *c, void *data, size_t n) {
   conform_hide_text(data, n, c->config.api_key);
   conform_hide_text(data, n, c->token);
-  /* Shorter ones are no secrets, and stand everywhere. */
+  /* Shorter values are not secrets and would match everywhere. */
   for (size_t i = 0; i < c->config.n_headers; i++)
     if (strlen(c->config.headers[i].value) >= MIN_SECRET)
       conform_hide_text(data, n, c->config.headers[i].value);

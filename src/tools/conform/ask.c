@@ -1,6 +1,6 @@
-/* Requests as they are: each is sent once, and what comes back is kept as it
- * came. A request is sent a second time only where a kept connection was closed
- * before any answer. */
+/* Sends requests unmodified, once each, and keeps the answers as they arrive. A
+ * request is sent again only if a kept connection was closed before any
+ * answer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 #include "tnk/version.h"
 #include "tools/conform/state.h"
 
-/* What an answer may hold: lists of a large account are longer than that only
- * where nobody asked for them. */
+/* Maximum size of an answer. Only an unlimited list of a large account would be
+ * longer. */
 enum {
   MAX_ANSWER = 32 * 1024 * 1024,
   MAX_SENT = 4 * 1024 * 1024,
@@ -24,7 +24,7 @@ enum {
 
 #define CALL(p) tnk__container_of(p, conform_call_t, exchange)
 
-/* ---- What an answer says ---- */
+/* ---- Answers ---- */
 
 static void copy_text(char *out, size_t size, const char *text) {
   snprintf(out, size, "%s", text != NULL ? text : "");
@@ -44,14 +44,14 @@ static void read_words(conform_call_t *call) {
   tnk__arena_deinit(&arena);
 }
 
-/* What goes out as a key comes back in no report, be it a wrong one. */
+/* A key must not appear in a report, even if it is a wrong one. */
 static void hide(const conform_call_t *call, void *data, size_t n) {
   conform_hide(call->c, data, n);
   conform_hide_text(data, n, call->api_key);
 }
 
-/* A credential that came back in a text may be written in more than one way;
- * read, it has only one. */
+/* An echoed credential may be escaped in JSON, so the parsed form is searched
+ * too. */
 static void hide_in_json(conform_call_t *call) {
   char *text = json_dumps(call->json, JSON_COMPACT | JSON_ENCODE_ANY |
                                           JSON_REAL_PRECISION(17));
@@ -117,7 +117,7 @@ static void end_call(conform_call_t *call) {
     call->c->n_silent++;
 }
 
-/* What the server has taken, for the report of what it cost. */
+/* Count the accepted requests, for the report of the costs. */
 static void count(conform_t *c, const char *path) {
   static const struct {
     const char *path;
@@ -179,7 +179,7 @@ static void put(tnk_pair_t *headers, size_t *n, const char *name,
     headers[(*n)++] = (tnk_pair_t){name, value};
 }
 
-/* The key itself goes to the two calls that come before there is a token. */
+/* Before there is a token, two calls use the key itself. */
 static const char *credential(const conform_t *c, const conform_ask_t *ask) {
   if (ask->api_key != NULL)
     return ask->api_key;
@@ -222,8 +222,8 @@ static int start(conform_t *c, conform_call_t *call, const conform_ask_t *ask) {
       .lane = ask->is_poll ? TNK__LANE_POLL : TNK__LANE_CONTROL,
       .timeout_ms = ms,
       .max_body = MAX_ANSWER,
-      /* Some servers close a connection after an error without announcing it:
-       * what is sent on it then says nothing of the rule. */
+      /* Some servers close a connection after an error without announcing it. A
+       * request on that connection then says nothing about the rule. */
       .replayable = 1};
 
   snprintf(key, sizeof(key), "tnk-conform-%08x-%u",
@@ -241,7 +241,7 @@ static int start(conform_t *c, conform_call_t *call, const conform_ask_t *ask) {
     put(headers, &n, "X-Idempotency-Key",
         ask->idempotency_key != NULL ? ask->idempotency_key : key);
   request.n_headers = n;
-  if (ask->url == NULL) { /* and nobody else gets what was set for us */
+  if (ask->url == NULL) { /* other hosts do not get the configured headers */
     request.more_headers = c->config.headers;
     request.n_more_headers = c->config.n_headers;
   } else {
@@ -252,7 +252,7 @@ static int start(conform_t *c, conform_call_t *call, const conform_ask_t *ask) {
   return tnk__exchange_start(&c->http, &call->exchange, &request);
 }
 
-/* Where it goes. */
+/* Set the target of a request. */
 static int aim(conform_call_t *call, const conform_ask_t *ask) {
   int err = TNK_OK;
 
@@ -266,7 +266,7 @@ static int aim(conform_call_t *call, const conform_ask_t *ask) {
   return err;
 }
 
-/* What stands for a call where there is no memory for one. */
+/* Replaces a call if there is no memory for one. */
 static conform_call_t no_memory = {
     .is_done = 1, .err = TNK_ENOMEM, .how = "out of memory"};
 
@@ -357,7 +357,7 @@ conform_call_t *conform_get(conform_t *c, const char *path) {
   return conform_ask(c, &ask);
 }
 
-/* The timer of a pause is awaited like an answer. */
+/* A pause waits for a timer as a call waits for an answer. */
 typedef struct {
   tnk__timer_t timer;
   int is_over;

@@ -1,5 +1,5 @@
-/* Bodies of what trains and samples: few tokens, small numbers that every
- * vocabulary has. */
+/* Bodies of training and sampling requests: few tokens, with small ids that
+ * every vocabulary has. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,8 +17,8 @@ static const int64_t targets[] = {101, 108, 108, 111};
 const tnk_datum_t conform_datum = {.input = {.tokens = tokens, .n_tokens = 4},
                                    .targets = targets};
 
-/* Take number 1 out of a request, as which 0 is written. It stands behind the
- * id of the model, which is text with a tag and its length. */
+/* Remove the sequence number 1 from a request; it stands for 0. It follows the
+ * model id, which is a string with a tag and its length. */
 static void drop_number(tnk__buf_t *out, size_t n_model) {
   const size_t at = (n_model >= 128 ? 3 : 2) + n_model;
 
@@ -112,7 +112,7 @@ conform_call_t *conform_load(conform_t *c, const char *model, int64_t seq,
                                 "optimizer", 0, "type", "load_weights"));
 }
 
-/* Put the members of `from` over those of `to`. */
+/* Merge the members of `from` into `to`. */
 static void merge(json_t *to, json_t *from) {
   if (from != NULL)
     json_object_update(to, from);

@@ -1,4 +1,4 @@
-/* tnk conform, as the command line has it. */
+/* The command line of tnk conform. */
 #include <stdio.h>
 
 #include "tools/common/frame/cli.h"

@@ -1,4 +1,4 @@
-/* From an accepted request to its end. */
+/* Follows an accepted request to its end. */
 #include <stdio.h>
 #include <string.h>
 
@@ -88,7 +88,7 @@ void conform_follow_id(conform_t *c, const char *id, int wants_proto,
       return;
     if (tnk__context_now_ms(&c->context) >= until || c->is_interrupted)
       return;
-    /* A server that does not hold polls is not to be hunted. */
+    /* If the server does not hold polls, they are sent at intervals. */
     if (poll->ms < gap)
       conform_pause(c, gap - poll->ms);
     gap = gap * 2 < MAX_GAP_MS ? gap * 2 : MAX_GAP_MS;

@@ -1,5 +1,4 @@
-/* What all answers have in common is noted as they come, and judged by the
- * rules of the end. */
+/* Records properties of all answers. The rules at the end judge them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +6,7 @@
 #include "lib/policy/retry_after.h"
 #include "tools/conform/state.h"
 
-/* The longest time to wait that clients obey. */
+/* The longest wait that clients accept. */
 enum { MAX_WAIT_MS = 60000 };
 
 static void note_place(char *out, size_t size, const char *path, int status) {
@@ -19,7 +18,7 @@ static void note_place(char *out, size_t size, const char *path, int status) {
   tnk__text_printf(&text, "%d to %s", status, path);
 }
 
-/* In which of the forms the header is written. */
+/* The form of the header's value. */
 static const char *form_of(const char *ms, const char *value) {
   if (ms != NULL)
     return "retry-after-ms";

@@ -1,5 +1,5 @@
-/* What requests go over: the configuration as any client has it, a loop, a
- * client of HTTP, and a token where the server wants one. */
+/* Opens everything that requests need: the configuration of a client, a loop,
+ * an HTTP client, and a token if the server requires one. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "tnk/error.h"
 #include "tools/conform/state.h"
 
-/* A call that no server has. */
+/* A call that does not exist. */
 #define NO_SUCH_CALL "tnk-conform-no-such-call"
 
 static int refuse(conform_t *c, int status, const char *why) {
@@ -82,11 +82,11 @@ static int open_http(conform_t *c) {
   return err == TNK_OK ? CONFORM_OK : CONFORM_USAGE;
 }
 
-/* Whether anything answers, and how it says that a call is not there. */
+/* Check that the server answers, and record how it reports a missing call. */
 static int knock(conform_t *c) {
   const conform_call_t *call = conform_get(c, NO_SUCH_CALL);
 
-  if (call->err != TNK_OK) /* It may have been that one request. */
+  if (call->err != TNK_OK) /* Only that request may have failed. */
     call = conform_get(c, NO_SUCH_CALL);
   if (call->err != TNK_OK)
     return refuse(c, CONFORM_UNREACHABLE, call->how);

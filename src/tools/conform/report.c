@@ -1,4 +1,4 @@
-/* The report: a table for people, one document for programs. */
+/* The report: a table for people, a JSON document for programs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,11 +30,11 @@ static size_t count(const conform_t *c, conform_verdict_t verdict) {
   return n;
 }
 
-/* ---- For people ---- */
+/* ---- The table ---- */
 
 static void print_finding(const conform_finding_t *f, FILE *out) {
   fprintf(out, "  %-8s %-28s ", words[f->verdict], f->rule->id);
-  /* What was not tried is told by its id and the reason. */
+  /* A skipped rule is reported by its id and the reason. */
   fprintf(out, "%s", f->verdict == CONFORM_SKIPPED ? "" : f->rule->title);
   fprintf(out, "%s%s\n",
           f->verdict == CONFORM_SKIPPED || f->detail[0] == '\0' ? "" : ": ",
@@ -79,7 +79,7 @@ void conform_report_last(const conform_t *c, FILE *out) {
   fflush(out);
 }
 
-/* ---- For programs ---- */
+/* ---- The document ---- */
 
 static void put_rule(tnk__json_writer_t *w, const conform_group_t *group,
                      const conform_rule_t *rule) {
@@ -137,7 +137,7 @@ static void put_all(tnk__json_writer_t *w, const conform_t *c) {
   tnk__json_end(w);
 }
 
-/* ---- Rules alone ---- */
+/* ---- The list of rules ---- */
 
 static void put_rules(tnk__json_writer_t *w, const conform_t *c) {
   const conform_group_t *group;

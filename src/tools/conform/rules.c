@@ -1,4 +1,4 @@
-/* Which rules there are, and which of them are chosen. */
+/* The list of rules, and the selection. */
 #include <stdio.h>
 #include <string.h>
 
@@ -35,8 +35,8 @@ int conform_is_chosen(const conform_t *c, const conform_rule_t *rule) {
   return 0;
 }
 
-/* Each item of `only` must name a rule: a run that tries nothing would look
- * like one in which all is well. */
+/* Each item of `only` must name a rule, because a run without rules would look
+ * like a success. */
 int conform_check_rules(conform_t *c) {
   const char *only = c->options.only;
 

@@ -1,18 +1,18 @@
-/* Which calls a server offers. Each is tried with a request that nobody can
- * act on; a server that knows the call finds fault with it, another one does
- * not know the path. */
+/* Checks which calls a server offers. Each call is tried with an invalid
+ * request. A server with the call rejects the request; another server does not
+ * know the path. */
 #include <string.h>
 
 #include "tools/conform/state.h"
 
-/* What of a call there must be for a client to train and sample. */
+/* Whether clients need the call to train and sample. */
 typedef enum { MUST = 0, MAY } need_t;
 
 typedef struct {
   const char *method;
   const char *path;
   need_t need;
-  const char *body; /* NULL: {}, which has nothing of what it must have */
+  const char *body; /* NULL: {}, which lacks all required members */
 } call_t;
 
 static conform_verdict_t offers(conform_t *c, const conform_rule_t *rule) {
@@ -27,7 +27,7 @@ static conform_verdict_t offers(conform_t *c, const conform_rule_t *rule) {
   conform_call_t *call = conform_ask(c, &ask);
   const char *session = conform_text(call, "session_id");
 
-  if (conform_is_ok(call) && session != NULL) /* It took even that. */
+  if (conform_is_ok(call) && session != NULL) /* even that was accepted */
     conform_made(c, CONFORM_SESSION, session);
   if (call->err != TNK_OK)
     return conform_tell(c, CONFORM_DIFFERS, "%s", call->how);

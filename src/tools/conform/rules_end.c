@@ -1,4 +1,4 @@
-/* Rules about all answers of the run, at its end. */
+/* Rules about all answers of the run, checked at the end. */
 #include "tools/conform/state.h"
 
 static conform_verdict_t types(conform_t *c, const conform_rule_t *rule) {

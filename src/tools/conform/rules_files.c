@@ -1,5 +1,5 @@
-/* Rules of weights for other programs: the links to their files, and what lies
- * behind them. Links are credentials: nothing of them is told. */
+/* Rules about weights for other programs: the links to their files, and the
+ * files. Links are credentials, so no part of them is reported. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +9,12 @@
 #define EXPORT "save_weights_external"
 enum { MAX_NAME = 255 };
 
-/* ---- What they stand on ---- */
+/* ---- Prerequisites ---- */
 
 typedef struct {
-  char *path;         /* of the export */
-  int64_t size;       /* of all files; -1: not told */
-  const json_t *urls; /* of the answer that was read last */
+  char *path;         /* path of the export */
+  int64_t size;       /* size of all files; -1: unknown */
+  const json_t *urls; /* from the last answer */
 } export_t;
 
 static void forget(export_t *e) {
@@ -22,7 +22,7 @@ static void forget(export_t *e) {
   e->path = NULL;
 }
 
-/* Make an export; 0 when the rule is told. */
+/* Create an export. Returns 0 if the finding is recorded already. */
 static int make(conform_t *c, export_t *e, conform_verdict_t *verdict) {
   conform_made_t *model = conform_any_model(c);
   const conform_call_t *call;
@@ -58,7 +58,7 @@ static int make(conform_t *c, export_t *e, conform_verdict_t *verdict) {
   return e->path != NULL;
 }
 
-/* Ask for the links; NULL when the rule is told. */
+/* Request the links. Returns NULL if the finding is recorded already. */
 static const conform_call_t *links(conform_t *c, export_t *e,
                                    conform_verdict_t *verdict) {
   const conform_call_t *call =
@@ -182,7 +182,7 @@ static const conform_call_t *get_file(conform_t *c, const char *url,
   return conform_ask(c, &ask);
 }
 
-/* The length of the whole in a Content-Range; -1: it is not told. */
+/* The total length in a Content-Range; -1: unknown. */
 static int64_t whole_of(const conform_call_t *call) {
   const char *slash = strchr(call->range, '/');
   char *end;
@@ -194,8 +194,8 @@ static int64_t whole_of(const conform_call_t *call) {
   return end != slash + 1 && *end == '\0' && whole >= 0 ? whole : -1;
 }
 
-/* Three bytes behind the first; *whole gets the file's length. 1: they came.
- * Else the rule is told. */
+/* Request three bytes after the first; *whole receives the file's length.
+ * Returns 1 on success. Otherwise the finding is recorded. */
 static int get_part(conform_t *c, const char *url, int64_t *whole,
                     conform_verdict_t *verdict) {
   const conform_call_t *call = get_file(c, url, "bytes=1-3");
@@ -260,7 +260,7 @@ static conform_verdict_t parts(conform_t *c, const conform_rule_t *rule) {
   return conform_tell(c, CONFORM_HOLDS, "206, and sizes that add up");
 }
 
-/* A link without what signs it. */
+/* A link without its signature. */
 static conform_verdict_t unsigned_link(conform_t *c,
                                        const conform_rule_t *rule) {
   const conform_call_t *call;

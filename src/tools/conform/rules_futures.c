@@ -1,5 +1,5 @@
-/* Rules of futures: how results are waited for and fetched, and how it is told
- * that there is none. */
+/* Rules about futures: waiting for results, fetching them, and reporting that
+ * there is none. */
 #include <string.h>
 
 #include "tools/conform/state.h"
@@ -8,7 +8,7 @@
 
 enum { MAX_HELD_MS = 45000 };
 
-/* ---- What nobody waits for ---- */
+/* ---- Unknown and missing ids ---- */
 
 static conform_verdict_t unknown(conform_t *c, const conform_rule_t *rule) {
   const conform_call_t *call = conform_poll(c, rule->about, 0, 0);
@@ -91,7 +91,8 @@ static conform_verdict_t batch_empty(conform_t *c, const conform_rule_t *rule) {
 
 /* ---- A result ---- */
 
-/* A pass of the shared model that has ended well; NULL when the rule is told.
+/* A successful pass of the shared model. Returns NULL if the finding is
+ * recorded already.
  */
 static const char *passed(conform_t *c, conform_end_t *end,
                           conform_verdict_t *verdict) {
@@ -114,8 +115,7 @@ static const char *passed(conform_t *c, conform_end_t *end,
   return NULL;
 }
 
-/* What a rule makes of a request that has ended so; its last poll is
- * end->last. */
+/* A rule about a request with a certain end; its last poll is end->last. */
 typedef struct {
   conform_verdict_t (*judge)(conform_t *c, const char *id, conform_end_t *end);
 } judged_t;
@@ -170,7 +170,7 @@ static conform_verdict_t again(conform_t *c, const char *id,
   return conform_tell(c, CONFORM_HOLDS, "the same one");
 }
 
-/* With allow_metadata_only the size may come first. */
+/* With allow_metadata_only the size may arrive first. */
 static conform_verdict_t metadata(conform_t *c, const char *id,
                                   conform_end_t *end) {
   const conform_call_t *poll = conform_poll(c, id, 1, 1);
@@ -190,7 +190,7 @@ static conform_verdict_t metadata(conform_t *c, const char *id,
   return conform_tell(c, CONFORM_HOLDS, "its size first");
 }
 
-/* ---- Side by side, and broken off ---- */
+/* ---- Parallel and aborted polls ---- */
 
 static conform_call_t *begin_poll(conform_t *c, const char *id) {
   const conform_ask_t ask = {.method = "POST",
@@ -256,7 +256,7 @@ static conform_verdict_t broken_off(conform_t *c, const conform_rule_t *rule) {
 
 /* ---- No result yet ---- */
 
-/* A request behind a gap has no result until that is closed. */
+/* A request after a gap has no result until the gap is closed. */
 static const conform_gap_t *pending(conform_t *c, conform_verdict_t *verdict) {
   const conform_gap_t *gap = conform_try_gap(c);
 
@@ -302,8 +302,9 @@ static conform_verdict_t held(conform_t *c, const conform_rule_t *rule) {
 
 /* ---- Failures ---- */
 
-/* Something that is accepted and fails: weights that nobody has are loaded, or
- * where that is refused at once, a model of an unknown base is made. */
+/* Create a request that is accepted and then fails: it loads weights that do
+ * not exist. If that is refused at once, it creates a model of an unknown
+ * base. */
 static int have_failure(conform_t *c, conform_end_t *end) {
   conform_made_t *model = conform_any_model(c);
   json_t *body;

@@ -1,4 +1,4 @@
-/* Rules of HTTP itself: connections, lengths, encodings, errors, limits. */
+/* Rules about HTTP: connections, lengths, encodings, errors, limits. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -6,14 +6,14 @@
 #include "lib/base/alloc.h"
 #include "tools/conform/state.h"
 
-/* How long nothing more must come for an answer to be over. */
+/* An answer is over when no byte arrives for this time. */
 enum { QUIET_MS = 300, MAX_BYTES = 1 << 20 };
 
 static const char healthz[] = "healthz";
 
-/* ---- Over a connection of its own ---- */
+/* ---- Direct connections ---- */
 
-/* Send a request of bytes; 0 when the rule is told already. */
+/* Send the bytes of a request. Returns 0 if the finding is recorded already. */
 static int exchange(conform_t *c, conform_wire_t *wire, const char *method,
                     const char *path, const char *more, unsigned times,
                     conform_verdict_t *verdict) {
@@ -143,7 +143,7 @@ static conform_verdict_t plain_answer(conform_t *c,
   return verdict;
 }
 
-/* An answer that is on its way must keep moving: 250 ms, and 1 s a KiB. */
+/* An answer in progress must keep arriving: within 250 ms plus 1 s per KiB. */
 static conform_verdict_t speed(conform_t *c, const conform_rule_t *rule) {
   conform_wire_t wire;
   conform_verdict_t verdict = CONFORM_DIFFERS;
@@ -187,7 +187,7 @@ static conform_verdict_t limit_header(conform_t *c,
                   : conform_tell(c, CONFORM_ALLOWED, "256 KiB: %d", status);
     conform_wire_free(&wire);
   } else {
-    /* To hang up is an answer as well. */
+    /* Closing the connection counts as an answer. */
     if (wire.is_ended)
       verdict = conform_tell(c, CONFORM_HOLDS, "256 KiB: it hangs up");
     conform_wire_free(&wire);
@@ -262,7 +262,7 @@ static conform_verdict_t http2(conform_t *c, const conform_rule_t *rule) {
   return conform_tell(c, CONFORM_ABSENT, "HTTP/1.1 only");
 }
 
-/* ---- Requests that cannot be understood ---- */
+/* ---- Malformed requests ---- */
 
 static conform_verdict_t judge_refusal(conform_t *c, const conform_call_t *call,
                                        const char *what) {
@@ -296,7 +296,7 @@ static conform_verdict_t wrong_method(conform_t *c,
   return conform_other(c, call, "405");
 }
 
-/* A body that is no JSON, or no object, or no body. */
+/* A body that is not JSON, not an object, or missing. */
 static conform_verdict_t bad_json(conform_t *c, const conform_rule_t *rule) {
   const char *body = rule->about;
   const conform_ask_t ask = {.method = "POST",
@@ -328,8 +328,8 @@ static conform_verdict_t unknown_member(conform_t *c,
 
 /* ---- Encodings of a request ---- */
 
-/* Ask for a pass of a model that nobody has: whoever can read the body finds
- * out that there is no such model. */
+/* Request a pass of a model that does not exist. A server that can decode the
+ * body answers that the model is unknown. */
 static const conform_call_t *encoded_pass(conform_t *c, const void *body,
                                           size_t n, const char *encoding) {
   const conform_ask_t ask = {.method = "POST",
@@ -377,7 +377,7 @@ static conform_verdict_t bad_zstd(conform_t *c, const conform_rule_t *rule) {
 }
 
 static conform_verdict_t gzip_body(conform_t *c, const conform_rule_t *rule) {
-  /* The same body as deflate's stored block. */
+  /* The same body as a stored block of deflate. */
   static const char packed[] =
       "\x1f\x8b\x08\0\0\0\0\0\0\x03\x01\x1e\0\xe1\xff\n\x0btnk-conform\x10\x01"
       "\"\rcross_entropy\0\0\0\0\x1e\0\0\0";

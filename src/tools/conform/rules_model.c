@@ -1,4 +1,4 @@
-/* Rules of models: how they are made, asked about and unloaded. */
+/* Rules about models: creation, information, unloading. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,9 +8,9 @@
 
 #define NONE "tnk-conform-none"
 
-/* ---- Without a model ---- */
+/* ---- Calls without a model ---- */
 
-/* A call about a model that nobody has. */
+/* A call for a model that does not exist. */
 static conform_verdict_t unknown_model(conform_t *c,
                                        const conform_rule_t *rule) {
   const char *path = rule->about;
@@ -33,7 +33,7 @@ static conform_verdict_t unknown_model(conform_t *c,
   return conform_other(c, call, "404");
 }
 
-/* A model in a session that nobody has, or without what it must have. */
+/* A model in a session that does not exist, or without a required member. */
 static conform_verdict_t judge_create(conform_t *c, json_t *body) {
   const conform_call_t *call = conform_post(c, "create_model", body);
   conform_end_t end = {0};
@@ -83,7 +83,7 @@ static conform_verdict_t no_base(conform_t *c, const conform_rule_t *rule) {
   return judge_create(c, body);
 }
 
-/* ---- With one ---- */
+/* ---- Calls with a model ---- */
 
 static conform_verdict_t create(conform_t *c, const conform_rule_t *rule) {
   const char *session = conform_session_id(c);
@@ -175,7 +175,7 @@ static conform_verdict_t not_awaited(conform_t *c, const conform_rule_t *rule) {
       end.how);
 }
 
-/* ---- What is known of it ---- */
+/* ---- Information ---- */
 
 static conform_call_t *ask_info(conform_t *c, const char *model) {
   return conform_post(
@@ -209,7 +209,7 @@ static conform_verdict_t info(conform_t *c, const conform_rule_t *rule) {
                        : conform_tell(c, CONFORM_DIFFERS, "it cannot be read");
 }
 
-/* What of it a client would like to have. */
+/* Optional information that clients use. */
 static conform_verdict_t info_has(conform_t *c, const conform_rule_t *rule) {
   const char *key = rule->about;
   const conform_made_t *model = conform_shared_model(c);
@@ -236,8 +236,8 @@ static conform_verdict_t info_has(conform_t *c, const conform_rule_t *rule) {
       tnk__json_str(value, "type") != NULL ? tnk__json_str(value, "type") : "");
 }
 
-/* The optimizer's family is chosen with the model; one that is not known must
- * not become another one in silence. */
+/* The model's creation selects the optimizer's family. A server must not
+ * silently replace an unknown family. */
 static conform_verdict_t optimizer(conform_t *c, const conform_rule_t *rule) {
   const char *session = conform_session_id(c);
   const conform_call_t *call;

@@ -1,4 +1,4 @@
-/* Rules of what a server keeps: lists of runs, checkpoints and sessions. */
+/* Rules about stored records: lists of runs, checkpoints and sessions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 enum { MAX_PATH = 8192 };
 
-/* Ask for a page; NULL when the rule is told. */
+/* Request a page. Returns NULL if the finding is recorded already. */
 static tnk_page_t *page_of(conform_t *c, const tnk__ask_t *about,
                            conform_verdict_t *verdict) {
   const tnk_allocator_t *alloc = tnk__allocator_default();
@@ -49,8 +49,8 @@ static void free_page(tnk_page_t *page) {
   tnk__page_free(tnk__allocator_default(), page);
 }
 
-/* The records have what they must, and no more of them come than were asked
- * for. */
+/* The records have the required members, and a page has at most the requested
+ * number. */
 static conform_verdict_t list(conform_t *c, const conform_rule_t *rule) {
   const tnk__ask_kind_t *kind = rule->about;
   const tnk__ask_t ask = {.kind = *kind, .limit = 1};
@@ -67,7 +67,7 @@ static conform_verdict_t list(conform_t *c, const conform_rule_t *rule) {
   return verdict;
 }
 
-/* Behind the last one there is none. */
+/* A page after the last one is empty. */
 static conform_verdict_t behind(conform_t *c, const conform_rule_t *rule) {
   const tnk__ask_kind_t *kind = rule->about;
   const tnk__ask_t ask = {.kind = *kind, .limit = 1, .offset = 999999999};
@@ -97,9 +97,9 @@ static conform_verdict_t unknown(conform_t *c, const conform_rule_t *rule) {
   return conform_other(c, call, "404");
 }
 
-/* ---- What the run itself has made ---- */
+/* ---- Objects of the run ---- */
 
-/* Whether an answer has a text in a list. */
+/* Whether an answer has a list with a string. */
 static int lists(const conform_call_t *call, const char *key,
                  const char *text) {
   const json_t *all = tnk__json_arr(call->json, key);

@@ -1,5 +1,5 @@
-/* Rules of samplers, which are sessions of sampling, and of samples that none
- * can take. */
+/* Rules about sampling sessions, and about samples that no server can
+ * accept. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,8 +24,8 @@ static conform_verdict_t create(conform_t *c, const conform_rule_t *rule) {
   return conform_tell(c, CONFORM_HOLDS, "%s", "");
 }
 
-/* Sessions that cannot be: of nothing, of a path that is none, of weights that
- * nobody has. */
+/* Invalid sessions: of nothing, of an invalid path, of weights that do not
+ * exist. */
 static conform_verdict_t refused(conform_t *c, const conform_rule_t *rule) {
   const char *session = conform_session_id(c);
   const conform_call_t *call;
@@ -131,7 +131,8 @@ static conform_verdict_t info(conform_t *c, const conform_rule_t *rule) {
   (void)rule;
   if (sampler == NULL)
     return conform_skip(c);
-  /* Ids stand in paths as they are; one that cannot is another matter. */
+  /* The id goes into a path unencoded, so an id with special characters cannot
+   * be tried. */
   if (strpbrk(sampler, " ?#%/\\") != NULL || strlen(sampler) > 500)
     return conform_tell(c, CONFORM_SKIPPED, "its id does not fit into a path");
   snprintf(path, sizeof(path), "samplers/%s", sampler);
@@ -146,7 +147,7 @@ static conform_verdict_t info(conform_t *c, const conform_rule_t *rule) {
   return conform_tell(c, CONFORM_HOLDS, "%s", "");
 }
 
-/* ---- Samples that are refused ---- */
+/* ---- Refused samples ---- */
 
 static conform_verdict_t unknown_sampler(conform_t *c,
                                          const conform_rule_t *rule) {

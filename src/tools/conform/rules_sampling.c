@@ -1,4 +1,4 @@
-/* Rules of samples: what they give, and which of them are refused. */
+/* Rules about samples: their results, and invalid requests. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,10 +7,10 @@
 #include "tnk/result.h"
 #include "tools/conform/state.h"
 
-/* ---- Samples that are refused ---- */
+/* ---- Refused samples ---- */
 
-/* `about` is JSON that goes over the sampling parameters; it must be refused,
- * and costs a few tokens where it is not. */
+/* `about` is JSON that replaces sampling parameters. The server must refuse it;
+ * otherwise it costs a few tokens. */
 static conform_verdict_t bad_params(conform_t *c, const conform_rule_t *rule) {
   const char *sampler = conform_sampler_id(c);
   const conform_call_t *call;
@@ -42,8 +42,8 @@ static void forget(sampled_t *s) {
   s->read = NULL;
 }
 
-/* Sample with JSON over the parameters, and over the request; 0 when the rule
- * is told. */
+/* Sample with JSON merged into the parameters and into the request. Returns 0
+ * if the finding is recorded already. */
 static int sample(conform_t *c, sampled_t *s, const char *params,
                   const char *more, conform_verdict_t *verdict) {
   const char *sampler = conform_sampler_id(c);
@@ -146,7 +146,7 @@ static conform_verdict_t no_number(conform_t *c, const conform_rule_t *rule) {
   (void)rule;
   if (sampler == NULL)
     return conform_skip(c);
-  /* Without a sampler there is no number either. */
+  /* Without a sampling session there is no number either. */
   more = json_pack("{s:s}", "sampling_session_id", sampler);
   call = conform_sample(c, NULL, 0, NULL, more);
   if (conform_is_refusal(call))
@@ -156,7 +156,7 @@ static conform_verdict_t no_number(conform_t *c, const conform_rule_t *rule) {
   return conform_other(c, call, "a 4xx");
 }
 
-/* Whether two samples are the same tokens. */
+/* Whether two samples have the same tokens. */
 static int same_tokens(const sampled_t *a, const sampled_t *b) {
   size_t n[2];
   const int32_t *tokens[2] = {tnk_samples_tokens(a->read, 0, &n[0]),
@@ -166,7 +166,7 @@ static int same_tokens(const sampled_t *a, const sampled_t *b) {
          (n[0] == 0 || memcmp(tokens[0], tokens[1], n[0] * 4) == 0);
 }
 
-/* Twice the same parameters, with the same outcome. */
+/* The same parameters give the same result twice. */
 static conform_verdict_t reproducible(conform_t *c,
                                       const conform_rule_t *rule) {
   conform_verdict_t verdict = CONFORM_DIFFERS;
@@ -194,7 +194,8 @@ static conform_verdict_t stop_token(conform_t *c, const conform_rule_t *rule) {
   size_t n = 0;
 
   (void)rule;
-  /* The likeliest token is asked for once, and then to be the end. */
+  /* The first sample finds the likeliest token; the second one uses it as the
+   * stop token. */
   if (!sample(c, &s, "{\"max_tokens\":1,\"temperature\":0,\"stop\":[]}", NULL,
               &verdict))
     return verdict;
@@ -261,7 +262,7 @@ static conform_verdict_t prompt_logprobs(conform_t *c,
   return verdict;
 }
 
-/* An output that older servers do not know and leave out in silence. */
+/* An output that older servers silently omit. */
 typedef struct {
   const char *more;
   const void *(*get)(const tnk_samples_t *samples);
@@ -321,7 +322,7 @@ static conform_verdict_t as_json(conform_t *c, const conform_rule_t *rule) {
   return conform_tell(c, CONFORM_HOLDS, "JSON");
 }
 
-/* ---- Waiting for many, and no longer waiting ---- */
+/* ---- Batched polls and cancellation ---- */
 
 static conform_verdict_t batch(conform_t *c, const conform_rule_t *rule) {
   const char *sampler = conform_sampler_id(c);

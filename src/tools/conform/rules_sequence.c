@@ -1,13 +1,13 @@
-/* Rules of sequence numbers: repeats, gaps, and what becomes of a number whose
- * request fails. Each has a model of its own, since a server may never forgive
- * what is tried here. */
+/* Rules about sequence numbers: repeats, gaps, and the number of a failed
+ * request. Each rule uses a separate model, because a server may not recover
+ * from it. */
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/base/text.h"
 #include "tools/conform/state.h"
 
-/* Which of the ways an accepted or refused request went, in words. */
+/* Describe how an accepted or refused request ended. */
 static conform_verdict_t tell_end(conform_t *c, conform_verdict_t verdict,
                                   const conform_end_t *end) {
   return conform_tell(c, verdict, "%s", end->how);
@@ -19,7 +19,8 @@ static int is_conflict(const conform_end_t *end) {
           end->last->status == 422 || end->last->status == 400);
 }
 
-/* A model whose pass number 1 is accepted; NULL when the rule is told. */
+/* A model whose pass number 1 is accepted. Returns NULL if the finding is
+ * recorded already. */
 static conform_made_t *began(conform_t *c, const char **id,
                              conform_verdict_t *verdict) {
   conform_made_t *model = conform_new_model(c);
@@ -47,7 +48,7 @@ static conform_verdict_t in_order(conform_t *c, const conform_rule_t *rule) {
   (void)rule;
   if (model == NULL)
     return verdict;
-  /* None is waited for before the next one is sent. */
+  /* All are sent before waiting for any answer. */
   calls[0] = conform_step(c, model->id, 2);
   calls[1] = conform_pass(c, model->id, 3, NULL);
   calls[2] = conform_step(c, model->id, 4);
@@ -59,7 +60,7 @@ static conform_verdict_t in_order(conform_t *c, const conform_rule_t *rule) {
   return conform_tell(c, CONFORM_HOLDS, "1 to 4");
 }
 
-/* What a repeat of number 1 gets: the same request, or what `call` says. */
+/* The answer to a repeat of number 1: with the same request, or with `call`. */
 static conform_verdict_t judge_repeat(conform_t *c, const char *id,
                                       const conform_call_t *call) {
   const char *other = conform_text(call, "request_id");
@@ -101,7 +102,7 @@ static conform_verdict_t repeat_step(conform_t *c, const conform_rule_t *rule) {
   return judge_repeat(c, id, conform_step(c, model->id, 2));
 }
 
-/* Other bytes, or another operation, with a number that is taken. */
+/* Other bytes, or another operation, with a used number. */
 static conform_verdict_t judge_taken(conform_t *c, const conform_call_t *call) {
   conform_end_t end = {0};
 
@@ -186,7 +187,7 @@ const conform_gap_t *conform_try_gap(conform_t *c) {
   return gap;
 }
 
-/* Clients send the first slice of a pass last unless they are told not to. */
+/* By default clients send the first request of a pass last. */
 static int wants_any_order(const conform_t *c) {
   return !json_is_false(json_object_get(c->flags, "parallel_fwdbwd_chunks"));
 }
@@ -249,10 +250,10 @@ static conform_verdict_t first_last(conform_t *c, const conform_rule_t *rule) {
   return conform_tell(c, CONFORM_HOLDS, "2, 1, 3");
 }
 
-/* ---- Numbers of what failed ---- */
+/* ---- Numbers of failed requests ---- */
 
-/* What becomes of `next` when number 1 has come to nothing, and if that is no
- * result, whether number 1 can be had again. */
+/* What happens to `next` after number 1 has failed. If `next` has no result,
+ * whether number 1 can be sent again. */
 static conform_verdict_t judge_next(conform_t *c, const conform_made_t *model,
                                     const char *what) {
   const conform_call_t *call = conform_pass(c, model->id, 2, NULL);
@@ -332,7 +333,7 @@ static conform_verdict_t refused_again(conform_t *c,
                   &end);
 }
 
-/* ---- Numbers that are none ---- */
+/* ---- Invalid numbers ---- */
 
 static conform_verdict_t judge_odd(conform_t *c, const conform_call_t *call) {
   conform_end_t end = {0};
@@ -347,7 +348,7 @@ static conform_verdict_t judge_odd(conform_t *c, const conform_call_t *call) {
   return tell_end(c, CONFORM_DIFFERS, &end);
 }
 
-/* A step whose number is a JSON value. */
+/* A step with a JSON value as its number. */
 static conform_verdict_t odd_number(conform_t *c, const conform_rule_t *rule) {
   const char *text = rule->about;
   conform_made_t *model = conform_new_model(c);

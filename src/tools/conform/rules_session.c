@@ -1,4 +1,4 @@
-/* Rules of configuration, keys, sessions, and what a server says of itself. */
+/* Rules about configuration, keys, sessions, and the server's information. */
 #include <string.h>
 
 #include "lib/base/alloc.h"
@@ -18,8 +18,8 @@ static conform_call_t *ask_config(conform_t *c, const char *path,
                           : json_object());
 }
 
-/* What clients read of it must have the types that they expect: null is not
- * accepted by the official one. */
+/* Members that clients read must have the expected types. The official client
+ * does not accept null. */
 static const char *wrong_flag(const json_t *flags) {
   static const char *const bools[] = {"pjwt_auth_enabled",
                                       "parallel_fwdbwd_chunks",
@@ -162,7 +162,8 @@ static conform_verdict_t create(conform_t *c, const conform_rule_t *rule) {
   const char *type;
 
   (void)rule;
-  /* What 0.25 did not have is left out at first: it may be read strictly. */
+  /* First omit the members that version 0.25 did not have, because the server
+   * may be strict. */
   json_object_del(body, "display_name");
   call = conform_post(c, "create_session", body);
   if (!conform_is_ok(call))
@@ -177,7 +178,7 @@ static conform_verdict_t create(conform_t *c, const conform_rule_t *rule) {
   return conform_tell(c, CONFORM_HOLDS, "%d", call->status);
 }
 
-/* Optional members that are null, or that 0.25 did not have. */
+/* Optional members that are null, or that version 0.25 did not have. */
 static conform_verdict_t odd_session(conform_t *c, const conform_rule_t *rule) {
   const char *name = rule->about;
   const conform_call_t *call =
@@ -301,7 +302,7 @@ static conform_verdict_t finished(conform_t *c, const conform_rule_t *rule) {
   return conform_other(c, call, "410");
 }
 
-/* ---- About itself ---- */
+/* ---- Server information ---- */
 
 static conform_verdict_t health(conform_t *c, const conform_rule_t *rule) {
   const conform_call_t *call = conform_get(c, "healthz");

@@ -1,4 +1,4 @@
-/* Rules of passes and steps: what they answer, and which of them are refused.
+/* Rules about passes and steps: their results, and invalid requests.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define NONE "tnk-conform-none"
 
-/* ---- Bodies that are none, of no model ---- */
+/* ---- Invalid bodies ---- */
 
 typedef struct {
   const char *body;
@@ -37,7 +37,8 @@ static conform_verdict_t bad_body(conform_t *c, const conform_rule_t *rule) {
   return conform_other(c, call, "a 4xx");
 }
 
-/* The form of requests before protobuf: who reads it finds no such model. */
+/* The request format before protobuf. A server that can parse it answers that
+ * the model is unknown. */
 static conform_verdict_t json_pass(conform_t *c, const conform_rule_t *rule) {
   const raw_t *raw = rule->about;
   const conform_call_t *call;
@@ -64,7 +65,8 @@ static conform_verdict_t json_pass(conform_t *c, const conform_rule_t *rule) {
 
 /* ---- A pass, and its result ---- */
 
-/* Run a pass of the shared model; NULL when the rule is told. */
+/* Run a pass of the shared model. Returns NULL if the finding is recorded
+ * already. */
 static tnk_pass_t *run_pass(conform_t *c, const conform_pass_t *pass,
                             conform_verdict_t *verdict) {
   conform_made_t *model = conform_shared_model(c);
@@ -98,9 +100,9 @@ static void free_pass(tnk_pass_t *pass) {
   tnk__pass_result_free(tnk__allocator_default(), pass);
 }
 
-/* What a rule makes of the result of a pass. */
+/* A rule about the result of a pass. */
 typedef struct {
-  const conform_pass_t *pass; /* NULL: one that is like any */
+  const conform_pass_t *pass; /* NULL: the default pass */
   conform_verdict_t (*judge)(conform_t *c, const tnk_pass_t *read);
 } judged_t;
 
@@ -138,7 +140,7 @@ static const tnk_datum_t unweighted[] = {
      .targets = next_three,
      .weights = zeros}};
 
-/* What a pass gives for each example: one number for each token. */
+/* A pass returns one number for each token of each example. */
 static conform_verdict_t pass_result(conform_t *c, const tnk_pass_t *read) {
   size_t n[2] = {0, 0};
 
@@ -162,7 +164,7 @@ static conform_verdict_t loss_sum(conform_t *c, const tnk_pass_t *read) {
   return conform_tell(c, CONFORM_HOLDS, "%s", "");
 }
 
-/* The official client fails a whole result for a key without one colon. */
+/* The official client rejects a whole result if a key has no colon. */
 static conform_verdict_t metric_keys(conform_t *c, const tnk_pass_t *read) {
   const tnk_metrics_t *metrics = tnk_pass_metrics(read);
 
@@ -186,7 +188,7 @@ static conform_verdict_t zero_weights(conform_t *c, const tnk_pass_t *read) {
   return conform_tell(c, CONFORM_HOLDS, "0");
 }
 
-/* Two ways to have the same numbers. */
+/* Two forms of a request that give the same numbers. */
 static conform_verdict_t same_numbers(conform_t *c,
                                       const conform_pass_t *other) {
   conform_verdict_t verdict = CONFORM_DIFFERS;
@@ -225,7 +227,7 @@ static conform_verdict_t compressed(conform_t *c, const conform_rule_t *rule) {
 
   (void)rule;
   if (!json_is_true(json_object_get(c->flags, "proto_compress_fwdbwd"))) {
-    /* Not asked for; a refusal would be no surprise. */
+    /* The server does not offer compression, so a refusal is expected. */
     conform_made_t *model = conform_any_model(c);
     const conform_call_t *call;
 
@@ -238,7 +240,7 @@ static conform_verdict_t compressed(conform_t *c, const conform_rule_t *rule) {
   return same_numbers(c, &pass);
 }
 
-/* A row of targets, most of which are not given. */
+/* A row of targets, most of which are absent. */
 static conform_verdict_t sparse(conform_t *c, const conform_rule_t *rule) {
   static const float values[] = {1};
   static const int64_t crow[] = {0, 1, 1, 1};
@@ -278,7 +280,7 @@ static conform_verdict_t sparse(conform_t *c, const conform_rule_t *rule) {
       end.how);
 }
 
-/* ---- Passes that are refused ---- */
+/* ---- Refused passes ---- */
 
 static const tnk_datum_t no_targets = {
     .input = {.tokens = three, .n_tokens = 3}};
@@ -341,8 +343,8 @@ static conform_verdict_t step(conform_t *c, const conform_rule_t *rule) {
   return verdict;
 }
 
-/* Steps with a member that is out of its range, or without what they must
- * have: `about` is the JSON of adam_params, NULL: none. */
+/* Steps with a member out of range, or without required members. `about` is the
+ * JSON of adam_params; NULL: none. */
 static conform_verdict_t refused_step(conform_t *c,
                                       const conform_rule_t *rule) {
   conform_made_t *model = conform_any_model(c);

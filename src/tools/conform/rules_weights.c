@@ -1,5 +1,5 @@
-/* Rules of saves and loads. What is saved gets an hour to live where the
- * server takes that, and is deleted when the rule returns. */
+/* Rules about saves and loads. Saves get a time to live of one hour if the
+ * server supports it. They are deleted when the rule returns. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { HOUR_S = 3600 };
 
 typedef struct {
   const char *call;
-  const char *kind; /* between the run and the name of its path */
+  const char *kind; /* the part between run and name in its path */
 } save_t;
 
 static const save_t weights = {"save_weights", "weights"};
@@ -27,7 +27,7 @@ static json_t *save_body(const save_t *save, const char *model, int64_t seq,
                    save->call);
 }
 
-/* Send it; where the time to live is refused, a second time without it. */
+/* Send a save. If the time to live is refused, send it again without one. */
 static const conform_call_t *send_save(conform_t *c, const save_t *save,
                                        const conform_made_t *model, int64_t seq,
                                        const char *name, conform_end_t *end) {
@@ -45,7 +45,8 @@ static const conform_call_t *send_save(conform_t *c, const save_t *save,
   return call;
 }
 
-/* A saved checkpoint of a model; NULL when the rule is told. */
+/* Save a checkpoint of a model. Returns NULL if the finding is recorded
+ * already. */
 static const char *saved(conform_t *c, const save_t *save,
                          conform_made_t *model, conform_verdict_t *verdict) {
   const conform_call_t *call;
@@ -154,8 +155,8 @@ static conform_verdict_t bad_name(conform_t *c, const conform_rule_t *rule) {
   return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
 }
 
-/* A save without a name makes a sampling session. A client that repeats it
- * draws the session's number anew. */
+/* A save without a name creates a sampling session. A client that retries it
+ * takes a new number of the session. */
 static json_t *unnamed_body(conform_t *c, const conform_made_t *model,
                             int64_t seq) {
   return json_pack("{s:s,s:I,s:I,s:s}", "model_id", model->id,
@@ -269,7 +270,7 @@ static conform_verdict_t load_new(conform_t *c, const conform_rule_t *rule) {
     return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
   snprintf(id, sizeof(id), "%.500s:train:%lld", c->session, (long long)number);
   conform_made(c, CONFORM_MODEL, id);
-  /* Clients do not read the id, but know it. */
+  /* Clients do not read the id, but know it in advance. */
   conform_follow(c, conform_pass(c, id, 1, NULL), 1, &end);
   if (end.fate == CONFORM_RESULT)
     return conform_tell(c, CONFORM_HOLDS, "%s", "");

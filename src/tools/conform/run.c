@@ -1,12 +1,12 @@
-/* The run: one rule after the other, each with a clean table. */
+/* Runs one rule after the other, each from a clean state. */
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/base/alloc.h"
 #include "tools/conform/state.h"
 
-/* So many requests without an answer, one behind the other, and nobody is
- * there any more. */
+/* After this many consecutive requests without an answer the server counts as
+ * gone. */
 enum { MAX_SILENT = 6 };
 
 /* ---- One rule ---- */
@@ -51,7 +51,7 @@ static void run_all(conform_t *c, FILE *out) {
   const conform_group_t *group;
 
   for (size_t i = 0; (group = conform_group_at(i)) != NULL; i++) {
-    if (group == &conform_end) { /* which judges what was left, too */
+    if (group == &conform_end) { /* they also judge the remains */
       conform_clean(c, 1);
       conform_forget_calls(c);
     }

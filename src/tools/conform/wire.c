@@ -1,5 +1,5 @@
-/* Bytes on connections of our own, for what the client of HTTP hides: it opens
- * and closes connections as it likes, and takes one answer for one request. */
+/* Direct connections. The HTTP client would hide details: it opens and closes
+ * connections on its own and expects one answer to a request. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,8 +11,8 @@
 
 enum { CONNECT_MS = 5000, WIRE_MS = 20000, MAX_IN = 1 << 20 };
 
-/* One connection. It is over when the peer has ended it, when it failed, or
- * when its time is up; and gone when the stream is closed. */
+/* One connection. It is over after the peer's close, an error or the timeout.
+ * It is freed when the stream is closed. */
 typedef struct {
   conform_t *c;
   conform_wire_t *out;
@@ -83,7 +83,7 @@ static void on_read(tnk__stream_t *stream, const uint8_t *data, size_t n) {
 
 static void on_written(tnk__stream_t *stream, int cause) {
   (void)stream;
-  (void)cause; /* what follows a failure is told by on_end */
+  (void)cause; /* on_end() reports what follows a failure */
 }
 
 static void on_end(tnk__stream_t *stream, const tnk__net_error_t *error) {
@@ -149,7 +149,7 @@ void conform_wire_free(conform_wire_t *wire) {
   tnk__buf_deinit(&wire->in);
 }
 
-/* Whether the answer is one of HTTP that lets us in. */
+/* Whether it is an HTTP answer that is not a refusal. */
 static int is_answered(const conform_wire_t *wire) {
   return wire->in.len > 12 && memcmp(wire->in.data, "HTTP/1.", 7) == 0 &&
          memcmp(wire->in.data + 8, " 503", 4) != 0;
@@ -166,7 +166,8 @@ size_t conform_wire_many(conform_t *c, size_t n, const void *data,
     n = 0;
   for (size_t i = 0; i < n; i++) {
     links[i] = (link_t){.c = c, .out = &outs[i], .data = data, .n = n_data};
-    /* The answer does not end the wait: all of them stay open together. */
+    /* The answer does not end the wait, so that all connections are open
+     * together. */
     links[i].quiet_ms = 1000;
     open_link(&links[i], 0);
   }

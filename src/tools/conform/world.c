@@ -1,4 +1,4 @@
-/* What rules need on the server, made when it is needed, and removed again. */
+/* Objects on the server: created when a rule needs them, and removed again. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,11 +10,11 @@
 
 enum { MAX_ID = 512, MAX_PATH = 8192 };
 
-/* Some servers hold a limited number of models and cannot unload any: so many
- * are left behind at most. */
+/* Some servers have a limited number of models and cannot unload any, so the
+ * number of models left behind is limited. */
 enum { MAX_KEPT = 32 };
 
-/* ---- What was made ---- */
+/* ---- Created objects ---- */
 
 conform_made_t *conform_made(conform_t *c, conform_kind_t kind,
                              const char *id) {
@@ -33,7 +33,7 @@ conform_made_t *conform_made(conform_t *c, conform_kind_t kind,
   made->kind = kind;
   made->seq = 1;
   memcpy(made->id, id, n + 1);
-  /* The latest first, so that what stands on something goes before it. */
+  /* The latest first, so that dependent objects are removed first. */
   tnk__list_prepend(&c->made, &made->link);
   return made;
 }
@@ -57,7 +57,7 @@ static void note_left(conform_t *c, const conform_made_t *made,
   c->n_left++;
 }
 
-/* "tinker://run/kind/name" to the path of a call. */
+/* Convert "tinker://run/kind/name" to the path of a call. */
 static int checkpoint_path(tnk__buf_t *out, const char *path,
                            const char *suffix) {
   const char *run = strncmp(path, "tinker://", 9) == 0 ? path + 9 : "";
@@ -117,7 +117,7 @@ static void remove_one(conform_t *c, conform_made_t *made) {
         json_pack("{s:s,s:s}", "model_id", made->id, "type", "unload_model"));
   else
     call = conform_of_checkpoint(c, "DELETE", made->id, "", NULL);
-  /* Where there is no such call, sessions end by their silence, and models with
+  /* Without this call, sessions end by a timeout, and their models with
    * them. */
   is_gone = conform_is_ok(call) || call->status == 404 || call->status == 410;
   if (made->kind == CONFORM_MODEL && conform_is_absent(c, call)) {
@@ -138,7 +138,7 @@ void conform_clean(conform_t *c, int all) {
     return;
   if (c->is_interrupted) {
     c->was_interrupted = 1;
-    c->is_interrupted = 0; /* and a second time it is not asked for */
+    c->is_interrupted = 0; /* the cleanup itself is interrupted only once */
   }
   TNK__LIST_FOREACH_SAFE (node, next, &c->made) {
     if (all || !MADE(node)->is_kept)
@@ -246,7 +246,7 @@ json_t *conform_model_body(conform_t *c, const char *session, int64_t number) {
                    "create_model");
 }
 
-/* The model that a call has made, which is to be followed. */
+/* The created model, from a call that is followed to its end. */
 conform_made_t *conform_take_model(conform_t *c, const conform_call_t *call) {
   const char *id = NULL;
   conform_end_t end;
