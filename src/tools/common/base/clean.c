@@ -7,8 +7,8 @@
 
 int cli_is_harmful(unsigned long code) {
   return code < 0x20 || (code >= 0x7f && code <= 0x9f) ||
-         /* Line and paragraph separators; marks, embeddings, overrides and
-          * isolates of direction. */
+         /* Line and paragraph separators; direction marks, embeddings,
+          * overrides and isolates. */
          code == 0x2028 || code == 0x2029 || code == 0x061c || code == 0x200e ||
          code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
          (code >= 0x2066 && code <= 0x2069);
@@ -42,7 +42,7 @@ void cli_clean(char *text) {
   }
 }
 
-/* The next character may be cut off, or be none. */
+/* The next character may be cut off or invalid. */
 static size_t put_char(FILE *to, const char *text, size_t n) {
   const size_t length = tnk__utf8_char(text, n);
   char whole[8] = "";
@@ -71,7 +71,7 @@ void cli_put_shown(FILE *to, const char *text, size_t n) {
     at += put_char(to, text + at, n - at);
 }
 
-/* Letters of East Asia and pictures, which take two columns. */
+/* East Asian letters and pictographs, which take two columns. */
 static int is_wide(unsigned long code) {
   return (code >= 0x1100 && code <= 0x115f) ||
          (code >= 0x2e80 && code <= 0xa4cf) ||
@@ -83,7 +83,7 @@ static int is_wide(unsigned long code) {
          (code >= 0x20000 && code <= 0x3fffd);
 }
 
-/* Marks that stand above the letter in front of them, and joiners. */
+/* Combining marks and joiners. */
 static int is_empty(unsigned long code) {
   return (code >= 0x300 && code <= 0x36f) || code == 0x200b || code == 0x200c ||
          code == 0x200d || code == 0xfeff || (code >= 0xfe00 && code <= 0xfe0f);

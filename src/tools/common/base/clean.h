@@ -5,24 +5,23 @@
 #include <stdio.h>
 
 /*
- * Text that others have written is shown as it is, but for what acts on a
- * terminal or makes it show something else than is there.
+ * Sanitizes strings from other sources before they are shown. Characters that
+ * control a terminal, or that disguise other text, are replaced.
  */
 
-/* Whether a character must not reach a terminal: controls, of C1 too, and what
- * changes the direction of the text behind it. */
+/* Whether a character must not reach a terminal: control characters, also of
+ * C1, and characters that change the text direction. */
 int cli_is_harmful(unsigned long code);
-/* Read the character at `text`, which is UTF-8, and move behind it. */
+/* Decode the UTF-8 character at `text` and advance behind it. */
 unsigned long cli_next_char(const char **text);
-/* Put blanks in place of harmful characters, and '?' in place of what is not
- * UTF-8. */
+/* Replace harmful characters by spaces, and invalid UTF-8 by '?'. */
 void cli_clean(char *text);
-/* Write a text: to a terminal without what it would act on, and '?' for what is
- * not UTF-8; to a file or a program byte for byte. */
+/* Write a string. For a terminal, harmful characters are replaced, and invalid
+ * UTF-8 becomes '?'. For a file or a program the bytes are unchanged. */
 void cli_put_shown(FILE *to, const char *text, size_t n);
-/* Cut a clean text to so many columns. */
+/* Cut a sanitized string to this many columns. */
 void cli_cut(char *text, size_t columns);
-/* How many columns a clean text takes on a terminal. */
+/* Number of columns of a sanitized string on a terminal. */
 size_t cli_width(const char *text);
 
 #endif

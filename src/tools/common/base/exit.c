@@ -36,7 +36,7 @@ int cli_exit_of(int err) {
   switch (err) {
   case TNK_OK:
     return CLI_EXIT_OK;
-  case TNK_EINVAL: /* of what the command line said */
+  case TNK_EINVAL: /* invalid command-line arguments */
     return CLI_EXIT_USAGE;
   case TNK_ECREDENTIAL:
   case TNK_EAUTH:

@@ -1,7 +1,8 @@
 #ifndef TNK_TOOLS_COMMON_BASE_EXIT_H
 #define TNK_TOOLS_COMMON_BASE_EXIT_H
 
-/* How the command ends. Scripts depend on the numbers, so they stay. */
+/* Exit statuses of the command. Scripts depend on the numbers, so they must not
+ * change. */
 typedef enum {
   CLI_EXIT_OK = 0,
   CLI_EXIT_FAILED = 1,
@@ -10,15 +11,15 @@ typedef enum {
   CLI_EXIT_NOT_FOUND = 4,
   CLI_EXIT_NETWORK = 5,
   CLI_EXIT_FILE = 6,
-  CLI_EXIT_PIPE = 141, /* as by the signal of a reader that has gone */
+  CLI_EXIT_PIPE = 141, /* as if killed by SIGPIPE */
   CLI_EXIT_INTERRUPT = 130,
   CLI_EXIT_TERMINATE = 143
 } cli_exit_t;
 
-/* Row i of the list for people: the status and what it means; NULL behind the
- * last one. */
+/* Row i of the list in the help: a status and its meaning; NULL after the last
+ * one. */
 const char *cli_exit_text(unsigned i, int *status);
-/* The status for a code of the library. */
+/* The exit status for an error code of the library. */
 int cli_exit_of(int err);
 
 #endif

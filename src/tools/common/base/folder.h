@@ -3,14 +3,14 @@
 
 #include <stddef.h>
 
-/* Make a folder for a while, for this user alone, in that of TMPDIR or in /tmp,
- * and write its path. 0, or -1 with a sentence in `why`. */
+/* Create a temporary folder, accessible to this user only, in TMPDIR or /tmp,
+ * and write its path. Returns 0, or -1 with the reason in `why`. */
 int cli_folder_make(char *out, size_t n, char *why, size_t n_why);
-/* Remove it with all that is in it, following no links. 0, or -1 when something
- * is left. */
+/* Remove it with its contents, without following links. Returns 0, or -1 if
+ * something is left. */
 int cli_folder_remove(const char *path);
 
-/* The same of what is in it alone. */
+/* Remove only its contents. */
 int cli_folder_clear(const char *path);
 
 #endif

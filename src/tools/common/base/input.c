@@ -14,7 +14,7 @@ static char *read_all(FILE *from, size_t *n, char *why, size_t n_why) {
   *n = 0;
   while (text != NULL) {
     *n += fread(text + *n, 1, cap - *n - 1, from);
-    /* Less than there was room for: the end, or an error. */
+    /* A short read: the end, or an error. */
     if (*n < cap - 1)
       break;
     more = cap > SIZE_MAX / 4 ? NULL : realloc(text, cap * 2);
@@ -61,7 +61,7 @@ void cli_put_json_text(FILE *to, const char *text, size_t n) {
   while (p < end) {
     size_t length = tnk__utf8_char((const char *)p, (size_t)(end - p));
 
-    /* Never dropped: the text must show that there was something. */
+    /* Never omitted, so that the output shows an invalid byte. */
     if (length == 0)
       (void)fputs("\xef\xbf\xbd", to);
     else if (*p == '"' || *p == '\\')

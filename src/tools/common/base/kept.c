@@ -13,13 +13,13 @@
 
 #include "tools/common/base/folder.h"
 
-/* The file that says what the others are about. */
+/* The file that describes the folder's purpose. */
 static const char label[] = "about";
 
 enum { MAX_ABOUT = 2048 };
 
-/* Names of folders follow from what they are about (FNV-1a, 64 bits); that two
- * share one is seen by the label. */
+/* The name of a folder is a hash of its purpose (FNV-1a, 64 bits). The label
+ * detects collisions. */
 static uint64_t hash(const char *text) {
   uint64_t h = 0xcbf29ce484222325u;
 
@@ -28,8 +28,7 @@ static uint64_t hash(const char *text) {
   return h;
 }
 
-/* One line for what it is of, which the name follows from; what may change is
- * behind that. */
+/* The first line of `about` determines the name; the rest may change. */
 static int write_path(cli_kept_t *kept, const char *about) {
   const char *parent = getenv("TMPDIR");
   char first[MAX_ABOUT];
@@ -42,7 +41,7 @@ static int write_path(cli_kept_t *kept, const char *about) {
   return n > 0 && (size_t)n < sizeof(kept->path);
 }
 
-/* Nobody else may have put anything into it. */
+/* No other user can have written to it. */
 static int is_ours(const struct stat *about) {
   return S_ISDIR(about->st_mode) && about->st_uid == geteuid() &&
          (about->st_mode & (S_IRWXG | S_IRWXO)) == 0;
@@ -60,7 +59,7 @@ static int take_lock(cli_kept_t *kept) {
       flock(kept->lock, LOCK_EX | LOCK_NB) == 0 &&
       lstat(kept->path, &there) == 0 && there.st_dev == ours.st_dev &&
       there.st_ino == ours.st_ino)
-    return 1; /* nobody has removed it meanwhile */
+    return 1; /* it was not removed in the meantime */
   (void)close(kept->lock);
   kept->lock = -1;
   return 0;

@@ -4,23 +4,23 @@
 #include <stddef.h>
 
 /*
- * A folder for what a later command may go on from: of this user alone, in that
- * of TMPDIR or in /tmp, and locked by whoever uses it. Where there cannot be
- * one, since somebody else has it or its name, one for a while takes its place.
+ * A folder that a later command can resume from. It belongs to this user, is in
+ * TMPDIR or /tmp, and is locked while it is used. If the lock or the name is
+ * taken by another process, a temporary folder is used instead.
  */
 typedef struct {
   char path[1024];
-  int lock;     /* its descriptor; -1: it is not kept */
-  int is_found; /* an earlier command has left it, about the same thing */
+  int lock;     /* descriptor; -1: the folder is temporary */
+  int is_found; /* an earlier command has left it for the same purpose */
 } cli_kept_t;
 
-/* Open the folder for what `about` describes: what was there about other things
- * is removed. 0, or -1 with a sentence in `why`. */
+/* Open the folder for the purpose `about`; files of another purpose are
+ * removed. Returns 0, or -1 with the reason in `why`. */
 int cli_kept_open(cli_kept_t *kept, const char *about, char *why, size_t n_why);
-/* Whether it stays when it is closed, as it may. */
+/* Whether the folder can stay after it is closed. */
 int cli_kept_may_stay(const cli_kept_t *kept);
-/* Let go of it, with all that is in it unless it is to stay. 0, or -1 when
- * something is left that was not to stay. */
+/* Close it. Its contents are removed unless `stays` is set. Returns 0, or -1 if
+ * the removal failed. */
 int cli_kept_close(cli_kept_t *kept, int stays);
 
 #endif

@@ -10,9 +10,9 @@ static size_t least(size_t a, size_t b, size_t c) {
   return ab < c ? ab : c;
 }
 
-/* How many letters must be put in, left out, changed, or swapped with their
- * neighbours. rows[i % 3][k] is that for the first i letters of one word and
- * the first k of the other. */
+/* The number of letters to insert, delete, change, or swap with a neighbor.
+ * rows[i % 3][k] is the distance between the first i letters of one word and
+ * the first k letters of the other. */
 static size_t distance(const char *a, size_t n_a, const char *b, size_t n_b) {
   size_t rows[3][MAX_WORD + 1];
 
@@ -47,7 +47,7 @@ const char *cli_nearest(const char *word, const char *(*name_of)(size_t i),
     if (n_word > MAX_WORD || n_name > MAX_WORD)
       continue;
     d = distance(word, n_word, name, n_name);
-    /* Of two letters, two changed ones are another word. */
+    /* If both letters of a two-letter name differ, it is another word. */
     if (d < fewest && 2 * d < n_name) {
       fewest = d;
       nearest = i;

@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-/* Find the name that a word may have been meant to be; `name_of` gives the i-th
- * one of n, good until it is asked again. NULL: none is near. */
+/* Find the name that a misspelled word is closest to. `name_of` returns the
+ * i-th of n names, valid until its next call. NULL: no name is close. */
 const char *cli_nearest(const char *word, const char *(*name_of)(size_t i),
                         size_t n);
 

@@ -5,58 +5,58 @@
 #include "tools/common/base/terminal.h"
 #include "tools/common/frame/command.h"
 
-/* What a command has been told. */
+/* The parsed command line. */
 struct cli {
   const cli_command_t *root;
   const cli_command_t *command;
   char name[80]; /* "tnk run list" */
   const char *const *words;
   size_t n_words;
-  int json; /* results, errors and progress are for programs */
+  int json; /* results, errors and progress in a format for programs */
   int quiet;
   int verbose;
   int help;
   int color; /* cli_color_t */
-  /* Of commands that ask a service. */
-  const char *base_url; /* NULL: by the environment */
-  int64_t timeout_s;    /* of the whole command; 0: none */
-  int64_t retries;      /* of a request; -1: as the library has it */
+  /* For commands that use a service. */
+  const char *base_url; /* NULL: from the environment */
+  int64_t timeout_s;    /* for the whole command; 0: none */
+  int64_t retries;      /* for a request; -1: the library's default */
 };
 
-/* ---- What people are told ---- */
+/* ---- Messages ---- */
 
-/* Something that went wrong. Members but the first two may be absent (0). */
+/* An error. All members except the first two are optional (0). */
 typedef struct {
   int status;          /* the exit status */
   const char *message; /* a sentence */
-  const char *code;    /* a word for programs; NULL: by the status */
-  const char *hint;    /* what to do about it */
+  const char *code;    /* a word for programs; NULL: derived from the status */
+  const char *hint;    /* how to solve it */
   int http_status;
   unsigned n_attempts;
 } cli_problem_t;
 
-/* Tell it on standard error; with --json also as the document on standard
- * output. Returns the status. */
+/* Report it on standard error, and with --json also as the document on standard
+ * output. Returns the exit status. */
 int cli_report(const cli_t *cli, const cli_problem_t *problem);
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
-/* The same for a sentence alone. */
+/* As above, with only a message. */
 int cli_fail(const cli_t *cli, int status, const char *format, ...);
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-/* Tell something beside the result, on standard error, unless --quiet. */
+/* Print additional information to standard error, unless --quiet. */
 void cli_note(const cli_t *cli, const char *format, ...);
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-/* Tell a failure that is only a part, on standard error. */
+/* Print a warning about a partial failure to standard error. */
 void cli_warn(const cli_t *cli, const char *format, ...);
 #if defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif
-/* Write a line to standard error; a control character becomes a blank. */
+/* Write a line to standard error; control characters become spaces. */
 void cli_tell(const char *format, ...);
 
 #endif

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /*
- * A command is a row: everything that is to be known of it. A group of commands
- * has no `run` but `commands`.
+ * A command is a table row with all of its properties. A group of commands has
+ * `commands` instead of `run`.
  *
  *     static const cli_option_t options[] = {
  *         {.name = "limit", .value = "N", .number = &limit, .min = 0,
@@ -21,85 +21,87 @@ typedef struct cli cli_t;
 typedef struct cli_option cli_option_t;
 typedef struct cli_command cli_command_t;
 
-/* Values of an option that may be given several times. */
+/* Values of an option that may be repeated. */
 typedef struct {
   const char **items;
   size_t n;
 } cli_texts_t;
 
-/* What shells offer for a value or an argument. */
+/* What shell completion suggests for a value or an argument. */
 typedef enum {
   CLI_OFFER_NOTHING = 0,
   CLI_OFFER_FILES,
   CLI_OFFER_FOLDERS
 } cli_offer_t;
 
-/* An option. Exactly one of the targets is not NULL, and says what kind of
- * value it takes; what they point to holds the default. */
+/* An option. Exactly one target is not NULL. It determines the type of the
+ * value and holds the default. */
 struct cli_option {
   const char *name;  /* without the dashes; NULL ends a table */
   char letter;       /* "-o"; 0: none */
-  const char *value; /* the name of its value; NULL: it takes none */
-  const char *help;  /* sentences; a line break begins a new line */
+  const char *value; /* the name of its value; NULL: no value */
+  const char *help;  /* sentences; a newline starts a new line */
   int *flag;         /* set to 1 */
   const char **text; /* empty only with `is_any` */
   int is_any;
-  int64_t *number; /* from `min` to `max` */
+  int64_t *number; /* between `min` and `max` */
   int64_t min;
   int64_t max;
-  int *choice; /* the place in `choices`, which NULL ends */
+  int *choice; /* the index in `choices`, which ends with NULL */
   const char *const *choices;
   cli_texts_t *texts;
-  /* Read the value; 0, or -1 with a sentence in `why`. */
+  /* Parses the value. Returns 0, or -1 with the reason in `why`. */
   int (*set)(const cli_option_t *option, const char *value, char *why,
              size_t n_why);
   cli_offer_t offer;
 };
 
-/* A term and what is to be said of it. A NULL term ends a list. */
+/* A term and its description. A NULL term ends a list. */
 typedef struct {
   const char *term;
   const char *text;
 } cli_item_t;
 
-/* A chapter of a help: a sentence or more, and a list. */
+/* A section of a help: text and a list. */
 typedef struct {
   const char *title;       /* NULL ends a table */
   const char *text;        /* or NULL */
   const cli_item_t *items; /* or NULL */
 } cli_section_t;
 
-/* Which of the common options a command has; to be added up. */
+/* Flags for the common options that a command has. */
 enum {
   CLI_HAS_JSON = 1,   /* --json, --format */
-  CLI_HAS_SERVICE = 2 /* --base-url and the like */
+  CLI_HAS_SERVICE = 2 /* --base-url and similar options */
 };
 
 struct cli_command {
   const char *name;
-  const char *brief; /* what it does, in a few words and without a full stop */
-  const char *about; /* sentences; "\n\n" begins a paragraph; or NULL */
-  const char *words; /* the arguments as people write them; NULL: none */
+  const char *brief; /* a short description without a period */
+  const char *about; /* sentences; "\n\n" starts a paragraph; or NULL */
+  const char *words; /* the arguments in the usage line; NULL: none */
   size_t min_words;
-  size_t max_words;              /* SIZE_MAX: any number */
-  cli_offer_t offer;             /* for the arguments */
+  size_t max_words;              /* SIZE_MAX: unlimited */
+  cli_offer_t offer;             /* completion of the arguments */
   const cli_option_t *options;   /* or NULL */
-  const cli_section_t *sections; /* behind the options in its help; or NULL */
-  const cli_item_t *examples;    /* command lines with what they do; or NULL */
-  const char *failed; /* what status 1 means of it; NULL: as everywhere */
-  int is_server;      /* a signal is how it ends, with status 0 */
+  const cli_section_t *sections; /* after the options in its help; or NULL */
+  const cli_item_t *examples;    /* command lines with descriptions; or NULL */
+  const char *failed;            /* meaning of status 1; NULL: the usual one */
+  int is_server;                 /* a signal ends it with status 0 */
   unsigned has;
-  /* Whether options and arguments go together. NULL, or a sentence. */
+  /* Checks the combination of options and arguments. Returns NULL or an error
+   * message. */
   const char *(*check)(const cli_t *cli);
-  /* Do it. Returns the exit status. */
+  /* Runs the command. Returns the exit status. */
   int (*run)(cli_t *cli);
-  const cli_command_t *const *commands; /* of a group; NULL ends them */
+  const cli_command_t *const *commands; /* for a group; ends with NULL */
 };
 
-/* Command i of a group; NULL behind the last one, and of what is no group. */
+/* Command i of a group; NULL after the last one and for a command that is not a
+ * group. */
 const cli_command_t *cli_command_at(const cli_command_t *group, size_t i);
-/* Option i: of the command first, then the common ones that it has. NULL behind
- * the last one. */
+/* Option i: first the command's options, then its common ones. NULL after the
+ * last one. */
 const cli_option_t *cli_option_at(const cli_command_t *command, size_t i);
 
 #endif

@@ -11,7 +11,7 @@ static const char *const colors[] = {[CLI_COLOR_AUTO] = "auto",
                                      [CLI_COLOR_NEVER] = "never",
                                      NULL};
 
-/* As the official command has it, whose users know it so. */
+/* Compatible with the official command, which its users know. */
 static int set_format(const cli_option_t *option, const char *value, char *why,
                       size_t n_why);
 
@@ -109,7 +109,7 @@ const cli_option_t *cli_option_at(const cli_command_t *command, size_t i) {
     if (n++ == i)
       return own;
   for (size_t k = 0; k < sizeof(rows) / sizeof(*rows); k++)
-    /* A group takes what one of its commands may take. */
+    /* A group accepts the options of all of its commands. */
     if (rows[k].needs == 0 || (rows[k].needs & command->has) != 0)
       if (n++ == i)
         return &rows[k].option;

@@ -3,16 +3,16 @@
 
 #include "tools/common/frame/cli.h"
 
-/* The one command of the process, which the common options write to. */
+/* The command line of the process; the common options write to it. */
 cli_t *cli_common(void);
-/* Common option i, with what a command must have for it (0: nothing) in *needs.
- * NULL behind the last one. */
+/* Common option i. *needs receives the flags that a command needs for it; 0:
+ * none. NULL after the last one. */
 const cli_option_t *cli_common_at(size_t i, unsigned *needs);
-/* What a command does, in sentences: its own, or `text` with those that its
- * brief makes. */
+/* The description of a command: its `about`, or sentences made from its brief
+ * in `text`. */
 const char *cli_about(const cli_command_t *command, char *text, size_t n);
-/* Exit status *i of a command or a later one, and what it means; *i goes behind
- * it. NULL behind the last one. */
+/* The next exit status of a command, from *i on, and its meaning; *i is
+ * advanced. NULL after the last one. */
 const char *cli_exit_at(const cli_command_t *command, unsigned *i, int *status);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Completion scripts. Each finds the command that a line names so far by a list
- * of all of them, and offers what stands in the tables for it.
+ * Completion scripts. Each script determines the command of a line with a list
+ * of all commands. It suggests values from the tables of that command.
  */
 #include "tools/common/frame/complete.h"
 
@@ -9,7 +9,7 @@
 
 enum { MAX_NAME = 80 };
 
-/* A walk over all commands. */
+/* Visits all commands. */
 typedef void (*visit_t)(const cli_command_t *command, const char *name);
 
 static void visit_all(const cli_command_t *command, const char *name,
@@ -25,8 +25,8 @@ static void visit_all(const cli_command_t *command, const char *name,
   }
 }
 
-/* The first sentence, without its full stop, for a list; inside of single
- * quotes. zsh takes a colon as the end of a name, hence not of a text. */
+/* Write the first sentence without its period, for use in single quotes. zsh
+ * ends the name at the first colon, so a colon in the text is harmless. */
 static void put_brief(const char *text) {
   enum { MOST = 70 };
   size_t n = strcspn(text, ".;\n");
@@ -46,7 +46,7 @@ static void put_choices(const cli_option_t *option) {
     printf("%s%s", i > 0 ? " " : "", option->choices[i]);
 }
 
-/* As alternatives of a pattern, all but the root. */
+/* Alternatives of a pattern, all except the root. */
 static int n_names;
 
 static void put_name(const cli_command_t *command, const char *name) {
@@ -62,7 +62,7 @@ static void put_names(const cli_command_t *root) {
 
 /* ---- bash ---- */
 
-/* What may follow an option with a value. */
+/* Write the values of an option. */
 static void put_bash_values(const cli_command_t *command, const char *name) {
   const cli_option_t *option;
 

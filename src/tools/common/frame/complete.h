@@ -5,7 +5,7 @@
 
 typedef enum { CLI_BASH = 0, CLI_ZSH, CLI_FISH } cli_shell_t;
 
-/* Print the completion of all commands below `root` for a shell. */
+/* Print the completion script for all commands below `root`. */
 void cli_print_completion(const cli_command_t *root, cli_shell_t shell);
 
 #endif

@@ -28,7 +28,7 @@ int cli_ask_for_more(const cli_t *cli) {
 
 /* ---- tnk help ---- */
 
-static const char *man_folder; /* of --man-pages */
+static const char *man_folder; /* argument of --man-pages */
 
 static int help_of_words(cli_t *cli) {
   char why[256];
@@ -122,10 +122,10 @@ int cli_main(const cli_command_t *root, int argc, char **argv) {
   cli->root = root;
   errno = 0;
   status = run(cli, argc, argv);
-  /* A disk may be full; nobody may take what is cut for the whole. */
+  /* If the disk is full, the truncated output must not look complete. */
   if (fflush(stdout) == 0 && !ferror(stdout))
     return status;
-  /* A reader that has seen enough, as head(1), wants no words. */
+  /* A closed pipe, for example to head(1), is not reported. */
   if (errno == EPIPE)
     return CLI_EXIT_PIPE;
   fprintf(stderr, "%s: cannot write the output\n", cli->name);

@@ -35,7 +35,7 @@ static void put_usage(FILE *to, const cli_t *cli) {
   fprintf(to, "\n\n");
 }
 
-/* All below a group, whose name so far is `name`. */
+/* Write all commands below a group; `name` is the path so far. */
 static void put_commands(FILE *to, const cli_command_t *group,
                          const char *name) {
   const cli_command_t *command;

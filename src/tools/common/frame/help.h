@@ -5,10 +5,10 @@
 
 #include "tools/common/frame/cli.h"
 
-/* Write the help of the command of `cli`. */
+/* Write the help for the command in `cli`. */
 void cli_print_help(FILE *to, const cli_t *cli);
-/* Write an option as it is given, such as "-o, --output DIR"; cut where `n`
- * bytes are too few. */
+/* Write the usage of an option, such as "-o, --output DIR"; cut if it does not
+ * fit into `n` bytes. */
 void cli_option_head(char *out, size_t n, const cli_option_t *option);
 
 #endif

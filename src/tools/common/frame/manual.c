@@ -1,4 +1,4 @@
-/* Man pages, in the classic macros. */
+/* Man pages with the man macros. */
 #include "tools/common/frame/manual.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 /* ---- Text ---- */
 
-/* Write a line so that it means itself. */
+/* Escape a line that would be a request. */
 static void put_line(FILE *to, const char *text, size_t n) {
   if (n > 0 && (*text == '.' || *text == '\''))
     fputs("\\&", to);
@@ -25,7 +25,7 @@ static void put_line(FILE *to, const char *text, size_t n) {
   fputc('\n', to);
 }
 
-/* Lines that begin with blanks stay as they are; an empty one begins a
+/* Lines that begin with spaces are not filled; an empty line starts a
  * paragraph. */
 static void put_text(FILE *to, const char *text) {
   int is_raw = 0;
@@ -68,7 +68,7 @@ static void put_synopsis(FILE *to, const cli_command_t *command,
   put_line(to, text, strlen(text));
 }
 
-/* Its own, or those that it shares with others. */
+/* Its own options, or the shared ones. */
 static void put_options(FILE *to, const cli_command_t *command, int is_own) {
   const cli_option_t *option;
   size_t n_own = 0;
@@ -96,8 +96,8 @@ static void put_examples(FILE *to, const cli_command_t *command) {
     put_item(to, example->term, example->text);
 }
 
-/* The commands of a group, each with its options, or the names of those that
- * have pages of their own. */
+/* Write the commands of a group with their options, or only the names of
+ * commands with a separate page. */
 static void put_commands(FILE *to, const cli_command_t *group, const char *name,
                          int is_root) {
   const cli_command_t *command;

@@ -16,8 +16,8 @@ typedef struct {
   cli_t *cli;
   int argc;
   char **argv;
-  int at;                /* the argument that is read */
-  int given[MAX_COMMON]; /* common options, by their row */
+  int at;                /* the current argument */
+  int given[MAX_COMMON]; /* whether a common option was used, by row */
   const char **words;
   char *why;
   size_t n_why;
@@ -106,7 +106,7 @@ static int set_value(const parse_t *p, const cli_option_t *option,
     return add_text(p, option, value);
   if (option->set(option, value, why, sizeof(why)) == 0)
     return 0;
-  /* A sentence that quotes the value itself begins with it. */
+  /* A message that quotes the value begins with it. */
   if (why[0] == '"')
     return refuse(p, "--%s: %s", option->name, why);
   return refuse(p, "--%s: \"%.200s\" %s", option->name, value, why);
@@ -121,7 +121,7 @@ static int is_called(const cli_option_t *option, const char *name, size_t n,
              : strlen(option->name) == n && memcmp(option->name, name, n) == 0;
 }
 
-/* By its letter, or if that is 0 by its name. */
+/* Find an option by its letter or, if that is 0, by its name. */
 static const cli_option_t *find_option(parse_t *p, const char *name, size_t n,
                                        char letter) {
   const cli_option_t *option = p->cli->command->options;
@@ -130,7 +130,8 @@ static const cli_option_t *find_option(parse_t *p, const char *name, size_t n,
   for (; option != NULL && option->name != NULL; option++)
     if (is_called(option, name, n, letter))
       return option;
-  /* Whether the command has it is seen when the command is known. */
+  /* Whether the command supports it is checked later, when the command is
+   * known. */
   for (size_t i = 0; (option = cli_common_at(i, &needs)) != NULL; i++)
     if (is_called(option, name, n, letter)) {
       p->given[i] = 1;
@@ -141,7 +142,8 @@ static const cli_option_t *find_option(parse_t *p, const char *name, size_t n,
 
 static const cli_command_t *command_of_names;
 
-/* With its dashes: of a short name alone, two letters are too much of it. */
+/* The name with its dashes, which make a short name long enough for
+ * cli_nearest(). */
 static const char *option_name(size_t i) {
   static char name[64];
 
@@ -169,7 +171,7 @@ static int refuse_option(const parse_t *p, const char *arg) {
                 meant);
 }
 
-/* A value that stands in the next argument. */
+/* The next argument, as a value. */
 static const char *next_value(parse_t *p) {
   return p->at + 1 < p->argc ? p->argv[++p->at] : NULL;
 }
@@ -201,7 +203,7 @@ static int take_long(parse_t *p, const char *arg) {
                        : refuse_missing(p, option);
 }
 
-/* Letters that take no value may share a dash. */
+/* Letters without a value may share a dash. */
 static int take_letters(parse_t *p, const char *arg) {
   for (const char *at = arg + 1; *at != '\0'; at++) {
     const cli_option_t *option = find_option(p, NULL, 0, *at);
@@ -294,7 +296,7 @@ static int take(parse_t *p) {
 
   if (arg[0] == '-' && arg[1] == '-')
     return take_long(p, arg);
-  /* A dash alone is the standard input. */
+  /* A single dash is the standard input. */
   if (arg[0] == '-' && arg[1] != '\0')
     return take_letters(p, arg);
   if (p->cli->command->commands != NULL)
@@ -315,7 +317,7 @@ static int take_all(parse_t *p) {
   return 0;
 }
 
-/* Errors are told in JSON also when the line is wrong before it asks for it. */
+/* Errors before --json in the line are reported in JSON too. */
 static int wants_json(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
     if (strcmp(argv[i], "--json") == 0 || strcmp(argv[i], "-fjson") == 0 ||
@@ -333,7 +335,7 @@ int cli_parse(cli_t *cli, int argc, char **argv, char *why, size_t n_why) {
 
   cli->command = cli->root;
   add_name(cli, cli->root->name);
-  /* Kept to the end of the process. */
+  /* Kept until the process ends. */
   p.words = calloc((size_t)argc + 1, sizeof(*p.words));
   if (p.words == NULL)
     return refuse(&p, "out of memory");
@@ -342,7 +344,7 @@ int cli_parse(cli_t *cli, int argc, char **argv, char *why, size_t n_why) {
     cli->json = cli->json || wants_json(argc, argv);
     return -1;
   }
-  /* Help is for those who do not know what goes together. */
+  /* Help is shown even for an invalid combination. */
   if (cli->help || cli->command->commands != NULL)
     return 0;
   if (check_words(&p) != 0)

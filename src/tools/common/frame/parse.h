@@ -3,12 +3,12 @@
 
 #include "tools/common/frame/cli.h"
 
-/* Read a command line into `cli` and to where its options write. 0, or -1 with
- * one sentence in `why`; then cli->name is that of the command that it is
- * about. Texts point into argv. */
+/* Parse a command line into `cli` and into the targets of its options. Returns
+ * 0, or -1 with a message in `why`; then cli->name is the command in question.
+ * Strings point into argv. */
 int cli_parse(cli_t *cli, int argc, char **argv, char *why, size_t n_why);
-/* Go from the root to the command that the arguments name. 0, or -1 with one
- * sentence in `why`. */
+/* Descend from the root to the command that the arguments name. Returns 0, or
+ * -1 with a message in `why`. */
 int cli_enter_all(cli_t *cli, char *why, size_t n_why);
 
 #endif

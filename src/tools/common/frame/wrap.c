@@ -4,22 +4,22 @@
 
 enum { LAST_COLUMN = 79 };
 
-/* Write `n` blanks. */
+/* Write `n` spaces. */
 static void put_blanks(FILE *to, size_t n) {
   fprintf(to, "%*s", (int)n, "");
 }
 
-/* A line that begins with blanks keeps them. */
+/* Leading spaces of a line are kept. */
 static const char *skip_blanks(const char *text, size_t *n) {
   *n = strspn(text, " ");
   return text + *n;
 }
 
 void cli_wrap(FILE *to, const char *text, size_t indent, size_t at) {
-  int is_first = 1; /* of its line */
+  int is_first = 1; /* first word of its line */
   size_t more;
 
-  /* What stands there already leaves no gap: begin below it. */
+  /* The existing output leaves no gap, so begin on the next line. */
   if (at > 0 && at + 2 > indent) {
     fputc('\n', to);
     at = 0;

@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Write text in lines of at most 79 columns that begin behind `indent` blanks.
- * The first one begins at column `at`, where something stands already. Line
- * breaks of the text stay. Ends with a line break. */
+/* Write text in lines of at most 79 columns, with `indent` spaces before each.
+ * The first line begins at column `at`, after existing output. Newlines in the
+ * text are kept. The output ends with a newline. */
 void cli_wrap(FILE *to, const char *text, size_t indent, size_t at);
 
 #endif
