@@ -44,7 +44,8 @@ static const cli_command_t version = {
 static int has_version;
 
 static int run_root(cli_t *cli) {
-  /* Without it nothing was asked for, which is a mistake and no question. */
+  /* Without --version the line names no action, which is an error and not a
+   * request for help. */
   return has_version ? print_version(cli) : cli_ask_for_more(cli);
 }
 
@@ -52,8 +53,8 @@ static const cli_option_t options[] = {
     {.name = "version", .flag = &has_version, .help = "As tnk version."},
     {.name = NULL}};
 
-/* What belongs together stands together in the help: what a service keeps,
- * keys, models, servers on this machine, data, programs, the command itself. */
+/* Related commands are adjacent in the help: records of a service, keys,
+ * models, local servers, data, programs, the command itself. */
 static const cli_command_t *const commands[] = {
     &cli_run,        &cli_checkpoint, &cli_session,    &cli_sampler,
     &cli_model,      &cli_billing,    &cli_audit,
@@ -106,8 +107,8 @@ static const cli_command_t root = {
     .commands = commands,
 };
 
-/* A file that is opened where a standard one is missing would get what we
- * print. libuv aborts when it meets one there. */
+/* If a standard descriptor is closed, the next opened file would get its number
+ * and our output. libuv also aborts if it gets such a descriptor. */
 static int fill_standard_files(void) {
   int fd;
 

@@ -41,7 +41,7 @@ static int read_url(cli_account_t *account) {
   err = tnk__url_parse(&account->url, &account->arena, text, &why);
   if (err == TNK_OK)
     return CLI_EXIT_OK;
-  /* It may hold a password, so it is not shown. */
+  /* The URL may contain a password, so it is not shown. */
   return err == TNK_EINVAL ? cli_fail(cli, CLI_EXIT_USAGE, "%s", why)
                            : cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
 }
@@ -56,7 +56,8 @@ int cli_account_open(cli_account_t *account, const cli_t *cli) {
   status = read_url(account);
   if (status != CLI_EXIT_OK)
     return status;
-  /* As in a container: what is set needs no place where keys are stored. */
+  /* For example in a container: with a variable set, no stored keys are
+   * needed. */
   if (account->override != NULL && variable("HOME") == NULL)
     return CLI_EXIT_OK;
   return cli_store_read(cli, &account->store);

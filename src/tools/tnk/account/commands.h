@@ -8,7 +8,7 @@ extern const cli_command_t cli_auth;
 extern const cli_command_t cli_whoami;
 extern const cli_command_t cli_ping;
 
-/* Of tnk auth. */
+/* The commands of tnk auth. */
 extern const cli_command_t cli_auth_login;
 extern const cli_command_t cli_auth_logout;
 extern const cli_command_t cli_auth_status;

@@ -114,15 +114,15 @@ static int get_key(const cli_account_t *account, cli_secret_t *secret) {
                                 : refuse_input(account->cli, how, 0);
 }
 
-/* ---- Storing it ---- */
+/* ---- Storing ---- */
 
 typedef struct {
   const cli_account_t *account;
   tnk__stored_key_t record;
 } login_t;
 
-/* A key of the server is not replaced: whoever wants another one should know
- * what becomes of it. A default that names no server is the hosted service's.
+/* An existing key for the server is not replaced. The user must remove it
+ * first. A default key without a server belongs to the hosted service.
  */
 static int refuse_second(const cli_account_t *account, const json_t *store) {
   tnk__stored_key_t key;
@@ -200,8 +200,8 @@ static int store_key(const cli_account_t *account, const char *text,
 
 /* ---- The command ---- */
 
-/* Nothing but the key itself may be verified: not the output of a command that
- * would take the place of what is no key. */
+/* Only the entered key may be verified. The output of a credential command must
+ * not replace an invalid key. */
 static int verify_and_store(const cli_account_t *account, const char *text) {
   tnk_service_options_t service = TNK_SERVICE_OPTIONS_INIT;
   tnk_promise_t *promise;

@@ -14,18 +14,18 @@
 
 enum { REVOKE_MS = 30000 };
 
-/* ---- At the service ---- */
+/* ---- Revocation ---- */
 
-/* How the revocation went. */
+/* The result of a revocation. */
 typedef struct {
   int status; /* the exit status */
-  int err;    /* not TNK_OK: it is still to be told, in these words */
+  int err;    /* not TNK_OK: not reported yet, with this message */
   char text[400];
 } revoked_t;
 
-/* Only a key that an older client has made by itself, for this machine, is of
- * no use to anybody else. Why it fails is told at the end: it goes from here
- * even so. */
+/* Only a key that an older client created for this machine has no other use and
+ * is revoked. An error is reported at the end, because the key is removed
+ * locally anyway. */
 static revoked_t revoke(const cli_account_t *account,
                         const tnk__stored_key_t *key) {
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
@@ -49,10 +49,10 @@ static revoked_t revoke(const cli_account_t *account,
   return done;
 }
 
-/* ---- Here ---- */
+/* ---- Local removal ---- */
 
 static int drop(json_t *store, void *user) {
-  /* Another command may have been faster: then it is gone. */
+  /* Another command may have removed it already. */
   (void)tnk__credentials_remove(store, user);
   return CLI_EXIT_OK;
 }
@@ -87,8 +87,8 @@ static void tell_rest(const cli_account_t *account,
   cli_account_tell_override(account);
 }
 
-/* It goes from here even if the service does not answer: nobody who wants to be
- * rid of it should find it here. */
+/* The key is removed locally even if the service does not answer: a user who
+ * logs out must not leave a key behind. */
 static int remove_key(const cli_account_t *account,
                       const tnk__stored_key_t *key) {
   revoked_t done = {CLI_EXIT_FAILED, TNK_OK, ""};

@@ -27,21 +27,21 @@ static const cli_option_t options[] = {
 
 typedef struct {
   cli_ask_t ask;
-  double ms[MAX_COUNT]; /* round trips */
+  double ms[MAX_COUNT]; /* round-trip times */
   size_t n;
-  const char *call; /* what was asked */
+  const char *call; /* the measured call */
   char url[200];
   char speaks[32];
-  char tls[32]; /* "": none */
+  char tls[32]; /* "": no TLS */
 } ping_t;
 
-/* ---- Asking ---- */
+/* ---- Requests ---- */
 
 static double ms_since(uint64_t begin) {
   return (double)(uv_hrtime() - begin) / 1e6;
 }
 
-/* One round trip: a promise of the call, which the caller drops. */
+/* One round trip: send the call, and drop its promise. */
 static tnk_promise_t *ask_once(ping_t *ping) {
   const uint64_t begin = uv_hrtime();
   const int is_health = strcmp(ping->call, "healthz") == 0;
@@ -61,7 +61,7 @@ static void show_one(const ping_t *ping) {
   fflush(stdout);
 }
 
-/* Not every server says whether it is well; all say what they offer. */
+/* Not every server has healthz, but every server lists its models. */
 static int ask_all(ping_t *ping) {
   ping->call = "healthz";
   while (ping->n < (size_t)count) {
@@ -84,7 +84,7 @@ static int ask_all(ping_t *ping) {
 
 /* ---- The connection ---- */
 
-/* The dump knows it. */
+/* Read connection details from the dump. */
 static void read_dump(const char *text, size_t length, void *user) {
   ping_t *ping = user;
   const json_t *pool;
@@ -102,7 +102,7 @@ static void read_dump(const char *text, size_t length, void *user) {
   json_decref(root);
 }
 
-/* ---- Showing ---- */
+/* ---- Output ---- */
 
 static void spread(const ping_t *ping, double *least, double *mean,
                    double *most) {
@@ -119,14 +119,14 @@ static void spread(const ping_t *ping, double *least, double *mean,
   *mean = sum / (double)ping->n;
 }
 
-/* It may have none. */
+/* The name may be missing. */
 static const char *model_name(const tnk_capabilities_t *offer, size_t i) {
   const char *name = tnk_capabilities_model(offer, i)->name;
 
   return name != NULL ? name : "?";
 }
 
-/* The first models by name, and how many more there are. */
+/* Write the names of the first models and the number of the others. */
 static void name_models(char *out, size_t size,
                         const tnk_capabilities_t *offer) {
   const size_t n = tnk_capabilities_count(offer);
@@ -196,7 +196,7 @@ static int ping_service(ping_t *ping) {
   if (status != CLI_EXIT_OK)
     return status;
   (void)tnk_service_dump(ping->ask.service, TNK_DUMP_JSON, read_dump, ping);
-  /* With it the credential has been seen to work, too. */
+  /* This call also verifies the credential. */
   promise = tnk_service_capabilities(ping->ask.service);
   if (cli_ask_wait(&ping->ask, promise) != TNK_OK)
     status = cli_ask_failed(&ping->ask, promise);
@@ -209,7 +209,7 @@ static int ping_service(ping_t *ping) {
 }
 
 static int run(cli_t *cli) {
-  static ping_t ping; /* too large for a stack */
+  static ping_t ping; /* too large for the stack */
   tnk_service_options_t service = TNK_SERVICE_OPTIONS_INIT;
   cli_account_t account;
   int status = cli_account_open(&account, cli);
@@ -219,7 +219,7 @@ static int run(cli_t *cli) {
   cli_account_close(&account);
   if (status != CLI_EXIT_OK)
     return status;
-  /* A repeat would hide what is to be seen. */
+  /* A retry would distort the measurement. */
   service.max_retries = UINT32_MAX;
   status = cli_ask_open(&ping.ask, cli, &service);
   if (status == CLI_EXIT_OK)

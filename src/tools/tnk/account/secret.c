@@ -8,9 +8,10 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* How often a line may be empty. */
+/* Number of empty lines that are accepted. */
 enum { MAX_EMPTY = 3 };
-/* What a terminal sends for keys, where it does not act on them itself. */
+/* The codes of special keys, which the terminal does not process in this
+ * mode. */
 enum { CTRL_C = 3, CTRL_D = 4, BACKSPACE = 8, CTRL_U = 21, DELETE = 127 };
 
 static int is_blank(char c) {
@@ -28,7 +29,8 @@ static void trim(cli_secret_t *secret, size_t n) {
   secret->text[n - first] = '\0';
 }
 
-/* Byte by byte, so that what follows the line is left to others. */
+/* Read byte by byte, so that the rest of the input stays available to other
+ * programs. */
 cli_secret_end_t cli_secret_read(cli_secret_t *secret) {
   size_t n = 0;
   char c = '\0';
@@ -63,7 +65,7 @@ static void on_signal(int number) {
   caught = number;
 }
 
-/* What is put back at the end. */
+/* The settings to restore at the end. */
 typedef struct {
   struct termios terminal;
   struct sigaction actions[N_SIGNALS];
@@ -77,8 +79,8 @@ static void end(const before_t *before) {
   sigprocmask(SIG_SETMASK, &before->mask, NULL);
 }
 
-/* The signals are blocked but while we wait, so that none comes between the
- * look at `caught` and the wait. */
+/* The signals are blocked except during the wait. So none can arrive between
+ * the check of `caught` and the wait. */
 static int begin(before_t *before) {
   struct sigaction action;
   struct termios terminal;
@@ -100,14 +102,15 @@ static int begin(before_t *before) {
   terminal.c_lflag &= ~(tcflag_t)(ECHO | ECHONL | ICANON | ISIG | IEXTEN);
   terminal.c_cc[VMIN] = 1;
   terminal.c_cc[VTIME] = 0;
-  /* What was typed before it was hidden is not taken for a key. */
+  /* TCSAFLUSH drops earlier input, because it was typed with echo. */
   if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &terminal) == 0)
     return 0;
   end(before);
   return -1;
 }
 
-/* One byte; 0 at the end of the input, -1 with errno, -2 on a signal. */
+/* Returns one byte; 0 at the end of the input, -1 with errno, -2 on a
+ * signal. */
 static int next(const before_t *before, char *c) {
   for (;;) {
     fd_set set;

@@ -5,7 +5,7 @@
 
 #include "lib/base/limits.h"
 
-/* A key as it was given, with its end. Wipe it. */
+/* A key as it was entered, with the line end. The caller must wipe it. */
 typedef struct {
   char text[TNK__MAX_CREDENTIAL + 2];
 } cli_secret_t;
@@ -13,17 +13,17 @@ typedef struct {
 /* How the input ended. */
 typedef enum {
   CLI_SECRET_READ = 0,
-  CLI_SECRET_NONE,   /* the end of the input, without a line */
-  CLI_SECRET_LONG,   /* no key is as long */
+  CLI_SECRET_NONE,   /* the input ended without a line */
+  CLI_SECRET_LONG,   /* longer than any key */
   CLI_SECRET_FAILED, /* see errno */
   CLI_SECRET_SIGNAL  /* see *signal */
 } cli_secret_end_t;
 
 /* Read the first line of the standard input, trimmed. */
 cli_secret_end_t cli_secret_read(cli_secret_t *secret);
-/* Ask for a line at the terminal that is the standard input, which shows
- * nothing of it; where it is empty, once more. Whatever ends the wait, the
- * terminal is as before then. */
+/* Prompt for a line on the terminal that is the standard input, without echo.
+ * The prompt is repeated after an empty line. The terminal is restored in every
+ * case. */
 cli_secret_end_t cli_secret_type(cli_secret_t *secret, const char *prompt,
                                  int *signal);
 

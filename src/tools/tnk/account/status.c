@@ -9,15 +9,15 @@
 #include "tools/tnk/out/json.h"
 #include "tools/tnk/out/table.h"
 
-/* What is found out. */
+/* The status of the login. */
 typedef struct {
   cli_account_t account;
-  char source[200];      /* where the credential comes from */
-  tnk__stored_key_t key; /* of a stored one */
+  char source[200];      /* source of the credential */
+  tnk__stored_key_t key; /* a stored key */
   int is_stored;
   int has_credential;
   int is_accessible;
-  int err; /* why not; TNK_OK: it is */
+  int err; /* why the login is not valid; TNK_OK: it is */
   char why[400];
 } status_t;
 
@@ -78,7 +78,8 @@ static int print_table(const status_t *s) {
   return cli_table_end(table, s->account.cli);
 }
 
-/* The document of --json tells why as well, so nothing else may print one. */
+/* The JSON document contains the error, so no second document may be
+ * printed. */
 static int print(const status_t *s) {
   cli_t quiet = *s->account.cli;
   int status = quiet.json ? print_json(s) : print_table(s);
@@ -90,8 +91,8 @@ static int print(const status_t *s) {
   return cli_failure(&quiet, s->err, s->why, NULL);
 }
 
-/* Whether a service could be opened, which sends nothing. Returns the exit
- * status. */
+/* Check whether a service could be opened, without sending a request. Returns
+ * the exit status. */
 static int look_here(status_t *s) {
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
   tnk_service_t *service;

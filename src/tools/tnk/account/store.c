@@ -1,7 +1,7 @@
 /*
- * The file of stored keys. A command that changes it holds a lock beside it,
- * reads it anew, and puts a new file in its place, so that nobody ever sees
- * half of one and no change of another command is lost.
+ * The file of stored keys. A command that changes it takes a lock next to it,
+ * reads it again, and replaces it by a new file. So readers never see a partial
+ * file, and concurrent changes are not lost.
  */
 #include "tools/tnk/account/store.h"
 
@@ -23,23 +23,23 @@
 #define NAME "~/" TNK__CREDENTIALS_FILE
 #define FOLDER ".tinker"
 
-/* How long another command may hold the lock, and between two looks at it. */
+/* How long to wait for the lock, and the interval between attempts. */
 enum { LOCK_MS = 10000, LOOK_MS = 20 };
 
 typedef struct {
   char folder[PATH_MAX];
-  char file[PATH_MAX]; /* where it really is, if it is a link */
+  char file[PATH_MAX]; /* its real path, if it is a link */
   char fresh[PATH_MAX];
   char lock[PATH_MAX];
 } places_t;
 
-/* ---- Where ---- */
+/* ---- Paths ---- */
 
 static int fits(int n) {
   return n >= 0 && n < PATH_MAX;
 }
 
-/* Where a file really is, so that a link to it stays one. */
+/* Resolve a link, so that the link itself is kept. */
 static void resolve(char out[PATH_MAX], const char *link) {
   uv_fs_t req;
   int err = uv_fs_realpath(NULL, &req, link, NULL);
@@ -145,8 +145,8 @@ int cli_store_read(const cli_t *cli, json_t **out) {
 
 /* ---- The lock ---- */
 
-/* The lock's descriptor, or -1 and errno. It ends with the process at the
- * latest. */
+/* Returns the lock's descriptor, or -1 with errno. The end of the process
+ * releases it at the latest. */
 static int take_lock(const places_t *at) {
   const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -197,8 +197,8 @@ static int write_all(int fd, const uint8_t *data, size_t n) {
   return 0;
 }
 
-/* A new file, whole and on the disk. What a command that was killed has left is
- * in the way; nobody else uses that name while we have the lock. */
+/* Write a new file and synchronize it. A file that a killed command left is
+ * removed first. Only the owner of the lock uses that name. */
 static int write_fresh(const places_t *at, const tnk__buf_t *buf) {
   int fd;
   int failed;
@@ -214,8 +214,8 @@ static int write_fresh(const places_t *at, const tnk__buf_t *buf) {
   return rename(at->fresh, at->file);
 }
 
-/* So that the new name survives a crash as well. The file may be in another
- * folder than ours, behind a link. */
+/* Synchronize the folder, so that the rename survives a crash. Behind a link
+ * the file may be in another folder. */
 static void sync_folder(const places_t *at) {
   const size_t n = (size_t)(strrchr(at->file, '/') - at->file);
   char folder[PATH_MAX];

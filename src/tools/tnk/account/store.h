@@ -5,14 +5,15 @@
 
 #include "tools/common/frame/cli.h"
 
-/* Read ~/.tinker/credentials.json, to be closed with tnk__credentials_close().
- * Where there is no file it is an empty store. Returns the exit status, and has
- * told what is wrong; *out is NULL then. */
+/* Read ~/.tinker/credentials.json. The caller closes it with
+ * tnk__credentials_close(). A missing file counts as an empty store. Returns
+ * the exit status; errors have been reported, and then *out is NULL. */
 int cli_store_read(const cli_t *cli, json_t **out);
 /*
- * Change it: read it once more, call `change`, and write it whole or not at
- * all. Meanwhile no other command changes it. `change` returns the exit status,
- * and has told what is wrong; but for CLI_EXIT_OK nothing is written then.
+ * Change the file: read it again, call `change`, and replace it atomically. A
+ * lock keeps other commands from changing it in the meantime. `change` returns
+ * an exit status and reports its errors. Nothing is written unless it returns
+ * CLI_EXIT_OK.
  */
 int cli_store_change(const cli_t *cli, int (*change)(json_t *store, void *user),
                      void *user);

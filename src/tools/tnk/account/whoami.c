@@ -1,4 +1,4 @@
-/* tnk whoami, which is tnk auth whoami as well. */
+/* tnk whoami, also available as tnk auth whoami. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 #include "tools/tnk/out/json.h"
 #include "tools/tnk/out/table.h"
 
-/* Who asks, by a token or, where the service gives none, by the key. */
+/* The identity from a token or, if the service issues none, from the key. */
 typedef struct {
   const tnk_identity_t *identity; /* or NULL */
   const tnk_api_key_t *key;       /* or NULL */
@@ -61,8 +61,8 @@ static int print(const cli_t *cli, const who_t *who) {
   return cli_table_end(table, cli);
 }
 
-/* The token was asked for first, so its failure is what is told where the key
- * says nothing either. */
+/* The token was requested first, so its error is reported if the key gives no
+ * identity either. */
 static int ask_by_key(cli_ask_t *ask, const tnk_promise_t *by_token) {
   tnk_promise_t *promise = tnk_rest_get_api_key(ask->service);
   int status;

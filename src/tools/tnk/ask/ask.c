@@ -10,12 +10,12 @@
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 enum { N_SIGNALS = sizeof(numbers) / sizeof(*numbers) };
 
-/* ---- What ends a command early ---- */
+/* ---- Signals and timeout ---- */
 
 static void on_signal(uv_signal_t *signal, int number) {
   cli_ask_t *ask = signal->data;
 
-  /* Whoever asks twice does not want to wait for the end. */
+  /* A second signal ends the process at once. */
   for (size_t i = 0; i < N_SIGNALS; i++)
     uv_signal_stop(&ask->signals[i]);
   ask->signal_number = number;
@@ -29,14 +29,14 @@ static void on_late(uv_timer_t *timer) {
   tnk_promise_cancel(ask->waits_for);
 }
 
-/* What whoever started us wants ignored, as nohup(1) does, stays so. */
+/* A signal that the parent process ignores stays ignored, as with nohup(1). */
 static int is_ignored(int number) {
   struct sigaction now;
 
   return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-/* ---- What is waited for ---- */
+/* ---- Progress messages ---- */
 
 enum { PATIENCE_MS = 2000, REDRAW_MS = 1000 };
 
@@ -46,7 +46,8 @@ static void clear_line(cli_ask_t *ask) {
   ask->has_line = 0;
 }
 
-/* On a terminal a line that changes, elsewhere one after 2 s, 4 s, 8 s ... */
+/* On a terminal one line is updated; elsewhere a line follows after 2 s, 4 s, 8
+ * s ... */
 static void on_patience(uv_timer_t *timer) {
   cli_ask_t *ask = timer->data;
   char text[512];
@@ -84,7 +85,7 @@ void cli_ask_hush(cli_ask_t *ask) {
   end_patience(ask);
 }
 
-/* ---- Begin and end ---- */
+/* ---- Opening and closing ---- */
 
 static int watch(cli_ask_t *ask) {
   if (uv_loop_init(&ask->loop) != 0)
@@ -126,7 +127,7 @@ tnk_logger_t cli_ask_logger(cli_ask_t *ask) {
                         on_log, ask};
 }
 
-/* How long failed requests of a command are repeated. */
+/* How long a command retries failed requests. */
 enum { ASK_PATIENCE_MS = 60000 };
 
 static int open_service(cli_ask_t *ask, const tnk_service_options_t *given) {
@@ -139,18 +140,17 @@ static int open_service(cli_ask_t *ask, const tnk_service_options_t *given) {
   if (given != NULL)
     options = *given;
   options.logger = &logger;
-  /* Whoever waits at a shell wants to hear of a lack of credit at once. */
+  /* A user at a terminal should see at once that credit is missing. */
   if (options.max_billing_pause_ms == 0)
     options.max_billing_pause_ms = UINT64_MAX;
-  /* A person can repeat the command. */
+  /* A user can repeat the command. */
   if (options.patience_ms == 0)
     options.patience_ms = ASK_PATIENCE_MS;
   if (cli->base_url != NULL)
     options.base_url = cli->base_url;
-  /* For the library 0 is its default. */
-  /* A person at a terminal would wonder what it waits for. */
   if (options.max_billing_pause_ms == 0)
     options.max_billing_pause_ms = UINT64_MAX;
+  /* For the library 0 means its default. */
   if (cli->retries >= 0)
     options.max_retries =
         cli->retries > 0 ? (uint32_t)cli->retries : UINT32_MAX;
@@ -175,7 +175,7 @@ int cli_ask_wait(cli_ask_t *ask, tnk_promise_t *promise) {
   int err;
 
   ask->waits_for = promise;
-  /* What ended the command between two waits ends this one too. */
+  /* A signal or timeout between two waits ends this one too. */
   if (cli_ask_is_over(ask))
     tnk_promise_cancel(promise);
   begin_patience(ask);
@@ -206,7 +206,7 @@ int cli_ask_failed_with_hint(const cli_ask_t *ask, const tnk_promise_t *promise,
                                tnk_promise_error(promise), hint);
 }
 
-/* 1: the service lists its models, and this one is not among them. */
+/* Returns 1 if the service lists its models without this one. */
 static int is_no_model(cli_ask_t *ask, const char *model) {
   tnk_promise_t *promise = tnk_service_capabilities(ask->service);
   const tnk_capabilities_t *offer;

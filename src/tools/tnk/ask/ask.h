@@ -7,7 +7,7 @@
 #include "tools/common/frame/cli.h"
 
 /*
- * A service and its loop.
+ * A service with its loop, for one command.
  *
  *     cli_ask_t ask;
  *     int status = cli_ask_open(&ask, cli, NULL);
@@ -16,42 +16,41 @@
  *       status = work(&ask);
  *     return cli_ask_close(&ask, status);
  *
- * where work() does what it has to with cli_ask_wait() and ends with
- * cli_ask_failed() where that does not return TNK_OK.
+ * work() uses cli_ask_wait(). If that does not return TNK_OK, work() returns
+ * cli_ask_failed().
  */
 typedef struct {
   const cli_t *cli;
   uv_loop_t loop;
   tnk_service_t *service;
-  tnk_promise_t *waits_for; /* what a signal cancels; or NULL */
+  tnk_promise_t *waits_for; /* canceled by a signal; or NULL */
   uv_signal_t signals[3];
   uv_timer_t timer;
-  uv_timer_t patience; /* tells what is waited for */
-  uint64_t waited_ms;  /* since the begin of the wait, when it was told last */
-  int has_line;        /* that is to be taken away again */
-  int signal_number;   /* 0: none has come */
-  int is_late;         /* --timeout has passed */
+  uv_timer_t patience; /* shows the current step */
+  uint64_t waited_ms;  /* time from the start of the wait to the last message */
+  int has_line;        /* a line that must be removed */
+  int signal_number;   /* 0: none */
+  int is_late;         /* --timeout has expired */
   int has_loop;
 } cli_ask_t;
 
-/* Open it. `options` is NULL or TNK_SERVICE_OPTIONS_INIT with what is special;
- * the common options of the command are added. Returns the exit status, and has
- * told what is wrong. */
+/* Open the service. `options` is NULL or TNK_SERVICE_OPTIONS_INIT with changes;
+ * the common options of the command are added. Returns the exit status; errors
+ * have been reported. */
 int cli_ask_open(cli_ask_t *ask, const cli_t *cli,
                  const tnk_service_options_t *options);
-/* Run the loop until the promise has settled. Returns its status; TNK_ECANCELED
- * when the command is to end, also without having waited. */
+/* Run the loop until the promise has settled. Returns its status, or
+ * TNK_ECANCELED if the command must end, possibly without a wait. */
 int cli_ask_wait(cli_ask_t *ask, tnk_promise_t *promise);
-/* Tell no more what is waited for, in this wait: something is shown now. */
+/* Stop showing the current step for this wait, because other output follows. */
 void cli_ask_hush(cli_ask_t *ask);
-/* Whether the command is to end: it is waited for nothing any more. */
+/* Whether the command must end and may not wait again. */
 int cli_ask_is_over(const cli_ask_t *ask);
-/* How the library tells what is to be known meanwhile, for what is opened
- * beside the service. */
+/* The logger of the command, for other objects that it opens. */
 tnk_logger_t cli_ask_logger(cli_ask_t *ask);
-/* Tell why a promise was rejected. Returns the exit status. */
+/* Report why a promise was rejected. Returns the exit status. */
 int cli_ask_failed(const cli_ask_t *ask, const tnk_promise_t *promise);
-/* The same with a hint of the command's own; NULL for the usual one. */
+/* As above, with the command's own hint; NULL for the usual one. */
 int cli_ask_failed_with_hint(const cli_ask_t *ask, const tnk_promise_t *promise,
                              const char *hint);
 /* Report why the service made nothing of a base model. If the service lists its
@@ -59,13 +58,13 @@ int cli_ask_failed_with_hint(const cli_ask_t *ask, const tnk_promise_t *promise,
  * how to list them. */
 int cli_ask_model_failed(cli_ask_t *ask, const tnk_promise_t *promise,
                          const char *model);
-/* Do all of it for one promise, which `begin` makes and `show` prints,
- * returning an exit status. */
+/* Run a whole command with one promise. `begin` creates it, `show` prints its
+ * result and returns an exit status. */
 int cli_ask_once(cli_t *cli,
                  tnk_promise_t *(*begin)(tnk_service_t *service,
                                          const cli_t *cli),
                  int (*show)(const cli_t *cli, const tnk_promise_t *promise));
-/* Close everything. Returns the status, or that of the signal which came. */
+/* Close everything. Returns the status, or the status of a received signal. */
 int cli_ask_close(cli_ask_t *ask, int status);
 
 #endif

@@ -1,6 +1,6 @@
 #include "tools/tnk/ask/failure.h"
 
-/* By the status of the answer, which is finer than the code. */
+/* By the HTTP status, which is more specific than the code. */
 static const char *hint_of_status(int http_status) {
   switch (http_status) {
   case 401:

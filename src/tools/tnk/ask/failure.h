@@ -4,13 +4,13 @@
 #include "tnk/error.h"
 #include "tools/common/frame/cli.h"
 
-/* Tell an error of the library, with a hint where there is one. `error` may be
- * NULL, and then `err` and `message` say what is known. Returns the exit
+/* Report an error of the library, with a hint if there is one. `error` may be
+ * NULL; then `err` and `message` describe the error. Returns the exit
  * status. */
 int cli_failure(const cli_t *cli, int err, const char *message,
                 const tnk_error_t *error);
-/* The same with a hint of the command's own, which knows better what to do;
- * NULL for the usual one. */
+/* As above, with the command's own, more specific hint; NULL for the usual
+ * one. */
 int cli_failure_with_hint(const cli_t *cli, int err, const char *message,
                           const tnk_error_t *error, const char *hint);
 

@@ -19,22 +19,24 @@ static void on_input(uv_poll_t *poll, int status, int events) {
   *is_there = 1;
 }
 
-/* Run the loop until something can be read, or the command is to end. What ends
- * it are handles that do not keep the loop, so the poll does. 0: to end. */
+/* Run the loop until input is available or the command must end. Only the poll
+ * handle keeps the loop alive; signals and the timeout stop it. Returns 0 if
+ * the command must end. */
 static int wait_for_input(cli_ask_t *ask) {
   int flags = fcntl(STDIN_FILENO, F_GETFL);
   int is_there = 0;
   uv_poll_t poll;
 
   if (uv_poll_init(&ask->loop, &poll, STDIN_FILENO) != 0)
-    return 1; /* without signals, then */
+    return 1; /* read without signals in that case */
   poll.data = &is_there;
   uv_poll_start(&poll, UV_READABLE, on_input);
   while (!is_there && !cli_ask_is_over(ask))
     uv_run(&ask->loop, UV_RUN_ONCE);
   uv_close((uv_handle_t *)&poll, NULL);
   uv_run(&ask->loop, UV_RUN_NOWAIT);
-  /* The terminal is others' as well, who do not expect what libuv makes it. */
+  /* Other processes share the terminal and do not expect libuv's non-blocking
+   * mode. */
   if (flags >= 0)
     (void)fcntl(STDIN_FILENO, F_SETFL, flags);
   return is_there;
@@ -64,7 +66,7 @@ int cli_ask_yes(cli_ask_t *ask, const char *question) {
 
 enum { MAX_LINE = 1 << 20, PIECE = 4096 };
 
-/* Make room for another piece. 0: there is none. */
+/* Enlarge the buffer. Returns 0 without memory. */
 static int grow(cli_lines_t *lines) {
   char *text;
 
@@ -85,7 +87,7 @@ static int grow(cli_lines_t *lines) {
   return 1;
 }
 
-/* 1: a line; the last one may have no end. */
+/* Returns 1 for a line; the last one may have no newline. */
 static int take_line(cli_lines_t *lines, const char **line, size_t *n) {
   const char *begin;
   const char *end;

@@ -57,7 +57,7 @@ void cli_csv_end_row(cli_csv_t *csv) {
 int cli_csv_close(cli_csv_t *csv) {
   int is_bad;
 
-  /* Standard output is looked at when the command ends. */
+  /* Standard output is checked when the command ends. */
   if (csv->file == stdout)
     return CLI_EXIT_OK;
   is_bad = ferror(csv->file);

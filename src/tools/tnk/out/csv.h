@@ -6,16 +6,16 @@
 #include "tools/common/frame/cli.h"
 
 /*
- * A table for spreadsheets: RFC 4180, lines that end in CRLF.
+ * A CSV table (RFC 4180) with CRLF line ends.
  *
- * A cell that begins as a formula does is a text of strangers all the same; it
- * is written as it is, because programs read these files too.
+ * A cell may contain a string from other sources that begins like a formula. It
+ * is written unchanged, because programs read these files too.
  */
 typedef struct {
   const cli_t *cli;
   const char *path;
   FILE *file;
-  int n_cells; /* of the row so far */
+  int n_cells; /* cells of the current row */
   size_t n_rows;
 } cli_csv_t;
 
@@ -27,7 +27,7 @@ void cli_csv_int(cli_csv_t *csv, int64_t value);
 /* NaN leaves it empty. */
 void cli_csv_double(cli_csv_t *csv, double value);
 void cli_csv_end_row(cli_csv_t *csv);
-/* Close it, and say how many rows a file got. Returns the exit status. */
+/* Close it, and print the number of rows in a file. Returns the exit status. */
 int cli_csv_close(cli_csv_t *csv);
 
 #endif

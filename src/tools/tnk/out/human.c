@@ -34,7 +34,7 @@ static void put_count(char out[CLI_HUMAN_TEXT], int64_t n, const char *unit,
 void cli_human_age(char out[CLI_HUMAN_TEXT], int64_t us, int64_t now_us) {
   enum { MINUTE = 60, HOUR = 3600, DAY = 86400, WEEK = 7 * DAY };
   int is_future = us > now_us;
-  /* Both lie in the years 1 to 9999. */
+  /* Both are in the years 1 to 9999. */
   int64_t s = (is_future ? us - now_us : now_us - us) / 1000000;
 
   if (s > (int64_t)30 * DAY) {

@@ -41,7 +41,7 @@ static void begin_line(size_t depth) {
   printf("\n%*s", (int)(2 * depth), "");
 }
 
-/* Print the string that begins at `at`; returns the place behind it. */
+/* Print the string that begins at `at`. Returns its end. */
 static const char *put_string(const char *at) {
   int is_escaped = 0;
 
@@ -51,7 +51,7 @@ static const char *put_string(const char *at) {
     unsigned long code = cli_next_char(&at);
 
     is_escaped = !is_escaped && code == '\\';
-    /* All of them lie below U+10000, and those below a blank are escaped
+    /* All of them are below U+10000; those below a space are escaped
      * already. */
     if (cli_is_harmful(code))
       printf("\\u%04lx", code);
@@ -75,7 +75,7 @@ static void put_lines(const char *text) {
       continue;
     }
     text++;
-    /* Of JSON that a server wrote. */
+    /* Whitespace of JSON that a server wrote. */
     if (c == ' ' || c == '\n' || c == '\r' || c == '\t')
       continue;
     if (c == '}' || c == ']')
@@ -117,7 +117,7 @@ void cli_json_put_odd_text(cli_json_t *json, const char *key,
                            const char *text) {
   char *copy = tnk__strdup(tnk__allocator_default(), text);
 
-  /* Only memory can be missing, and then the document fails as well. */
+  /* If memory is missing, the document fails as well. */
   if (copy != NULL)
     tnk__utf8_repair(copy);
   tnk__json_put_text(&json->w, key, copy);

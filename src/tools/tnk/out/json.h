@@ -5,8 +5,8 @@
 #include "tools/common/frame/cli.h"
 
 /*
- * The document that a command prints. It is written whole before any of it is
- * printed, so that a failure leaves no half of one.
+ * The JSON document that a command prints. It is completed before it is
+ * printed, so that a failure leaves no partial output.
  *
  *     cli_json_t json;
  *
@@ -19,24 +19,25 @@ typedef struct {
   tnk__buf_t buf;
 } cli_json_t;
 
-/* Begin a document, which is an object. */
+/* Start a document, which is an object. */
 void cli_json_begin(cli_json_t *json);
-/* End and print it. Returns the exit status. */
+/* Complete and print it. Returns the exit status. */
 int cli_json_end(cli_json_t *json, const cli_t *cli);
-/* End it, and take it as a text to be freed; NULL: there is no memory. */
+/* Complete it and return it as a string that the caller frees; NULL without
+ * memory. */
 char *cli_json_take(cli_json_t *json);
-/* Let go of a document that is not to be printed. */
+/* Free a document without printing it. */
 void cli_json_drop(cli_json_t *json);
-/* Write a member that may be no UTF-8, such as the name of a file. */
+/* Write a member that may be invalid UTF-8, such as a file name. */
 void cli_json_put_odd_text(cli_json_t *json, const char *key, const char *text);
-/* Write a time, or null for 0: the format of the official command. */
+/* Write a time in the official command's format, or null for 0. */
 void cli_json_put_time(cli_json_t *json, const char *key, int64_t us);
 /* Write a number, or null. */
 void cli_json_put_number(cli_json_t *json, const char *key, int64_t value,
                          int is_known);
-/* Write a member that is JSON already. */
+/* Write a member that is already JSON. */
 void cli_json_put_raw(cli_json_t *json, const char *key, const char *raw);
-/* Write an object of texts. */
+/* Write an object of strings. */
 void cli_json_put_pairs(cli_json_t *json, const char *key,
                         const tnk_pair_t *pairs, size_t n);
 

@@ -11,7 +11,7 @@
 #include "tools/tnk/out/human.h"
 
 enum { BAR = 24, REDRAW_MS = 100 };
-/* A line after so many of what has no known end. */
+/* Interval between lines if the total is unknown. */
 static const int64_t step_of_things = 1000;
 static const int64_t step_of_bytes = 64 << 20;
 
@@ -80,7 +80,7 @@ static void draw(cli_progress_t *progress, int64_t done) {
   fflush(stderr);
 }
 
-/* Where there is no terminal, and a line for each would fill a log. */
+/* Without a terminal a line for each update would fill a log. */
 static void tell(cli_progress_t *progress, int64_t done) {
   int64_t unit = progress->is_bytes ? step_of_bytes : step_of_things;
   int64_t step = progress->total > 0

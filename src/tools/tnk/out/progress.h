@@ -4,27 +4,26 @@
 #include "tools/common/frame/cli.h"
 
 /*
- * How far something is, on standard error: a bar on a terminal, a line at each
- * quarter elsewhere, an object of JSON a line with --json, nothing with
- * --quiet.
+ * Progress on standard error: a bar on a terminal, a line for each quarter
+ * elsewhere, one JSON object per line with --json, nothing with --quiet.
  */
 typedef struct {
   const cli_t *cli;
   const char *label;
-  int64_t total; /* 0 and below: unknown */
-  int64_t rate;  /* a second; 0: not told */
-  int64_t last;  /* that was told */
-  int is_bytes;  /* and not things */
-  int is_shown;  /* a bar is there */
-  int64_t step;  /* the last quarter that was told */
+  int64_t total; /* 0 or less: unknown */
+  int64_t rate;  /* per second; 0: unknown */
+  int64_t last;  /* last reported value */
+  int is_bytes;  /* else items */
+  int is_shown;  /* a bar is visible */
+  int64_t step;  /* last reported quarter */
   uint64_t drawn_ms;
 } cli_progress_t;
 
-/* `label` lives as long as the progress. */
+/* `label` must stay valid until the end. */
 void cli_progress_begin(cli_progress_t *progress, const cli_t *cli,
                         const char *label, int64_t total, int is_bytes);
 void cli_progress_at(cli_progress_t *progress, int64_t done);
-/* Take the bar away. */
+/* Remove the bar. */
 void cli_progress_end(cli_progress_t *progress);
 
 #endif

@@ -16,7 +16,7 @@ struct cli_table {
   char **cells;
   size_t n;
   size_t cap;
-  int is_lost; /* a cell found no memory */
+  int is_lost; /* memory for a cell was missing */
 };
 
 cli_table_t *cli_table_new(const char *const *headers, size_t n_columns) {
@@ -123,7 +123,7 @@ static void put_cell(const char *text, size_t width, int is_last,
   size_t n = cli_width(text);
 
   printf("%s%s%s", color, text, color[0] != '\0' ? "\033[0m" : "");
-  /* Nothing behind the last one: lines that are copied end where they do. */
+  /* No trailing spaces, so that copied lines are exact. */
   if (!is_last)
     printf("%*s", (int)(width - n + GAP), "");
 }

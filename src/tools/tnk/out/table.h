@@ -4,8 +4,8 @@
 #include "tools/common/frame/cli.h"
 
 /*
- * Rows of cells, in columns as wide as their widest cell. Lack of memory is
- * remembered and told at the end.
+ * A table whose columns are as wide as their widest cell. Lack of memory is
+ * recorded and reported at the end.
  *
  *     cli_table_t *table = cli_table_new(headers, 2);
  *
@@ -15,27 +15,29 @@
  */
 typedef struct cli_table cli_table_t;
 
-/* `headers` lives longer than the table. Without them (NULL) the first column
- * names what is in the second one. */
+/* `headers` must outlive the table. If it is NULL, the first column has the
+ * names of the values in the second one. */
 cli_table_t *cli_table_new(const char *const *headers, size_t n_columns);
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-/* Add the next cell, row by row. What acts on a terminal becomes blanks. */
+/* Add the next cell, row by row. Characters that control a terminal become
+ * spaces. */
 void cli_table_add(cli_table_t *table, const char *format, ...);
-/* Add a cell with a text, or another one where it is NULL. */
+/* Add a cell with `text`, or with `without` if it is NULL. */
 void cli_table_add_or(cli_table_t *table, const char *text,
                       const char *without);
-/* Add two cells, of a table that tells properties. */
+/* Add the two cells of a property. */
 void cli_table_add_row(cli_table_t *table, const char *name, const char *value);
-/* Add a cell with a time as people read it, or a size. */
+/* Add a cell with a time or a size in human-readable form. */
 void cli_table_add_age(cli_table_t *table, int64_t us);
 void cli_table_add_size(cli_table_t *table, int64_t n);
-/* Print a text alone in a line, as a cell. Returns the exit status. */
+/* Print a string on its own line, sanitized like a cell. Returns the exit
+ * status. */
 int cli_put_line(const cli_t *cli, const char *text);
 /* Print and free it. Returns the exit status. */
 int cli_table_end(cli_table_t *table, const cli_t *cli);
-/* Let go of a table that is not to be printed. NULL does nothing. */
+/* Free a table without printing it. NULL does nothing. */
 void cli_table_free(cli_table_t *table);
 
 #endif

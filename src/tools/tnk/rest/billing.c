@@ -41,7 +41,7 @@ static void put_row(cli_json_t *json, const tnk_usage_t *usage) {
   tnk__json_end(&json->w);
 }
 
-/* ---- Sessions, each once ---- */
+/* ---- Sessions ---- */
 
 static int by_session(const void *a, const void *b) {
   const tnk_usage_t *const *x = a, *const *y = b;
@@ -50,11 +50,11 @@ static int by_session(const void *a, const void *b) {
 }
 
 typedef struct {
-  const tnk_usage_t **rows; /* one of each session, sorted */
+  const tnk_usage_t **rows; /* one row for each session, sorted */
   size_t n;
 } sessions_t;
 
-/* 0, or -1 for lack of memory. */
+/* Returns 0, or -1 without memory. */
 static int find_sessions(sessions_t *sessions, const tnk_page_t *page) {
   size_t n = 0;
 
@@ -109,8 +109,8 @@ static int print_json(const cli_t *cli, const tnk_page_t *page) {
 
 /* ---- CSV ---- */
 
-/* What an event may have beside its type; which of it makes columns depends on
- * the events, in the order in which they are met. */
+/* Optional members of an event. They become columns in the order of their first
+ * occurrence. */
 typedef enum { TOKENS = 0, CACHED, COUNT, FREE, HOURS, N_EXTRAS } extra_t;
 
 static const char *const extra_names[N_EXTRAS] = {[TOKENS] = "token_count",
@@ -195,7 +195,7 @@ static int write_usage(const cli_t *cli, const tnk_page_t *page) {
     for (size_t k = 0; k < 2; k++)
       add_extra(extras, &n_extras,
                 extras_of[tnk_page_usage(page, i)->event->kind][k]);
-  /* Without rows the official one has no header either. */
+  /* The official command writes no header without rows. */
   for (size_t i = 0;
        tnk_page_count(page) > 0 && i < sizeof(columns) / sizeof(*columns); i++)
     cli_csv_text(&csv, columns[i]);
@@ -207,7 +207,8 @@ static int write_usage(const cli_t *cli, const tnk_page_t *page) {
   return cli_csv_close(&csv);
 }
 
-/* The metadata of a session as a JSON text; NULL: none, or no memory. */
+/* The metadata of a session as JSON; NULL if there is none, or without
+ * memory. */
 static char *metadata_text(const tnk_usage_t *usage) {
   cli_json_t json;
   char *text = NULL;
@@ -328,7 +329,8 @@ static int show_usage(const cli_t *cli, const tnk_promise_t *promise) {
   return cli->json ? print_json(cli, page) : print_table(cli, page);
 }
 
-/* A full hour: what the service wants, told before it is asked. */
+/* Times must be full hours. The service requires that, and the check avoids a
+ * request. */
 static const char *read_hour(int64_t *us, const char *text) {
   char *end;
   double number = strtod(text, &end);

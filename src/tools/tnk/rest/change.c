@@ -1,4 +1,4 @@
-/* tnk checkpoint publish, unpublish, set-ttl, copy; the group itself. */
+/* tnk checkpoint publish, unpublish, set-ttl, copy, and their group. */
 #include <stdio.h>
 #include <string.h>
 
@@ -78,7 +78,7 @@ static const cli_command_t unpublish_command = {
 /* ---- Time to live ---- */
 
 static struct {
-  int64_t ttl; /* seconds; 0: none was given */
+  int64_t ttl; /* seconds; 0: not given */
   int remove;
   const char *project_id;
   const char *token_file;
@@ -146,7 +146,7 @@ static const cli_command_t set_ttl_command = {
 
 /* ---- Copy ---- */
 
-static char *token; /* of --token-file, without what is around it */
+static char *token; /* from --token-file, without surrounding whitespace */
 
 static int read_token(const cli_t *cli) {
   char why[512];

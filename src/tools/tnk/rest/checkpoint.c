@@ -34,7 +34,8 @@ const char *cli_check_first_path(const cli_t *cli) {
 
 enum { HOUR = 3600, DAY = 24 * HOUR, TEN_YEARS = 315360000 };
 
-/* A number of seconds, or of what stands behind it. The service's own limits.
+/* Parse a number with an optional unit, in seconds by default. The limits are
+ * those of the service.
  */
 int cli_read_ttl(int64_t *seconds, const char *value, char *why, size_t n_why) {
   static const char units[] = "smhdw";
@@ -56,7 +57,7 @@ int cli_read_ttl(int64_t *seconds, const char *value, char *why, size_t n_why) {
 
 /* ---- tnk checkpoint list ---- */
 
-/* Without --limit: 20 of all checkpoints, all of one run. */
+/* Without --limit: 20 checkpoints of the account, or all of one run. */
 enum { NO_LIMIT = -1 };
 
 static struct {
@@ -212,7 +213,7 @@ void cli_write_stamp(cli_ask_t *ask, const char *text, char *out, size_t n) {
   tnk_promise_unref(list);
 }
 
-/* The list and the run are asked for at once. */
+/* The list and the run are requested in parallel. */
 static int show_info(cli_ask_t *ask, const char *run_id, const char *path) {
   tnk_promise_t *list = tnk_rest_list_run_checkpoints(ask->service, run_id);
   tnk_promise_t *run =

@@ -1,7 +1,7 @@
 /*
- * tnk checkpoint delete. Everything is checked, and confirmed, before the first
- * request that deletes; one that fails leaves the others to go on, and the exit
- * status tells that there was one, or why none was deleted.
+ * tnk checkpoint delete. Everything is checked and confirmed before the first
+ * deletion. A failed deletion does not stop the others. The exit status reports
+ * a failure, with its reason if nothing was deleted.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,13 +26,13 @@ static struct {
   int yes;
 } args;
 
-/* What is to be deleted. */
+/* A checkpoint to delete. */
 typedef struct {
   char *path;
   int64_t size_bytes; /* -1: unknown */
   int64_t time_us;    /* 0: unknown */
-  char *failure;      /* why it was not deleted; NULL: it was */
-  int status;         /* the exit status that goes with it */
+  char *failure;      /* why it was not deleted; NULL: it was deleted */
+  int status;         /* exit status of the failure */
 } target_t;
 
 typedef struct {
@@ -43,7 +43,7 @@ typedef struct {
   size_t n_failed;
 } work_t;
 
-/* ---- What ---- */
+/* ---- Targets ---- */
 
 static char *copy_text(const char *text) {
   size_t n = strlen(text) + 1;
@@ -54,7 +54,7 @@ static char *copy_text(const char *text) {
   return copy;
 }
 
-/* 0, or -1 for lack of memory. A path that is there already is left out. */
+/* Returns 0, or -1 without memory. A duplicate path is skipped. */
 static int add(work_t *work, const char *path, int64_t size, int64_t time_us) {
   target_t *more;
 
@@ -69,7 +69,7 @@ static int add(work_t *work, const char *path, int64_t size, int64_t time_us) {
   return more[work->n].path != NULL ? (work->n++, 0) : -1;
 }
 
-/* The words of the official command, by kind and by the middle of a path. */
+/* The official command's name of each kind, and the kind in a path. */
 static const char *const types[][2] = {{"training", "weights"},
                                        {"sampler", "sampler_weights"},
                                        {"external", "external_weights"}};
@@ -116,7 +116,7 @@ static int take_words(work_t *work) {
   return CLI_EXIT_OK;
 }
 
-/* ---- Asking ---- */
+/* ---- Confirmation ---- */
 
 static void show_targets(const work_t *work) {
   char size[CLI_HUMAN_TEXT], age[CLI_HUMAN_TEXT];
@@ -139,7 +139,7 @@ static void show_targets(const work_t *work) {
     cli_tell("Together %s.", size);
 }
 
-/* 1: go on. Otherwise the exit status is in *status. */
+/* Returns 1 if the deletion may start. Otherwise *status is the exit status. */
 static int is_confirmed(const work_t *work, int *status) {
   int answer;
 
@@ -168,7 +168,7 @@ static void take_outcome(work_t *work, size_t i, tnk_promise_t *promise) {
   tnk_promise_unref(promise);
 }
 
-/* So many on their way at a time, in their order. */
+/* Up to AT_ONCE deletions are in flight; results are taken in order. */
 static void delete_all(work_t *work) {
   tnk_promise_t *window[AT_ONCE] = {NULL};
   cli_progress_t progress;
@@ -207,7 +207,7 @@ static int put_json(const work_t *work) {
   return cli_json_end(&json, work->ask->cli);
 }
 
-/* Of one or more that were not deleted: why, if it is the same for all. */
+/* The status for failed deletions: their common status, if all are equal. */
 static int status_of_failures(const work_t *work) {
   for (size_t i = 0; i < work->n; i++)
     if (work->targets[i].status != work->targets[0].status)

@@ -8,7 +8,7 @@ uint32_t cli_list_page(int64_t limit, uint32_t most) {
   return limit > 0 && limit < (int64_t)most ? (uint32_t)limit : most;
 }
 
-/* Whether more is wanted. */
+/* Returns whether another page is needed. */
 static int take_page(cli_list_t *list, const tnk_page_t *page) {
   size_t n = tnk_page_count(page);
 
@@ -29,7 +29,8 @@ static int take_page(cli_list_t *list, const tnk_page_t *page) {
   return 0;
 }
 
-/* A list of everything is not found only where there is no such list. */
+/* TNK_ENOTFOUND for a list of everything means that the server does not have
+ * the call. */
 static const char *hint_of(const cli_list_t *list,
                            const tnk_promise_t *promise) {
   return list->run_id == NULL && tnk_promise_status(promise) == TNK_ENOTFOUND
@@ -37,7 +38,7 @@ static const char *hint_of(const cli_list_t *list,
              : NULL;
 }
 
-/* The reference is taken. Returns the exit status. */
+/* Takes ownership of `promise`. Returns the exit status. */
 static int take_all(cli_list_t *list, tnk_promise_t *promise) {
   cli_progress_t progress;
   int status = CLI_EXIT_OK;
@@ -52,7 +53,7 @@ static int take_all(cli_list_t *list, tnk_promise_t *promise) {
           cli_ask_failed_with_hint(list->ask, promise, hint_of(list, promise));
       goes_on = 0;
     } else if (take_page(list, tnk_promise_page(promise))) {
-      /* Only where a page is not all. */
+      /* Progress is shown only if there is more than one page. */
       progress.total = list->total;
       if (list->limit > 0 && (list->total < 0 || list->limit < list->total))
         progress.total = list->limit;
@@ -68,7 +69,8 @@ static int take_all(cli_list_t *list, tnk_promise_t *promise) {
   return status;
 }
 
-/* Beside a table, which says nothing of what is not in it. */
+/* Print the total separately, because the table does not show omitted
+ * records. */
 static void note_size(const cli_list_t *list) {
   const cli_t *cli = list->ask->cli;
 

@@ -1,6 +1,6 @@
 /*
- * tnk checkpoint push-hf. What the hub would refuse is asked before anything is
- * downloaded, since that may take long and costs the service some work.
+ * tnk checkpoint push-hf. The hub is asked for permission before the download,
+ * which may take long and uses the service's resources.
  */
 #include "tnk/push.h"
 
@@ -32,16 +32,15 @@ static struct {
 typedef struct {
   cli_ask_t ask;
   tnk_hub_t *hub;
-  tnk_promise_t *info; /* which `options` has texts of */
+  tnk_promise_t *info; /* `options` points to its strings */
   tnk_push_options_t options;
   cli_progress_t progress;
   char label[300];
 } work_t;
 
-/* ---- What goes wrong ---- */
+/* ---- Errors ---- */
 
-/* Hints that are about the hub; those for other commands are about the
- * service. */
+/* Hints about the hub; the hints of other commands are about the service. */
 static const char *hint_of(int err, int http_status) {
   if (http_status == 403)
     return "This token may not write there; a new one may be needed.";
@@ -115,8 +114,8 @@ static void fill_options(tnk_push_options_t *options, const cli_t *cli) {
   options->n_ignore = args.ignore.n;
 }
 
-/* What the weights were made from, for the card and the names. Servers exist
- * that do not say it, and then neither does the card. */
+/* Request the base model of the weights, for the card and the names. Some
+ * servers do not return it; then the card omits it. */
 static int ask_info(work_t *work) {
   const cli_t *cli = work->ask.cli;
   tnk_push_options_t *options = &work->options;
@@ -161,7 +160,7 @@ static int check_hub(work_t *work) {
 
 /* ---- The push ---- */
 
-/* A bar for each large file. */
+/* One bar for each large file. */
 static void on_progress(const char *file, uint64_t n_bytes, uint64_t n_total,
                         void *user) {
   work_t *work = user;
@@ -219,7 +218,7 @@ static int upload(work_t *work, const char *folder) {
 
 /* ---- The files ---- */
 
-/* What the files are of: "" where that may have changed unseen. */
+/* Describe the source of the files; "" if it may have changed unnoticed. */
 static void describe(work_t *work, char *out, size_t n) {
   const cli_t *cli = work->ask.cli;
   const char *url = cli->base_url;
@@ -233,8 +232,8 @@ static void describe(work_t *work, char *out, size_t n) {
     out[0] = '\0';
 }
 
-/* Download them, unless an earlier push has had them all; what it had of them
- * is gone on from. *has_come: something is there. */
+/* Download the files, unless an earlier push has downloaded them all. A partial
+ * download is resumed. *has_come: some data is there. */
 static int fetch(work_t *work, const cli_kept_t *kept, const char *folder,
                  int *has_come) {
   tnk_weights_options_t options = TNK_WEIGHTS_OPTIONS_INIT;
@@ -259,7 +258,7 @@ static int fetch(work_t *work, const cli_kept_t *kept, const char *folder,
   return status;
 }
 
-/* What a signal ends leaves nothing. */
+/* After a signal nothing is left. */
 static int download_and_upload(work_t *work) {
   const cli_t *cli = work->ask.cli;
   char folder[1040], about[1200], why[512];

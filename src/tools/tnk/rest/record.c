@@ -56,8 +56,7 @@ void cli_put_session_id(cli_json_t *json, const tnk_session_t *session) {
   tnk__json_end(&json->w);
 }
 
-/* Members that a status does not have are left out: which ones there are
- * depends on its type. */
+/* Absent members are omitted, because they depend on the status's type. */
 static void put_status(cli_json_t *json, const tnk_session_status_t *status) {
   const char *const texts[][2] = {{"type", status->type},
                                   {"detail", status->detail},

@@ -5,7 +5,7 @@
 #include "tools/tnk/rest/list.h"
 #include "tools/tnk/rest/record.h"
 
-/* ---- What both have ---- */
+/* ---- Common ---- */
 
 static const char *const scopes[] = {
     [TNK_SCOPE_OWNED] = "owned", [TNK_SCOPE_ACCESSIBLE] = "accessible", NULL};

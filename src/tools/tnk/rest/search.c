@@ -27,7 +27,7 @@ static struct {
 static const char *const states[] = {"active",  "cancelled", "failed",
                                      "success", "errored",   "interrupted"};
 
-/* The words stand in the order of the bits. */
+/* The words are in the order of the bits. */
 static int set_status(const cli_option_t *option, const char *value, char *why,
                       size_t n_why) {
   (void)option;

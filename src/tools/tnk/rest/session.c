@@ -1,4 +1,4 @@
-/* tnk session list, search, info, move; the group itself. */
+/* tnk session list, search, info, move, and their group. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ static struct {
   int64_t limit;
   int64_t offset;
   int scope;
-  const char *project_id; /* to move to */
+  const char *project_id; /* target of a move */
 } args = {.limit = 20};
 
 static const char *const scopes[] = {
@@ -97,7 +97,7 @@ static int print_session(const cli_t *cli, const tnk_promise_t *promise) {
 
   if (cli->json) {
     cli_json_begin(&json);
-    /* An answer about one session need not say which. */
+    /* The answer about one session may lack its id. */
     cli_json_put_odd_text(&json, "session_id", cli->words[0]);
     cli_put_session_parts(&json, session);
     return cli_json_end(&json, cli);

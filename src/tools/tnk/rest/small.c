@@ -15,7 +15,7 @@ static char lower(char c) {
   return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Whether `name` has `part` in it, whatever the case of ASCII letters. */
+/* Whether `name` contains `part`, ignoring the case of ASCII letters. */
 static int has_part(const char *name, const char *part) {
   for (; *name != '\0' || *part == '\0'; name++) {
     size_t n = 0;
@@ -66,8 +66,8 @@ static void put_model(cli_json_t *json, cli_table_t *table,
   tnk__json_end(&json->w);
 }
 
-/* Those that are asked for, into whichever of the two is not NULL; returns how
- * many. */
+/* Add the selected models to the table or the JSON document, whichever is not
+ * NULL. Returns their number. */
 static size_t put_models(cli_json_t *json, cli_table_t *table,
                          const tnk_capabilities_t *offer, const char *part) {
   size_t n = 0;

@@ -29,7 +29,7 @@ static void on_progress(const char *file, uint64_t n_bytes, uint64_t n_total,
   cli_progress_at(progress, (int64_t)n_bytes);
 }
 
-/* Returns the exit status, and has told what is wrong. */
+/* Returns the exit status; errors have been reported. */
 static int fetch(cli_ask_t *ask, tnk_hub_t *hub, const char *url,
                  const char *file) {
   tnk_download_options_t options = TNK_DOWNLOAD_OPTIONS_INIT;
@@ -83,7 +83,7 @@ static int save(cli_ask_t *ask, const char *url) {
     snprintf(own, sizeof(own), "%.280s.pftrace", cli->words[0]);
     file = own;
   }
-  /* Nothing goes to the cache; the key of a hub is not for this URL. */
+  /* Nothing is cached, and the hub's token must not be sent to this URL. */
   options.token = "";
   options.cache_dir = ".";
   err = tnk_hub_open(&hub, &ask->loop, &options, why, sizeof(why));

@@ -23,7 +23,7 @@ static struct {
   cli_texts_t recipients;
 } args = {.output = ".", .parallel = 4};
 
-/* What the service keeps of the session, should anybody ask whose it was. */
+/* Stored with the session at the service, to identify its creator. */
 static const tnk_pair_t metadata[] = {{"created_by", "tnk checkpoint"}};
 
 int cli_weights_open(cli_ask_t *ask, const cli_t *cli) {
@@ -36,8 +36,8 @@ int cli_weights_open(cli_ask_t *ask, const cli_t *cli) {
 
 /* ---- Download ---- */
 
-/* "tinker://run/weights/name" goes to "run_weights_name", as with the official
- * command. */
+/* Use the official command's name: "tinker://run/weights/name" becomes
+ * "run_weights_name". */
 static int write_target(char *out, size_t n, const char *path) {
   size_t begin;
 
@@ -80,8 +80,8 @@ static int print_weights(const cli_t *cli, const tnk_weights_t *weights) {
   return cli_table_end(table, cli);
 }
 
-/* The lines of an identity file that are none of its comments: one key. Returns
- * the exit status. */
+/* Read an identity file: ignore its comments, expect one key. Returns the exit
+ * status. */
 static int read_identity(const cli_t *cli, char **identity) {
   char why[512];
   char *text, *at;

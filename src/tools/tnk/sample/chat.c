@@ -75,8 +75,8 @@ typedef struct {
   cli_lines_t lines;
   json_t *messages;
   tnk__buf_t answer; /* of this turn */
-  char finish[32];   /* why it ended; "": that was not said */
-  int is_broken;     /* there was no memory for it */
+  char finish[32];   /* the finish reason; "": unknown */
+  int is_broken;     /* memory for it was missing */
 } chat_t;
 
 static int add(chat_t *chat, const char *role, const char *text, size_t n) {
@@ -88,7 +88,7 @@ static int add(chat_t *chat, const char *role, const char *text, size_t n) {
                         "the message is no text in UTF-8");
 }
 
-/* What an event adds to the answer; events of other kinds add nothing. */
+/* Add an event to the answer; events of other kinds are ignored. */
 static void take(chat_t *chat, const json_t *event) {
   const json_t *choice = json_array_get(tnk__json_arr(event, "choices"), 0);
   const char *reason = tnk__json_str(choice, "finish_reason");
@@ -119,7 +119,7 @@ static int on_event(const tnk_hosted_event_t *event, void *user) {
   return chat->is_broken || ferror(stdout) != 0;
 }
 
-/* The request, to be freed; NULL without memory. */
+/* The request body, which the caller frees; NULL without memory. */
 static char *body_of(const chat_t *chat) {
   json_t *body = json_pack("{s:s, s:O, s:b}", "model", args.model, "messages",
                            chat->messages, "stream", 1);
@@ -134,7 +134,7 @@ static char *body_of(const chat_t *chat) {
   return text;
 }
 
-/* A list of models would not help where nobody listens. */
+/* If the server has no such endpoint, a list of models would not help. */
 static const char *hint_of(const tnk_promise_t *promise) {
   return tnk_promise_status(promise) == TNK_ENOTFOUND
              ? "Not every service has chat endpoints, tnk local has none: "
@@ -163,7 +163,7 @@ static int answer(chat_t *chat) {
     status = chat->is_broken
                  ? cli_fail(chat->cli, CLI_EXIT_FAILED, "out of memory")
                  : CLI_EXIT_FAILED;
-  /* What has come stands there in any case. */
+  /* The received part has been printed already. */
   if (!chat->cli->json && chat->answer.len > 0)
     putchar('\n');
   fflush(stdout);
@@ -191,8 +191,8 @@ static int is_blank(const char *text, size_t n) {
   return n == 0;
 }
 
-/* A line is a turn, until the input ends. A person may try again after a
- * failure; whoever sends lines wants to hear of the first. */
+/* Each line is a turn, until the input ends. A user may try again after a
+ * failure. For other input the first failure ends the command. */
 static int talk(chat_t *chat) {
   const int is_person = cli_may_ask(chat->cli);
   int status = CLI_EXIT_OK;
@@ -217,7 +217,7 @@ static int talk(chat_t *chat) {
     status = turn(chat, line, n);
     if (status == CLI_EXIT_OK || !is_person || cli_ask_is_over(&chat->ask))
       continue;
-    /* As if it had not been said. */
+    /* Remove the failed turn. */
     while (json_array_size(chat->messages) > n_before)
       json_array_remove(chat->messages, n_before);
     status = CLI_EXIT_OK;
@@ -225,7 +225,7 @@ static int talk(chat_t *chat) {
   return status;
 }
 
-/* The whole input, or the argument. */
+/* The prompt is the argument or the whole input. */
 static int talk_once(chat_t *chat) {
   const char *text = chat->cli->words[0];
   char why[512];

@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-/* Read a number from 0 to `max` as JSON has them, whatever the locale. 0, or -1
- * with a sentence in `why`. */
+/* Parse a number from 0 to `max` in JSON's syntax, independently of the locale.
+ * Returns 0, or -1 with the reason in `why`. */
 int cli_set_number(const char *value, double max, double *out, char *why,
                    size_t n_why);
 

@@ -133,9 +133,9 @@ typedef struct {
   int32_t *prompt;
   size_t n_prompt;
   tnk_promise_t *sampler;
-  tnk_promise_t **samples; /* args.n; NULL: not begun */
+  tnk_promise_t **samples; /* args.n of them; NULL: not started */
   size_t n_shown;
-  int status; /* of showing them */
+  int status; /* result of printing */
 } work_t;
 
 static int encode_prompt(work_t *work) {
@@ -162,7 +162,7 @@ static int encode_prompt(work_t *work) {
   return status;
 }
 
-/* Which model's tokenizer a checkpoint needs, before anything is made at the
+/* Determine the tokenizer of a checkpoint before anything is created at the
  * service. */
 static int open_words(work_t *work) {
   tnk_promise_t *promise;
@@ -206,7 +206,7 @@ static void on_sample(tnk_promise_t *promise, int err, void *user) {
                        args.n > 1 ? ++work->n_shown : 0);
 }
 
-/* Begin all of them. Returns the promise of their end. */
+/* Start all samples. Returns a promise that settles after all of them. */
 static tnk_promise_t *begin(work_t *work) {
   const tnk_model_input_t prompt = {.tokens = work->prompt,
                                     .n_tokens = work->n_prompt};
@@ -222,7 +222,7 @@ static tnk_promise_t *begin(work_t *work) {
         tnk_sampling_sample(tnk_promise_sampling(work->sampler), &prompt,
                             &params, i == 0 ? &wanted : NULL);
     tnk_then(tnk_promise_ref(work->samples[i]), on_sample, work);
-    /* The group takes one, and one is ours. */
+    /* The group takes one reference, and the command keeps one. */
     tnk_promise_ref(work->samples[i]);
   }
   return tnk_all(work->samples, (size_t)args.n);

@@ -53,7 +53,7 @@ void cli_sample_put_logprobs(cli_json_t *json, const char *key,
   tnk__json_end(&json->w);
 }
 
-/* What is no UTF-8 becomes U+FFFD, byte by byte. */
+/* Each invalid UTF-8 byte becomes U+FFFD. */
 static void put_bytes(cli_json_t *json, const char *key, const char *text,
                       size_t n) {
   tnk__buf_t buf;

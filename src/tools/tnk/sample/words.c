@@ -7,7 +7,7 @@
 #include "lib/base/number.h"
 #include "tnk/error.h"
 
-/* The model of tnk local, whose first 256 tokens are bytes. */
+/* The model of tnk local; its first 256 tokens are bytes. */
 #define BYTE_MODEL "tnk/byte-lm"
 
 int cli_words_open(cli_words_t *words, const cli_t *cli,
@@ -84,7 +84,7 @@ int cli_ids_read(const cli_t *cli, const char *text, size_t n, int32_t **ids,
   const char *end = text + n;
 
   *n_ids = 0;
-  /* Each takes a digit at least. */
+  /* Each id has at least one digit. */
   *ids = calloc(n > 0 ? n : 1, sizeof(**ids));
   if (*ids == NULL)
     return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
@@ -105,7 +105,7 @@ int cli_ids_read(const cli_t *cli, const char *text, size_t n, int32_t **ids,
 
 /* ---- Ids to text ---- */
 
-/* Ids that are no bytes have no text. */
+/* Ids that are not bytes have no text. */
 static char *bytes_of_ids(const int32_t *ids, size_t n_ids, size_t *n) {
   char *text = malloc(n_ids + 1);
 

@@ -5,25 +5,25 @@
 
 #include "tools/tnk/text/tokenizer.h"
 
-/* From text to token ids and back: by a tokenizer, or, for models that know
- * bytes alone, byte by byte. */
+/* Converts text to token ids and back with a tokenizer, or byte by byte for
+ * models whose tokens are bytes. */
 typedef struct {
   tnk_tokenizer_t *tokenizer; /* NULL: bytes */
 } cli_words_t;
 
-/* Open the tokenizer of the switches, else that of the model. Returns the exit
- * status, and has told what is wrong. */
+/* Open the tokenizer that the options name, else the model's. Returns the exit
+ * status; errors have been reported. */
 int cli_words_open(cli_words_t *words, const cli_t *cli,
                    const cli_tokenizer_t *which, const char *model);
 void cli_words_close(cli_words_t *words);
-/* The ids of a text, to be freed. Returns the exit status, and has told what is
- * wrong. */
+/* Get the ids of a text; the caller frees them. Returns the exit status; errors
+ * have been reported. */
 int cli_words_encode(const cli_words_t *words, const cli_t *cli,
                      const char *text, size_t n, int32_t **ids, size_t *n_ids);
-/* The ids that a text lists, likewise. */
+/* As above, for a text that lists ids. */
 int cli_ids_read(const cli_t *cli, const char *text, size_t n, int32_t **ids,
                  size_t *n_ids);
-/* The text of ids, to be freed; NULL without memory. */
+/* Get the text of ids; the caller frees it. NULL without memory. */
 char *cli_words_decode(const cli_words_t *words, const int32_t *ids,
                        size_t n_ids, size_t *n);
 

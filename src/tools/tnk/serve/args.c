@@ -9,7 +9,7 @@
 
 enum { MAX_FLAGS = 64, HOUR_MS = 3600000 };
 
-/* What was given. A number or a choice that was not is -1. */
+/* The options as given. Missing numbers and choices are -1. */
 static struct {
   const char *host, *tls_cert, *tls_key, *api_key, *data, *model_dir, *model;
   const char *tokenizer;
@@ -22,8 +22,8 @@ static struct {
   int sequence, members, archive, full;
   int json_results, stub, fault_control, exit_with_stdin, verbose;
   tnk_pair_t flags[MAX_FLAGS];
-  char names[MAX_FLAGS][256]; /* of flags, cut off before '=' */
-  char numbers[2][24];        /* values of flags that are options as well */
+  char names[MAX_FLAGS][256]; /* names of flags, without '=' and value */
+  char numbers[2][24];        /* values of flags that are also options */
   size_t n_flags;
 } given = {.port = -1,
            .tokens = -1,
@@ -48,19 +48,19 @@ static struct {
            .archive = -1,
            .full = -1};
 
-/* name=value, or a name alone for true. */
+/* name=value; a name without a value means true. */
 static int set_flag(const cli_option_t *option, const char *value, char *why,
                     size_t n_why) {
   size_t n = given.n_flags;
   size_t n_name = strcspn(value, "=");
 
   (void)option;
-  /* Two are left for those that are options as well. */
+  /* Two places are reserved for flags that are also options. */
   if (n == MAX_FLAGS - 2 || n_name == 0 || n_name >= sizeof(given.names[0])) {
     snprintf(why, n_why, "is not a flag, or there are too many");
     return -1;
   }
-  /* A copy, because the name ends at a '=' in argv, which stays as it is. */
+  /* The name is copied, because argv must not be changed. */
   memcpy(given.names[n], value, n_name);
   given.names[n][n_name] = '\0';
   given.flags[n] = (tnk_pair_t){
@@ -71,8 +71,8 @@ static int set_flag(const cli_option_t *option, const char *value, char *why,
 
 static int set_faults(const cli_option_t *option, const char *value, char *why,
                       size_t n_why) {
-  /* Read here only to be refused with the other arguments; the server reads the
-   * text again. It is large for a stack. */
+  /* Parsed here only to report errors with the other arguments; the server
+   * parses the string again. Static, because it is large. */
   static local_fault_spec_t spec;
   char reason[480];
 
@@ -339,7 +339,7 @@ const cli_option_t cli_local_options[] = {
      .help = "A line for each request on standard error."},
     {.name = NULL}};
 
-/* ---- Together ---- */
+/* ---- Combinations ---- */
 
 static int is_given(const cli_option_t *option) {
   return option->number != NULL   ? *option->number >= 0
@@ -349,7 +349,7 @@ static int is_given(const cli_option_t *option) {
                                   : 0;
 }
 
-/* Names of options that only one of the two servers knows. */
+/* Options that only one of the two servers supports. */
 static const char *const model_only[] = {"api-key",
                                          "tokens",
                                          "data",
@@ -381,7 +381,7 @@ static const char *first_given(const char *const *names) {
   return NULL;
 }
 
-/* An option that would be ignored is a mistake. */
+/* An option that would be ignored is an error. */
 const char *cli_local_check(const cli_t *cli) {
   static char why[80];
   const char *name;
@@ -478,7 +478,7 @@ void cli_local_args(cli_local_args_t *args) {
   args->server.n_flags = given.n_flags;
   if (given.port >= 0)
     args->server.port = (int)given.port;
-  /* The one name that needs no look-up. */
+  /* The only name that needs no lookup. */
   if (given.host != NULL)
     args->server.host =
         strcmp(given.host, "localhost") == 0 ? "127.0.0.1" : given.host;
@@ -492,7 +492,7 @@ void cli_local_args(cli_local_args_t *args) {
     args->stub_cut_ms = (uint64_t)given.stub_cut_ms;
 }
 
-/* ---- What there is to be said of them ---- */
+/* ---- Help ---- */
 
 static const cli_item_t modes[] = {
     {"buffered", "Holds a request until the gap before its number closes; a "

@@ -4,20 +4,20 @@
 #include "tools/common/frame/command.h"
 #include "tools/local/server.h"
 
-/* What the command line of `tnk local` asks for. */
+/* The parsed options of `tnk local`. */
 typedef struct {
   local_options_t server;
-  const char *faults;          /* what goes wrong; NULL: nothing */
-  const char *fault_log;       /* file; NULL: none */
-  const char *sample_log;      /* file; NULL: none */
-  const char *stub_answers;    /* file; NULL: none */
+  const char *faults;          /* fault specification; NULL: none */
+  const char *fault_log;       /* file name; NULL: none */
+  const char *sample_log;      /* file name; NULL: none */
+  const char *stub_answers;    /* file name; NULL: none */
   const char *tokenizer;       /* file or directory; NULL: the model's own */
-  int fault_control;           /* an endpoint sets and lists them */
-  size_t stub_max_connections; /* 0: those that the stub itself has */
-  int stub;                    /* canned answers and no model, */
-  uint64_t stub_spread_ms;     /* so much later at most, */
-  uint64_t stub_cut_ms;        /* polls are cut after this; 0: never */
-  uint64_t drain_s;            /* to finish the work under way */
+  int fault_control;           /* enable the faults endpoint */
+  size_t stub_max_connections; /* 0: the stub's default */
+  int stub;                    /* serve canned answers without a model */
+  uint64_t stub_spread_ms;     /* maximum random delay of an answer */
+  uint64_t stub_cut_ms;        /* time after which polls are cut; 0: never */
+  uint64_t drain_s;            /* limit for finishing pending requests */
   int exit_with_stdin;
   int verbose;
 } cli_local_args_t;
@@ -26,9 +26,9 @@ extern const cli_option_t cli_local_options[];
 /* The modes and the faults. */
 extern const cli_section_t cli_local_sections[];
 
-/* What is wrong with the options together, or NULL. */
+/* Returns the error in the combination of options, or NULL. */
 const char *cli_local_check(const cli_t *cli);
-/* What they ask for. Texts point into argv. */
+/* Get the parsed options. Strings point into argv. */
 void cli_local_args(cli_local_args_t *args);
 
 #endif

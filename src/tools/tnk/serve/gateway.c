@@ -1,6 +1,6 @@
 /*
- * tnk gateway: a service, a tokenizer and a template, and the server of
- * src/gateway before them, until a signal.
+ * tnk gateway: runs the server of src/gateway with a service, a tokenizer and a
+ * template, until a signal.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "gateway/record/datum.h"
 #include "tnk/sampling.h"
 
-/* The model of tnk local, whose tokens are bytes. */
+/* The model of tnk local; its tokens are bytes. */
 #define BYTE_MODEL "tnk/byte-lm"
 
 enum { MAX_VARIABLES = 64 };
@@ -157,7 +157,7 @@ static const char *check(const cli_t *cli) {
   return NULL;
 }
 
-/* ---- What was recorded ---- */
+/* ---- Records ---- */
 
 static int put_line(void *user, const char *line, size_t n) {
   (void)user;
@@ -198,14 +198,14 @@ typedef struct {
   char names[MAX_VARIABLES][64];
   size_t n_variables;
   cli_input_t input;
-  uv_timer_t timer; /* how long requests under way may take */
+  uv_timer_t timer; /* limit for pending requests */
   int has_timer;
   int is_late;
-  int has_ended; /* the input has */
+  int has_ended; /* the input has ended */
   int is_closed;
 } work_t;
 
-/* Each agent is a connection. */
+/* Each agent uses a connection. */
 static void raise_file_limit(void) {
   struct rlimit limit;
 
@@ -319,7 +319,7 @@ static int serve(work_t *work) {
     return status;
   printf("%s%s%s\n", work->cli->json ? "{\"url\": \"" : "listening on ",
          tnk_gateway_address(work->gateway), work->cli->json ? "\"}" : "");
-  /* Whoever started us waits for this line, perhaps through a pipe. */
+  /* The parent process waits for this line, possibly through a pipe. */
   if (fflush(stdout) != 0)
     return CLI_EXIT_FILE;
   if (args.exit_with_stdin &&
@@ -327,7 +327,7 @@ static int serve(work_t *work) {
     work->has_ended = 1;
   while (!cli_ask_is_over(&work->ask) && !work->has_ended)
     uv_run(&work->ask.loop, UV_RUN_ONCE);
-  /* It was asked to end. */
+  /* The signal was a normal request to end. */
   work->ask.signal_number = 0;
   return CLI_EXIT_OK;
 }
@@ -340,7 +340,7 @@ static void on_timer_closed(uv_handle_t *handle) {
   ((work_t *)handle->data)->has_timer = 0;
 }
 
-/* Finish the requests under way. A second signal has its usual effect. */
+/* Finish pending requests. A second signal has its usual effect. */
 static void drain(work_t *work) {
   tnk_gateway_stats_t stats = TNK_GATEWAY_STATS_INIT;
 

@@ -30,7 +30,7 @@ int cli_input_watch(cli_input_t *input, uv_loop_t *loop,
   case UV_TTY:
     err = uv_tty_init(loop, &input->in.tty, 0, 0);
     break;
-  default: /* a file has its end already */
+  default: /* a file is at its end already */
     return 0;
   }
   if (err != 0)

@@ -3,8 +3,8 @@
 
 #include <uv.h>
 
-/* The standard input, whose end is a sign for a server to end as well: whoever
- * started it is gone. */
+/* Watches the standard input. Its end means that the parent process is gone, so
+ * the server must end too. */
 typedef struct {
   union {
     uv_handle_t handle;
@@ -18,11 +18,11 @@ typedef struct {
   void *user;
 } cli_input_t;
 
-/* Have `ended` called at its end, from the loop. 1 when it is one that can end
- * later. */
+/* Call `ended` from the loop at the end of the input. Returns 1 if the input
+ * can end later. */
 int cli_input_watch(cli_input_t *input, uv_loop_t *loop,
                     void (*ended)(void *user), void *user);
-/* Do not watch it any more. */
+/* Stop watching. */
 void cli_input_close(cli_input_t *input);
 
 #endif

@@ -22,13 +22,13 @@
 #include "tools/local/stub/stub.h"
 
 /*
- * The process listens, then serves until a signal or the end of its input.
- * Then it finishes the work under way, for at most drain_s. A second signal
- * ends that early. In the end it closes everything and returns, so that nothing
- * is left behind in the temporary directory.
+ * The process listens, then serves until a signal or the end of its input. Then
+ * it finishes pending requests, for at most drain_s. A second signal ends that
+ * early. At the end it closes everything and returns, so that nothing is left
+ * in the temporary directory.
  */
 
-/* How often the end of draining is looked for. */
+/* Interval between checks whether draining is complete. */
 enum { TICK_MS = 20 };
 
 typedef struct {
@@ -36,9 +36,9 @@ typedef struct {
   uv_signal_t interrupt;
   uv_signal_t terminate;
   uv_signal_t hang_up;
-  uv_timer_t drain;     /* looks for the end of draining */
-  uint64_t drain_s;     /* how long that may take; 0: nothing is finished */
-  uint64_t deadline_ms; /* 0: it serves, and does not drain */
+  uv_timer_t drain;     /* checks whether draining is complete */
+  uint64_t drain_s;     /* limit for draining; 0: no draining */
+  uint64_t deadline_ms; /* 0: not draining */
   cli_input_t input;
   local_server_t *server;
   local_stub_t *stub;
@@ -46,11 +46,12 @@ typedef struct {
   local_faults_t *faults;
   local_drawn_t *sample_log;
   local_stub_answers_t answers;
-  char *folder; /* of the tokenizer that was given; or NULL */
+  char *folder; /* directory of the given tokenizer; or NULL */
 } run_t;
 
 static void end(run_t *run) {
-  /* A second signal, or the end of the input after one: it is on its way. */
+  /* The server is already closing, after a second signal or the end of the
+   * input. */
   if (uv_is_closing((uv_handle_t *)&run->interrupt))
     return;
   uv_close((uv_handle_t *)&run->interrupt, NULL);
@@ -96,8 +97,7 @@ static void on_signal(uv_signal_t *signal, int number) {
   drain(signal->data);
 }
 
-/* The parent may be gone, and its connections with it, which ends draining at
- * once. */
+/* If the parent is gone, its connections are too, and draining ends at once. */
 static void on_input_end(void *user) {
   run_t *run = user;
 
@@ -106,8 +106,8 @@ static void on_input_end(void *user) {
     drain(run);
 }
 
-/* Thousands of held polls are thousands of connections. What the system allows
- * is for connections but for what everything else opens. */
+/* Thousands of held polls need thousands of connections. The limit of open
+ * files, minus the ones that are not connections. */
 static void fit_file_limit(local_options_t *options) {
   enum { OTHERS = 24, FEWEST = 4 };
   struct rlimit limit;
@@ -132,7 +132,7 @@ static void print_request(void *user, const local_seen_t *seen) {
   (void)user;
   if (seen->status == 0)
     return;
-  /* Paths are decoded, and a terminal obeys what may come out of %1b. */
+  /* Paths are decoded, so %1b could send control characters to a terminal. */
   tnk__text_init(&text, line, sizeof(line));
   tnk__text_printf(&text, "%llu %s %s seq=%lld %d %s",
                    (unsigned long long)seen->n, seen->method, seen->path,
@@ -142,7 +142,7 @@ static void print_request(void *user, const local_seen_t *seen) {
 
 static int open_stub(run_t *run, const cli_local_args_t *args, char *why,
                      size_t n_why) {
-  /* As far as the limit of open files allows. */
+  /* Within the limit of open files. */
   size_t most =
       args->stub_max_connections > 0 ? args->server.max_connections : 0;
   const local_stub_options_t options = {
@@ -172,7 +172,8 @@ static int open_stub(run_t *run, const cli_local_args_t *args, char *why,
   return err;
 }
 
-/* The text has been checked with the other arguments. Returns the exit status.
+/* The specification was checked with the other arguments. Returns the exit
+ * status.
  */
 static int plan_faults(const cli_t *cli, run_t *run, cli_local_args_t *args) {
   int err;
@@ -194,8 +195,8 @@ static int plan_faults(const cli_t *cli, run_t *run, cli_local_args_t *args) {
                              args->fault_log, uv_strerror(err));
 }
 
-/* Open what samples are written to, and read what they are to say. Returns the
- * exit status. */
+/* Open the log of samples, and read the canned answers. Returns the exit
+ * status. */
 static int plan_samples(const cli_t *cli, run_t *run, cli_local_args_t *args) {
   char why[256] = "";
   size_t n;
@@ -226,7 +227,7 @@ static int plan_samples(const cli_t *cli, run_t *run, cli_local_args_t *args) {
 }
 
 #ifdef CLI_TOKENIZERS
-/* The directory of a file, or what is one itself; to be freed. */
+/* The directory of a file, or the directory itself; the caller frees it. */
 static char *folder_of(const char *path) {
   const char *slash = strrchr(path, '/');
   uv_fs_t req;
@@ -242,7 +243,7 @@ static char *folder_of(const char *path) {
   return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
-/* Give the model the ids of that tokenizer, and the name of its directory,
+/* Give the model the ids of that tokenizer. Set the name of its directory,
  * where clients look for it. Returns the exit status. */
 static int plan_tokenizer(const cli_t *cli, run_t *run,
                           cli_local_args_t *args) {
@@ -268,7 +269,7 @@ static int plan_tokenizer(const cli_t *cli, run_t *run,
                     args->tokenizer, (int)TNK__LM_MAX_VOCAB);
   args->server.model_dir = run->folder;
   args->server.has_tokenizer = 1;
-  /* The model is not made narrower. */
+  /* The vocabulary is never smaller than the default. */
   args->server.n_vocab = n > TNK__LM_VOCAB ? (int32_t)n : TNK__LM_VOCAB;
   return CLI_EXIT_OK;
 }
@@ -311,7 +312,7 @@ static int serve(const cli_t *cli, run_t *run, cli_local_args_t *args) {
     return cli_fail(cli, CLI_EXIT_FAILED, "cannot serve on %s port %d: %s",
                     host, args->server.port, why);
   print_address(cli, run, args, host);
-  /* Whoever started us waits for this line, perhaps through a pipe. */
+  /* The parent process waits for this line, possibly through a pipe. */
   if (fflush(stdout) != 0)
     return CLI_EXIT_FILE;
   if (args->exit_with_stdin &&
@@ -329,8 +330,8 @@ static int run_local(cli_t *cli) {
   fit_file_limit(&args.server);
   if (uv_loop_init(&run.loop) != 0)
     return cli_fail(cli, CLI_EXIT_FAILED, "no event loop can be made");
-  /* Before the server opens: a signal while it does would leave its directory
-   * behind. */
+  /* Before the server opens, because a signal during its opening would leave
+   * its directory behind. */
   uv_signal_init(&run.loop, &run.interrupt);
   uv_signal_init(&run.loop, &run.terminate);
   uv_signal_init(&run.loop, &run.hang_up);
@@ -346,7 +347,7 @@ static int run_local(cli_t *cli) {
     end(&run);
   uv_run(&run.loop, UV_RUN_DEFAULT);
   uv_loop_close(&run.loop);
-  /* Both servers borrow them until the loop is empty. */
+  /* Both servers borrow them until the loop has ended. */
   local_faults_free(run.faults);
   local_drawn_close(run.sample_log);
   local_stub_answers_free(&run.answers);

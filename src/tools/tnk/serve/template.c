@@ -20,8 +20,8 @@ static int load(const cli_t *cli, const char *path,
                         : cli_fail(cli, CLI_EXIT_FILE, "%s", error.text);
 }
 
-/* The files of a model are not beside each other where they are cached one by
- * one: the one that names the tokens is read apart. */
+/* Cached files of a model are in separate places, so the configuration with the
+ * token names is read separately. */
 static int load_cached(const cli_t *cli, const char *jinja, const char *config,
                        tnk_chat_template_t **out) {
   tnk_chat_template_options_t options = TNK_CHAT_TEMPLATE_OPTIONS_INIT;
@@ -77,7 +77,7 @@ static int open_model(const cli_t *cli, const char *model,
   } else {
     status = cli_fail(cli, CLI_EXIT_FAILED, "%s", why);
   }
-  /* For the hub to close: a loop cannot be closed before. */
+  /* The hub must finish closing before the loop can be closed. */
   (void)uv_run(&loop, UV_RUN_DEFAULT);
   (void)uv_loop_close(&loop);
   return status;
@@ -85,7 +85,8 @@ static int open_model(const cli_t *cli, const char *model,
 
 int cli_template_open(const cli_t *cli, const char *path, const char *model,
                       tnk_chat_template_t **out) {
-  /* As for its tokenizer, its name may be the path of a directory. */
+  /* The name of a model may be the path of a directory, as for its
+   * tokenizer. */
   if (path == NULL && model[0] == '/')
     path = model;
   return path != NULL ? load(cli, path, NULL, out)

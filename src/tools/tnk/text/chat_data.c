@@ -1,6 +1,7 @@
 /*
- * tnk chat-data: a line of messages becomes a line of training data, checked as
- * a training call would, or is shown with what of it is learnt.
+ * tnk chat-data: converts each line of messages to a line of training data and
+ * checks it as a training call would. Or it prints the text and marks the
+ * trained parts.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,8 +32,8 @@ static struct {
   cli_tokenizer_t which;
   const char *template_;
   const char *renderer;
-  int train_on; /* place in `trains` */
-  int shape;    /* place in `shapes` */
+  int train_on; /* index in `trains` */
+  int shape;    /* index in `shapes` */
   cli_texts_t roles;
   cli_texts_t variables;
   int by_parts;
@@ -41,7 +42,7 @@ static struct {
   int count;
 } args;
 
-/* A file on its way. */
+/* The state of a run. */
 typedef struct {
   cli_t *cli;
   tnk_tokenizer_t *tok; /* NULL: bytes */
@@ -53,14 +54,13 @@ typedef struct {
   int has_color;
   size_t line;
   size_t n_good, n_bad, n_tokens;
-  double weight; /* of all that is learnt */
+  double weight; /* sum of the weights */
   tnk_chat_error_t error;
 } work_t;
 
 /* ---- One conversation ---- */
 
-/* What the clock on the wall shows, as if that were UTC: some templates write
- * the date. */
+/* Local time as if it were UTC, because some templates write the date. */
 static int64_t wall_s(void *user) {
   const time_t now = time(NULL);
   struct tm here, utc;
@@ -104,7 +104,7 @@ static int read_chat(work_t *work, const char *line, size_t n,
   return err == TNK_OK ? set_variables(work, chat) : err;
 }
 
-/* ---- What it gives ---- */
+/* ---- Output ---- */
 
 static void put_tensor(tnk__json_writer_t *w, const char *name,
                        const char *dtype, const void *values, size_t n) {
@@ -124,7 +124,7 @@ static void put_tensor(tnk__json_writer_t *w, const char *name,
   tnk__json_end(w);
 }
 
-/* The form that `tnk lint` reads. */
+/* The format that `tnk lint` reads. */
 static int print_datum(const tnk_datum_t *datum) {
   const size_t n = datum->input.n_tokens;
   tnk__json_writer_t w;
@@ -163,8 +163,8 @@ static int put_bytes(const char *bytes, size_t n, void *user) {
   return tnk__buf_append(user, bytes, n);
 }
 
-/* A run of ids of one weight, as text. With colours what is learnt is green;
- * without it is told. */
+/* Print ids of equal weight as text. Trained text is green, or marked if there
+ * are no colors. */
 static int show_run(work_t *work, const int32_t *ids, size_t n, float weight) {
   tnk__buf_t text;
   char why[256] = "";
@@ -174,7 +174,7 @@ static int show_run(work_t *work, const int32_t *ids, size_t n, float weight) {
   err = work->tokenizer.plugin->decode(work->tokenizer.tokenizer, ids, n, 0,
                                        put_bytes, &text, why, sizeof(why));
   if (err == TNK_OK && work->has_color) {
-    /* Line breaks stay; nothing else acts on the terminal. */
+    /* Newlines are kept; other control characters are replaced. */
     for (size_t i = 0; i < text.len; i++)
       if (text.data[i] != '\n' && (text.data[i] < 0x20 || text.data[i] == 0x7f))
         text.data[i] = ' ';
@@ -211,7 +211,7 @@ static int refuse(work_t *work, int err, const char *text) {
   return err;
 }
 
-/* Checked by the very functions that a training call would use. */
+/* Checked by the same functions as in a training call. */
 static int give(work_t *work) {
   tnk_batch_t *batch = tnk_batch_new(NULL);
   size_t n, n_data;
@@ -248,12 +248,12 @@ static int give(work_t *work) {
 
 /* ---- The file ---- */
 
-/* Lack of memory, and output that cannot be written, end the run. */
+/* Lack of memory and write errors end the run. */
 static int is_end(int err) {
   return err == TNK_ENOMEM || err == TNK_EFILE;
 }
 
-/* One example of the whole conversation. */
+/* One example for the whole conversation. */
 static int take_whole(work_t *work, const tnk_chat_t *chat) {
   const int err =
       tnk_chat_encode(work->tokens, work->template_, &work->tokenizer, chat,
@@ -262,8 +262,8 @@ static int take_whole(work_t *work, const tnk_chat_t *chat) {
   return err == TNK_OK ? give(work) : err;
 }
 
-/* One example for each answer. The first failure is returned, and the examples
- * behind it are made all the same. */
+/* One example for each answer. The first error is returned, but the remaining
+ * examples are still made. */
 static int take_answers(work_t *work, const tnk_chat_t *chat) {
   tnk_chat_error_t first = {0};
   size_t i = tnk_chat_next_answer(chat, 0);
@@ -341,7 +341,7 @@ static int tell(work_t *work, int err) {
   return work->n_bad > 0 ? CLI_EXIT_FAILED : CLI_EXIT_OK;
 }
 
-/* ---- What it is done with ---- */
+/* ---- Setup ---- */
 
 static int open_template(work_t *work) {
   tnk_chat_template_options_t options = TNK_CHAT_TEMPLATE_OPTIONS_INIT;

@@ -1,6 +1,6 @@
 /*
- * tnk detokenize: the ids are gathered first and decoded at once, because bytes
- * of one character may come from several tokens.
+ * tnk detokenize: decodes all ids at once, because the bytes of a character may
+ * come from several tokens.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static int put(ids_t *ids, int32_t id) {
 /* Far above any vocabulary. */
 #define MAX_ID 99999999
 
-/* All numbers of a text. */
+/* Parse all numbers of a text. */
 static int put_text(ids_t *ids, const char *text, char *why, size_t n_why) {
   for (;;) {
     uint64_t id;

@@ -1,5 +1,5 @@
-/* tnk lint: reads training data, one example in JSON a line, and says of each
- * line what tnk_training_forward_backward() would refuse. */
+/* tnk lint: reads training data, one JSON example per line, and reports the
+ * lines that tnk_training_forward_backward() would refuse. */
 #include "tools/tnk/text/lint.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ enum { MAX_REASON = 512 };
 typedef struct {
   cli_lint_options_t options;
   FILE *out;
-  size_t n_lines; /* that hold an example */
+  size_t n_lines; /* lines with an example */
   size_t n_bad;
 } lint_t;
 
@@ -43,7 +43,7 @@ static void report_json(lint_t *lint, size_t line, const char *reason) {
   fprintf(lint->out, "%s\n    ", lint->n_bad > 1 ? "," : "");
   if (tnk__json_finish(&w) == TNK_OK)
     fprintf(lint->out, "%.*s", (int)buf.len, (const char *)buf.data);
-  else /* a file name that is not UTF-8 */
+  else /* the file name is not UTF-8 */
     fprintf(lint->out, "{\"line\":%zu,\"reason\":\"%s\"}", line,
             "what is wrong cannot be told in JSON");
   tnk__buf_deinit(&buf);
@@ -57,7 +57,7 @@ static void report(lint_t *lint, size_t line, const char *reason) {
     fprintf(lint->out, "%s:%zu: %s\n", lint->options.file, line, reason);
 }
 
-/* The sentence of a check names the example as the first of a call. */
+/* Remove the prefix with the index of the example, which is always 0. */
 static const char *without_index(const char *text) {
   static const char prefix[] = "datum 0: ";
 
@@ -73,18 +73,19 @@ static int check(const lint_t *lint, const char *line, size_t n, char *reason) {
   tnk_datum_t datum;
   int err = tnk__json_parse(&json, line, n);
 
-  /* Lack of memory is not a fault of the data, and ends the run. */
+  /* Lack of memory is not an error in the data, and ends the run. */
   if (err == TNK_EPROTO) {
     snprintf(reason, MAX_REASON, "it is not JSON");
     return TNK_EINVAL;
   }
   if (err != TNK_OK)
     return err;
-  /* The data are the user's own and in memory already: no ceiling. */
+  /* The data belong to the user and are in memory already, so there is no
+   * limit. */
   tnk__arena_init(&arena, alloc, SIZE_MAX / 2);
   err = tnk__datum_read(&datum, &arena, json, reason, MAX_REASON);
   if (err == TNK_OK)
-    /* The very function that a call would use, so that both always agree. */
+    /* The same function as in a training call, so that the results agree. */
     err = tnk_data_check(&datum, 1, lint->options.loss, reason, MAX_REASON);
   tnk__arena_deinit(&arena);
   json_decref(json);
@@ -93,13 +94,13 @@ static int check(const lint_t *lint, const char *line, size_t n, char *reason) {
 
 /* ---- The file ---- */
 
-/* By its length: a line that begins with a NUL is not empty. */
+/* Uses the length, because a line that begins with a NUL is not empty. */
 static int is_blank(const char *line, size_t n) {
   return strspn(line, " \t\r\n") == n;
 }
 
-/* Names in the data are part of it: they may be cut inside a character, and
- * hold what acts on a terminal. */
+/* Names from the data may be cut inside a character or contain control
+ * characters. */
 static void clean(char *reason) {
   tnk__utf8_repair(reason);
   tnk__text_clean(reason, strlen(reason));
@@ -117,7 +118,7 @@ static int check_lines(lint_t *lint, FILE *in, char *why, size_t n_why) {
     number++;
     if (is_blank(line, (size_t)n))
       continue;
-    /* Counted although it may be wrong: it was meant to be an example. */
+    /* Counted even if it is invalid. */
     lint->n_lines++;
     err = check(lint, line, (size_t)n, reason);
     if (err != TNK_EINVAL)

@@ -11,7 +11,8 @@
 
 static cli_lint_options_t args;
 
-/* Not of a line: whoever misspells a loss would be told that all is well. */
+/* Print a note for an unknown loss, because a misspelled loss would pass every
+ * check. */
 static void note_loss(const cli_t *cli) {
   if (args.loss != NULL && !tnk__loss_is_known(args.loss))
     cli_note(cli,
@@ -19,8 +20,8 @@ static void note_loss(const cli_t *cli) {
              cli->name, args.loss);
 }
 
-/* With --json nothing is printed before all is read, so that a failure leaves
- * no half of a document. */
+/* With --json nothing is printed before all input is read, so that a failure
+ * leaves no partial document. */
 static int check(FILE *in, char *why, size_t n_why) {
   char *text = NULL;
   size_t n = 0;

@@ -1,6 +1,6 @@
 /*
- * tnk tokenize: reads its text as a whole, because tokens depend on what is on
- * both sides of them; asks for offsets only when they are printed.
+ * tnk tokenize: reads the whole text, because tokens depend on the context on
+ * both sides. Offsets are requested only if they are printed.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 static struct {
   cli_tokenizer_t which;
-  const char *text; /* of --text, or NULL */
+  const char *text; /* argument of --text, or NULL */
   int pieces;
   int count;
   int add_special;
@@ -98,7 +98,7 @@ static int run(const cli_t *cli, const tnk_tokenizer_t *tok, const char *text,
 }
 
 static int tokenize(const cli_t *cli, const char *text, size_t n) {
-  /* The sentence for a failure that brings none of its own. */
+  /* The message for a failure without one. */
   tnk_tokenizer_error_t error = {0, 0, "out of memory"};
   int status = CLI_EXIT_FAILED;
   tnk_tokenizer_t *tok = cli_tokenizer_open(cli, &args.which, &status,

@@ -1,7 +1,8 @@
 /*
- * Opens what the switches name. A file, or a model whose name is the path of a
- * directory, is opened by libtnk-tokenizers alone; another model goes through a
- * hub of libtnk on a loop of its own, with the same tokenizers as its plug-in.
+ * Opens the tokenizer that the options name. A file, or a model whose name is
+ * the path of a directory, is opened with libtnk-tokenizers only. Other models
+ * use a hub of libtnk on a separate loop, with libtnk-tokenizers as its
+ * plug-in.
  */
 #include "tools/tnk/text/tokenizer.h"
 
@@ -25,7 +26,7 @@ const char *cli_tokenizer_check(const cli_tokenizer_t *which) {
 
 /* ---- From a hub ---- */
 
-/* One line that is written over; cleared at the end. */
+/* One line that is overwritten, and removed at the end. */
 static void on_progress(const char *file, uint64_t n_bytes, uint64_t n_total,
                         void *user) {
   int *has_line = user;
@@ -79,7 +80,7 @@ static tnk_tokenizer_t *open_model(const cli_t *cli,
     return NULL;
   }
   options.logger = &logger;
-  /* A line that is written over would fill a log. */
+  /* In a log the line could not be overwritten. */
   if (cli_can_rewrite(stderr) && !cli->quiet)
     options.on_progress = on_progress;
   options.progress_user = &has_line;
@@ -87,7 +88,7 @@ static tnk_tokenizer_t *open_model(const cli_t *cli,
     tok = ask(hub, which, status, why, n_why);
     tnk_hub_close(hub, NULL, NULL);
   }
-  /* For the hub to close: a loop cannot be closed before. */
+  /* The hub must finish closing before the loop can be closed. */
   (void)uv_run(&loop, UV_RUN_DEFAULT);
   (void)uv_loop_close(&loop);
   if (has_line)
@@ -101,7 +102,7 @@ tnk_tokenizer_t *cli_tokenizer_open(const cli_t *cli,
   tnk_tokenizer_error_t error;
   tnk_tokenizer_t *tok;
 
-  /* A local server's model may have the name of a directory. */
+  /* The name of a local server's model may be a directory. */
   if (which->model != NULL && which->model[0] != '/')
     return open_model(cli, which, status, why, n_why);
   if (tnk_tokenizer_load(&tok,

@@ -4,14 +4,14 @@
 #include "tnk/tokenizers.h"
 #include "tools/common/frame/cli.h"
 
-/* Which tokenizer a command is to use: a file, or a model of a hub. */
+/* The tokenizer of a command: a file, or a model of a hub. */
 typedef struct {
   const char *path;
   const char *model;
   const char *revision;
 } cli_tokenizer_t;
 
-/* The options that say it, for the table of a command; `which` is static. */
+/* The options for it, for the table of a command; `which` is static. */
 #define CLI_TOKENIZER_OPTIONS(which)                                           \
   {.name = "tokenizer",                                                        \
    .value = "PATH",                                                            \
@@ -30,17 +30,17 @@ typedef struct {
     .help = "A commit, branch or tag of it."                                   \
   }
 
-/* What is wrong with the switches together, or NULL. */
+/* Returns the error in the combination of options, or NULL. */
 const char *cli_tokenizer_check(const cli_tokenizer_t *which);
-/* Open it. Returns one reference, or NULL with a sentence in `why` and the exit
- * status in *status. A download tells its progress on the standard error, when
- * that is a terminal. */
+/* Open the tokenizer. Returns one reference, or NULL with a message in `why`
+ * and the exit status in *status. A download shows its progress on standard
+ * error if that is a terminal. */
 tnk_tokenizer_t *cli_tokenizer_open(const cli_t *cli,
                                     const cli_tokenizer_t *which, int *status,
                                     char *why, size_t n_why);
-/* Tell that it was not opened. The tokenizer of a model is not the service's:
- * whoever was not reached or has no such thing, it is told as a failure of the
- * tokenizer. `hint` may be NULL. Returns the exit status. */
+/* Report that it could not be opened. The error of a hub is reported as an
+ * error of the tokenizer, so that it is not mistaken for an error of the
+ * service. `hint` may be NULL. Returns the exit status. */
 int cli_tokenizer_failed(const cli_t *cli, const cli_tokenizer_t *which,
                          int status, const char *why, const char *hint);
 

@@ -1,4 +1,4 @@
-/* tnk top: what a service is doing, from the file that it writes its dump to.
+/* tnk top: shows the activity of a service from its dump file.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,9 +23,9 @@ static const cli_option_t options[] = {
     {.name = "once", .flag = &once, .help = "Print once, and exit."},
     {.name = NULL}};
 
-/* What of a dump is compared with the one before. */
+/* The values of a dump that are compared with the next one. */
 typedef struct {
-  int64_t clock_ms; /* 0: there is none */
+  int64_t clock_ms; /* 0: none */
   int64_t requests;
   int64_t sent;
   int64_t received;
@@ -56,7 +56,7 @@ static moment_t moment_of(const json_t *root) {
                     .received = number(counters, "bytes_received")};
 }
 
-/* A second of what has been counted since the dump before; -1: not known. */
+/* The rate per second since the previous dump; -1: unknown. */
 static int64_t rate(const moment_t *now, const moment_t *before, int64_t count,
                     int64_t count_before) {
   const int64_t ms = now->clock_ms - before->clock_ms;
@@ -68,7 +68,7 @@ static int64_t rate(const moment_t *now, const moment_t *before, int64_t count,
 
 /* ---- Showing ---- */
 
-/* A line as wide as the terminal, of texts that others have written too. */
+/* Print a line, cut to the terminal's width and sanitized. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif
@@ -162,7 +162,7 @@ static void show_lanes(const json_t *root) {
   }
 }
 
-/* The widest id of those in a list, or `width`. Ids of a service are words of
+/* The length of the longest id in a list, at least `width`. A service's ids are
  * ASCII. */
 static int widest(const json_t *root, const char *list, const char *id,
                   int width) {
@@ -252,7 +252,7 @@ static int run(cli_t *cli) {
   moment_t before = {0};
   int status;
 
-  /* Nobody watches what is not a terminal. */
+  /* Output that is not a terminal is written only once. */
   once = once || cli->json || !cli_can_rewrite(stdout);
   for (;;) {
     status = look(cli, &before);
