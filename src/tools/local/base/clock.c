@@ -25,7 +25,7 @@ void local_time_text(int64_t ms, char *out) {
   snprintf(out + n, 32 - n, ".%03uZ", (unsigned)(ms % 1000) % 1000u);
 }
 
-/* Not by strftime(), which would follow the program's locale. */
+/* strftime() would use the program's locale. */
 void local_http_date(int64_t ms, char *out) {
   static const char days[7][4] = {"Sun", "Mon", "Tue", "Wed",
                                   "Thu", "Fri", "Sat"};

@@ -8,7 +8,7 @@ int64_t local_wall_ms(void);
 /* "2026-11-21T07:33:14.000Z"; `out` has 32 bytes. */
 void local_time_text(int64_t ms, char *out);
 
-/* "Sun, 06 Nov 1994 08:49:37 GMT", as headers have it; `out` has 32 bytes. */
+/* "Sun, 06 Nov 1994 08:49:37 GMT", as in headers; `out` has 32 bytes. */
 void local_http_date(int64_t ms, char *out);
 
 #endif

@@ -10,13 +10,13 @@
 #include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
 
-/* What one request draws is bounded by what is answered to it. */
+/* The size of an answer limits the sequences of a request. */
 #define MAX_LINES ((size_t)1 << 30)
 
 struct local_drawn {
   const tnk_allocator_t *alloc;
   int fd;
-  int is_broken; /* a part of a line may be in the file */
+  int is_broken; /* the file may end with a partial line */
 };
 
 int local_drawn_open(local_drawn_t **out, const char *path,
@@ -28,7 +28,7 @@ int local_drawn_open(local_drawn_t **out, const char *path,
   if (log == NULL)
     return TNK_ENOMEM;
   log->alloc = alloc;
-  /* Prompts are nobody else's business. */
+  /* Prompts are private, so only this user may read the file. */
   log->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (log->fd < 0) {
     err = uv_translate_sys_error(errno);

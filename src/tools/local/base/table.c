@@ -1,6 +1,6 @@
 /*
- * A table begins without buckets and doubles them when there are as many nodes;
- * it never shrinks.
+ * A table starts without buckets and doubles them when it has as many nodes; it
+ * never shrinks.
  */
 #include "tools/local/base/table.h"
 
@@ -39,7 +39,7 @@ static void put(local_node_t **buckets, size_t n_buckets, local_node_t *node) {
   *at = node;
 }
 
-/* Twice the buckets, so that chains stay short. */
+/* Double the buckets, so that chains stay short. */
 static int grow(local_table_t *table) {
   size_t n = table->n_buckets > 0 ? table->n_buckets * 2 : FIRST_BUCKETS;
   local_node_t **buckets = tnk__calloc(table->alloc, n, sizeof(*buckets));
@@ -63,7 +63,7 @@ static int grow(local_table_t *table) {
 }
 
 int local_table_add(local_table_t *table, local_node_t *node, const char *key) {
-  /* Growing is an optimization once there are buckets at all. */
+  /* With buckets present, failing to grow only makes the table slower. */
   if (table->n >= table->n_buckets && grow(table) != TNK_OK &&
       table->n_buckets == 0)
     return TNK_ENOMEM;

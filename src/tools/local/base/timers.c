@@ -1,7 +1,6 @@
 /*
- * A timer is stopped (linked to itself) or in `active`. When it fires it is in
- * a list of on_fire() for a moment, out of which it can be stopped just as
- * well.
+ * A timer is either stopped (linked to itself) or in `active`. When it fires,
+ * it is briefly in a list of on_fire() and can be stopped there too.
  */
 #include "tools/local/base/timers.h"
 
@@ -11,8 +10,8 @@
 
 static void on_fire(uv_timer_t *uv);
 
-/* Sleep until the first deadline. A stopped first timer costs one early
- * wake-up, which only arms anew. */
+/* Sleep until the first deadline. If the first timer was stopped, one early
+ * wake-up follows, which arms the next one. */
 static void arm(local_timers_t *timers) {
   tnk__list_t *first = tnk__list_first(&timers->active);
   uint64_t now = uv_now(timers->uv.loop);
@@ -29,7 +28,8 @@ static void on_fire(uv_timer_t *uv) {
   uint64_t now = uv_now(uv->loop);
   tnk__list_t due;
 
-  /* What is due now goes to a list of its own: a callback may start timers. */
+  /* Due timers are moved to a separate list, because a callback may start
+   * timers. */
   tnk__list_init(&due);
   for (;;) {
     tnk__list_t *first = tnk__list_first(&timers->active);

@@ -1,8 +1,8 @@
 #include "tools/local/base/work.h"
 
 /*
- * A job is idle, ready (linked), running (in a slot) or over (its `done` has
- * been called, and it is idle again). Only the loop's thread moves jobs.
+ * A job is idle, ready (linked), running (in a slot) or over (`done` has been
+ * called, and it is idle again). Only the loop's thread moves jobs.
  */
 
 #define JOB(node) ((local_job_t *)(void *)(node)) /* link is first */
@@ -30,8 +30,8 @@ static void on_slice(uv_work_t *uv, int status) {
     finish(job);
   else
     tnk__list_append(&work->ready[job->lane], &job->link);
-  /* Counted until here: whoever closes the queue from `done` must leave it to
-   * us to say that it is closed. */
+  /* Counted as busy until here. If `done` closes the queue, this function
+   * reports that it is closed. */
   work->n_busy--;
   if (work->closing && work->n_busy == 0)
     work->closed(work);
@@ -49,8 +49,7 @@ static local_slot_t *free_slot(local_work_t *work) {
 static tnk__list_t *next_ready(local_work_t *work) {
   tnk__list_t *node = tnk__list_pop(&work->ready[work->lane]);
 
-  /* Turned also when the lane is empty, which costs nothing: the other one is
-   * looked at next. */
+  /* Switching from an empty lane is harmless: the other lane is tried next. */
   work->lane ^= 1;
   return node != NULL ? node : tnk__list_pop(&work->ready[work->lane]);
 }

@@ -6,23 +6,23 @@
 #include "lib/base/list.h"
 
 /*
- * Jobs on libuv's thread pool, a slice at a time, one after the other: after
- * each slice the job goes behind all others that wait, so many jobs share few
- * threads fairly and none keeps a thread for long. There are two lanes, served
- * alternately, so that a crowd of samples does not slow training down.
+ * Jobs on libuv's thread pool, in slices. After each slice a job is queued
+ * behind all waiting jobs, so that many jobs share few threads fairly. There
+ * are two lanes, served alternately, so that many samples do not slow down
+ * training.
  */
 enum { LOCAL_WORK_MAX_THREADS = 8 };
 
 typedef struct local_job {
   tnk__list_t link;
-  /* On a thread: do a slice; 1 when there is nothing more to do. */
+  /* Runs on a thread: does one slice. Returns 1 when the job is finished. */
   int (*run)(struct local_job *job);
-  /* On the loop, once, after the last slice, or when the job was cancelled or
-   * the queue is closed. The job may be started anew from here. */
+  /* Runs on the loop, once, after the last slice, or when the job was canceled
+   * or the queue is closed. It may start the job again. */
   void (*done)(struct local_job *job);
   unsigned lane; /* 0: training, 1: sampling */
   int active;    /* started, and `done` has not run */
-  int cancelled; /* stop after the slice that runs */
+  int cancelled; /* stop after the current slice */
 } local_job_t;
 
 typedef struct local_work local_work_t;
@@ -30,14 +30,14 @@ typedef struct local_work local_work_t;
 typedef struct {
   uv_work_t uv;
   local_work_t *work;
-  local_job_t *job; /* NULL: the slot is free */
+  local_job_t *job; /* NULL: free slot */
   int finished;     /* written by the thread, read after it */
 } local_slot_t;
 
 struct local_work {
   uv_loop_t *loop;
   tnk__list_t ready[2];
-  unsigned lane; /* to be served next */
+  unsigned lane; /* next lane to serve */
   local_slot_t slots[LOCAL_WORK_MAX_THREADS];
   unsigned n_slots;
   unsigned n_busy;
@@ -46,11 +46,11 @@ struct local_work {
 };
 
 void local_work_init(local_work_t *work, uv_loop_t *loop, unsigned n_threads);
-/* Close: every job still there gets its `done`; then `closed` runs, at once
- * when no slice is running. */
+/* Close the queue: `done` runs for every remaining job, then `closed`. It runs
+ * at once if no slice is running. */
 void local_work_close(local_work_t *work, void (*closed)(local_work_t *work));
 void local_job_start(local_work_t *work, local_job_t *job);
-/* Cancel a job; `done` follows, from here or after the slice that runs. */
+/* Cancel a job; `done` runs inside this call or after the current slice. */
 void local_job_cancel(local_work_t *work, local_job_t *job);
 
 #endif

@@ -25,8 +25,8 @@ static void reply_with(tnk__srv_req_t *req, int status, const char *extra,
 }
 
 void local_reply_buf(tnk__srv_req_t *req, int status, tnk__buf_t *buf) {
-  /* Clients repeat a 429, some of them at once and for ever without a word on
-   * when. */
+  /* A 429 needs a delay: without one, some clients retry at once and without
+   * end. */
   reply_with(req, status, status == 429 ? "Retry-After: 1\r\n" : NULL, buf);
 }
 
@@ -40,7 +40,7 @@ void local_out_init(local_out_t *out, const tnk_allocator_t *alloc) {
 }
 
 void local_out_reply(local_out_t *out, tnk__srv_req_t *req, int status) {
-  /* A text of the client that is not UTF-8 can only come from its path. */
+  /* Only the path can contain a string that is not UTF-8. */
   if (tnk__json_finish(&out->w) != TNK_OK)
     tnk__buf_deinit(&out->buf);
   local_reply_buf(req, status, &out->buf);
@@ -86,7 +86,7 @@ void local_reply_invalid(tnk__srv_req_t *req, const char *type,
   local_out_reply(&out, req, 422);
 }
 
-/* Success statuses differ between the servers we resemble. */
+/* Success statuses differ between servers. */
 static int status_accepted(const local_server_t *server) {
   return server->options.sequence == LOCAL_STRICT ? 202 : 200;
 }
@@ -224,8 +224,8 @@ char *local_metadata(local_call_t *call) {
   return copy;
 }
 
-/* A session that ended is known for a while, and answers 410 rather than 404: a
- * client can then tell its end from a wrong id. */
+/* An ended session is remembered for a while and answers 410 instead of 404, so
+ * that clients can tell it from a wrong id. */
 local_session_t *local_need_session(local_call_t *call) {
   const char *id;
   local_node_t *node;

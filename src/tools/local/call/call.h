@@ -7,21 +7,21 @@
 #include "tools/local/call/state.h"
 
 /*
- * One request in the hands of its handler, and the ways to answer it. Handlers
- * answer exactly once; after that only `server` may be used.
+ * A request, as passed to its handler, and the functions to answer it. A
+ * handler answers exactly once. After that only `server` may be used.
  */
 typedef struct {
   local_server_t *server;
   tnk__srv_req_t *req;
-  const json_t *body;   /* the object sent, or NULL when it is protobuf */
-  const uint8_t *bytes; /* the body, decompressed */
+  const json_t *body;   /* the parsed object, or NULL for protobuf */
+  const uint8_t *bytes; /* the decompressed body */
   size_t n_bytes;
-  char *args[3]; /* parts of the path that the route left open */
+  char *args[3]; /* the variable parts of the path */
 } local_call_t;
 
 /* ---- Answers ---- */
 
-/* Answer with what is in `buf`, which is emptied. */
+/* Answer with the contents of `buf`, which is emptied. */
 void local_reply_buf(tnk__srv_req_t *req, int status, tnk__buf_t *buf);
 void local_reply_text(tnk__srv_req_t *req, int status, const char *json);
 /* Answer {"detail": sentence}. */
@@ -32,11 +32,11 @@ void local_reply_error(tnk__srv_req_t *req, int status, const char *format, ...)
 /* Answer 422 with FastAPI's list: one entry about one member of the body. */
 void local_reply_invalid(tnk__srv_req_t *req, const char *type,
                          const char *member, const char *message);
-/* Answer with the promise of a result; `ids` is NULL or a JSON array. */
+/* Answer with a future; `ids` is NULL or a JSON array. */
 void local_reply_future(local_call_t *call, const char *request_id,
                         const char *model_id, const char *ids);
 
-/* A writer for an answer; finish with local_reply_written(). */
+/* A writer for an answer; call local_reply_written() at the end. */
 typedef struct {
   tnk__buf_t buf;
   tnk__json_writer_t w;
@@ -46,32 +46,32 @@ void local_out_reply(local_out_t *out, tnk__srv_req_t *req, int status);
 
 /* ---- Members of the body ---- */
 
-/* Get a member: `need` one that is required, `want` one that is optional and
- * leaves *out alone when absent or null. They answer the request themselves
- * when it is not as it must be, and return 0 then. */
+/* Get a member: `need` requires it; `want` leaves *out unchanged if it is
+ * absent or null. If the member is invalid, they answer the request and return
+ * 0. */
 int local_need_text(local_call_t *call, const char *key, const char **out);
 int local_want_text(local_call_t *call, const char *key, const char **out);
 int local_want_int(local_call_t *call, const char *key, int64_t min,
                    int64_t max, int64_t *out);
-/* "ttl_seconds", which is 0 without one: an hour to ten years. */
+/* Get "ttl_seconds", between one hour and ten years; 0 if absent. */
 int local_want_ttl(local_call_t *call, int64_t *out);
 int local_want_bool(local_call_t *call, const char *key, int *out);
 int local_want_double(local_call_t *call, const json_t *object, const char *key,
                       double *out);
 
-/* "user_metadata" as text of the server's allocator; NULL: none. */
+/* Get "user_metadata" as a string from the server's allocator; NULL: none. */
 char *local_metadata(local_call_t *call);
-/* The session in "session_id", which is alive; NULL: answered. */
+/* Get the active session in "session_id"; NULL: answered. */
 local_session_t *local_need_session(local_call_t *call);
 
-/* Milliseconds since 1970, by the server's clock. On any thread. */
+/* Milliseconds since 1970, by the server's clock. May be called on any
+ * thread. */
 int64_t local_now_ms(const local_server_t *server);
-/* The name of the base model, and of its tokenizer. */
+/* The names of the base model and of its tokenizer. */
 const char *local_base_name(const local_server_t *server);
 const char *local_tokenizer_name(const local_server_t *server);
 int local_is_base(const local_server_t *server, const char *name);
-/* The status of what was made, which differs between the servers that we
- * resemble. */
+/* The status for a created object, which differs between servers. */
 int local_status_created(const local_server_t *server);
 
 #endif

@@ -3,14 +3,14 @@
 #include <string.h>
 
 /*
- * What a body of protocol 0.25 may hold, by call. The texts hold names with a
- * blank before and behind each. An object inside of a body has a row of its
- * own; those that may hold anything (metadata, sampling parameters, prompts)
- * have none.
+ * The members of bodies in protocol version 0.25, by call. Each name in a list
+ * has a space before and after it. An object inside a body has a separate row.
+ * Objects with arbitrary members (metadata, sampling parameters, prompts) have
+ * none.
  */
 typedef struct {
   const char *path;
-  const char *inside; /* the member that holds the object; NULL: the body */
+  const char *inside; /* the member with the object; NULL: the body */
   const char *known;
 } row_t;
 
@@ -74,7 +74,7 @@ static void put_extra(tnk__json_writer_t *w, const char *inside,
   tnk__json_end(w);
 }
 
-/* Name what is unknown in the row's object; how much that was. */
+/* Write the unknown members of the row's object. Returns their number. */
 static size_t put_extras(tnk__json_writer_t *w, const row_t *row,
                          const json_t *body) {
   const json_t *object =

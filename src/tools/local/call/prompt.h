@@ -6,7 +6,7 @@
 #include "lib/base/arena.h"
 #include "tools/local/lm/lm.h"
 
-/* The tokens of a JSON prompt {"chunks": [...]}, copied into the arena.
+/* Copy the tokens of a JSON prompt {"chunks": [...]} into the arena. Returns
  * TNK_EINVAL with the reason, or TNK_ENOMEM. */
 int local_tokens_json(tnk__arena_t *arena, const json_t *input,
                       const int32_t **out, size_t *n, tnk__lm_why_t *why);

@@ -1,13 +1,13 @@
 #include "tools/local/call/scan.h"
 
-/* What follows a tag, by its lowest three bits. */
+/* Wire types: the lowest three bits of a tag. */
 enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5 };
 
 /* seq_id of a ForwardBackwardRequest */
 enum { FIELD_SEQ = 2 };
 
-/* Read a number and step over it. 0 when it is cut off, or longer than any
- * that has 64 bits. */
+/* Read a varint and advance. Returns 0 if it is truncated or has more than 64
+ * bits. */
 static int varint(const uint8_t **at, const uint8_t *end, uint64_t *out) {
   uint64_t value = 0;
 
@@ -25,7 +25,7 @@ static int varint(const uint8_t **at, const uint8_t *end, uint64_t *out) {
 
 int64_t local_scan_seq(const uint8_t *bytes, size_t n) {
   const uint8_t *at = bytes;
-  const uint8_t *end = n > 0 ? bytes + n : bytes; /* no bytes may be NULL */
+  const uint8_t *end = n > 0 ? bytes + n : bytes; /* empty may be NULL */
   int64_t seq = -1;
   uint64_t tag;
 
@@ -37,7 +37,7 @@ int64_t local_scan_seq(const uint8_t *bytes, size_t n) {
     case VARINT:
       if (!varint(&at, end, &value))
         return seq;
-      /* The last one counts, as where it is decoded. */
+      /* The last occurrence counts, as in a decoder. */
       if (tag >> 3 == FIELD_SEQ)
         seq = value <= INT64_MAX ? (int64_t)value : -1;
       break;

@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The sequence number in the bytes of a ForwardBackwardRequest, or -1. Looks at
- * no more than the tags and lengths of the outermost fields, which is cheaper
- * than to decode a body before a fault of it is decided on. */
+/* The sequence number in the bytes of a ForwardBackwardRequest, or -1. It
+ * parses only tags and lengths of the outermost fields. That is cheaper than
+ * decoding a body before its fault is decided. */
 int64_t local_scan_seq(const uint8_t *bytes, size_t n);
 
 #endif

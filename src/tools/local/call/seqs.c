@@ -1,7 +1,6 @@
 /*
- * A number is unknown, or known with the request that came under it. It is
- * forgotten when too many others have come since; whether it is then new or too
- * old is for those who count to say (queue.c).
+ * A number is unknown, or known with its request. It is forgotten after too
+ * many others. The caller decides then whether it is new or too old (queue.c).
  */
 #include "tools/local/call/seqs.h"
 
@@ -42,7 +41,7 @@ int local_seqs_add(local_seqs_t *seqs, int64_t seq, uint64_t hash,
 
   if (entry == NULL)
     return TNK_ENOMEM;
-  /* The text of its key is in the old entry, which therefore goes as a whole.
+  /* The key is stored in the old entry, so the whole entry is replaced.
    */
   if (old != NULL)
     drop(seqs, old);

@@ -3,8 +3,8 @@
 
 #include "tools/local/call/state.h"
 
-/* The numbered requests of one client, so that a repeat finds the first. Only
- * the latest LOCAL_MAX_KEPT_SEQ are remembered. */
+/* The numbered requests of a client, used to detect repeats. Only the latest
+ * LOCAL_MAX_KEPT_SEQ are remembered. */
 typedef struct {
   local_table_t table;
   tnk__list_t list; /* oldest first */
@@ -21,8 +21,8 @@ typedef struct {
 void local_seqs_init(local_seqs_t *seqs, const tnk_allocator_t *alloc);
 void local_seqs_deinit(local_seqs_t *seqs);
 local_seq_t *local_seqs_find(const local_seqs_t *seqs, int64_t seq);
-/* Remember a request; it replaces an older one of that number. TNK_OK or
- * TNK_ENOMEM. */
+/* Remember a request; it replaces an older one with that number. Returns TNK_OK
+ * or TNK_ENOMEM. */
 int local_seqs_add(local_seqs_t *seqs, int64_t seq, uint64_t hash,
                    const char *request_id);
 

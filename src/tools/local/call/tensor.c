@@ -6,8 +6,8 @@
 #include "tnk/error.h"
 #include "tools/local/lm/check.h"
 
-/* Both forms are read into the listed values first; then shape and layout are
- * checked, and a sparse tensor is spread out. */
+/* Both formats are parsed into the listed values. Then shape and layout are
+ * checked, and a sparse tensor is expanded. */
 
 static int int64s(const int64_t **out, tnk__arena_t *arena,
                   const ProtobufCBinaryData *bytes, size_t *n,
@@ -20,8 +20,8 @@ static int int64s(const int64_t **out, tnk__arena_t *arena,
   return *out != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
-/* Copied as they are: the server runs on little-endian machines only, unlike
- * the library. */
+/* Copied without conversion: unlike the library, the server requires a
+ * little-endian machine. */
 static int values_proto(local_tensor_t *out, tnk__arena_t *arena, int dtype,
                         const ProtobufCBinaryData *bytes, tnk__lm_why_t *why) {
   size_t size = dtype == TINKER_PUBLIC__DTYPE__DTYPE_INT64 ? 8 : 4;
@@ -53,7 +53,7 @@ static int check_layout(const local_tensor_t *t, tnk__lm_why_t *why) {
   if (t->n_dims != 2 || rows < 0 || cols < 0)
     return tnk__lm_refuse(why, TNK_EINVAL,
                           "a sparse tensor needs a shape of two dimensions");
-  /* By division: the product may overflow. */
+  /* Uses a division, because the product may overflow. */
   if (cols > 0 && rows > LOCAL_MAX_ELEMENTS / cols)
     return tnk__lm_refuse(why, TNK_EINVAL, "the tensor is too large");
   if (t->n_crow != (size_t)rows + 1 || t->n_listed != t->n || t->crow[0] != 0 ||

@@ -9,23 +9,23 @@
 
 enum { LOCAL_MAX_ELEMENTS = 1 << 24 };
 
-/* A tensor that a client sent, made dense. Exactly one of the arrays is set,
- * also when there are no elements. */
+/* A tensor from a client, in dense form. Exactly one of the arrays is set, even
+ * without elements. */
 typedef struct {
   int64_t *ints;
   float *floats;
   size_t n;
-  size_t n_dims; /* 0: no shape was given, or a scalar's */
+  size_t n_dims; /* 0: no shape, or a scalar */
   int64_t shape[8];
-  /* The layout it came in, when it was sparse. */
+  /* Layout of a sparse tensor. */
   size_t n_listed;
   size_t n_crow;
   const int64_t *crow;
   const int64_t *col;
 } local_tensor_t;
 
-/* Read a tensor. Cells that a sparse one does not list become `pad`. TNK_EINVAL
- * with the reason, or TNK_ENOMEM. */
+/* Read a tensor. Cells that a sparse tensor does not list are set to `pad`.
+ * Returns TNK_EINVAL with the reason, or TNK_ENOMEM. */
 int local_tensor_proto(local_tensor_t *out, tnk__arena_t *arena,
                        const TinkerPublic__Tensor *tensor, int64_t pad,
                        tnk__lm_why_t *why);

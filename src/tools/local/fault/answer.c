@@ -8,14 +8,14 @@
 #include "tools/local/fault/calls.h"
 
 /*
- * Does what the plan has decided. A fault of a request acts in one of two
- * places: instead of serving it, or on the answer after it has been served.
- * Either way local_fault_shape() sees the answer last.
+ * Injects the faults that the plan has chosen. A fault replaces the handling of
+ * a request, or changes its answer. In both cases local_fault_shape() sees the
+ * answer last.
  */
 
 enum { N_OVERSIZED_SENT = 64 * 1024 };
 
-/* ---- When to come back ---- */
+/* ---- Retry headers ---- */
 
 static const char *const days[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
                                    "Thursday", "Friday", "Saturday"};
@@ -83,7 +83,7 @@ static void set_text(const tnk__srv_req_t *req, tnk__srv_answer_t *answer,
   set_body(req, answer, content_type, text, strlen(text));
 }
 
-/* The number that the request carries, as far as the server has read it. */
+/* The sequence number of the request, as far as it was parsed. */
 static void write_conflict(const tnk__srv_req_t *req,
                            const local_fault_t *fault, char *out, size_t size) {
   int64_t expected = fault->expected;
@@ -139,7 +139,7 @@ static void set_try_again(const tnk__srv_req_t *req, const local_fault_t *fault,
 
 static void set_bad_proto(const tnk__srv_req_t *req,
                           tnk__srv_answer_t *answer) {
-  /* A field that is said to be longer than all that follows. */
+  /* A field with a length that exceeds the remaining bytes. */
   static const uint8_t bytes[] = {0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x00};
 
   answer->status = 200;
@@ -178,15 +178,15 @@ static void add_line(const local_fault_t *fault, tnk__srv_answer_t *answer) {
   }
 }
 
-/* Whether it may stand in a line of the header. */
+/* Whether a string may appear in a header line. */
 static int is_plain(const char *text) {
   while (*text > ' ' && *text <= '~')
     text++;
   return *text == '\0';
 }
 
-/* Another origin is this machine by its other name; what is there is the same,
- * so that whoever follows gets it. */
+/* The other origin is this machine under its other name. The contents are the
+ * same, so a client that follows gets the file. */
 static void set_redirect(const tnk__srv_req_t *req, const local_fault_t *fault,
                          tnk__srv_answer_t *answer) {
   const char *host = tnk__srv_req_header(req, "host");
@@ -216,7 +216,7 @@ static void set_redirect(const tnk__srv_req_t *req, const local_fault_t *fault,
              req->query);
 }
 
-/* So many bytes less, and its length is that of the rest. */
+/* Remove the last bytes; the length in the header is that of the rest. */
 static void cut_off(const local_fault_t *fault, tnk__srv_answer_t *answer) {
   answer->len -=
       (uint64_t)fault->n < answer->len ? (size_t)fault->n : answer->len;
@@ -237,9 +237,10 @@ static void set_oversized(const tnk__srv_req_t *req, const local_fault_t *fault,
   answer->announced = (uint64_t)fault->n;
 }
 
-/* ---- The two places ---- */
+/* ---- Entry points ---- */
 
-/* Keep good answers only: a failure would not be mistaken for one's own. */
+/* Keep successful answers only, because a foreign failure would be
+ * recognized. */
 static void keep(local_faults_t *faults, const tnk__srv_answer_t *answer) {
   if (answer->status / 100 != 2 || answer->len == 0 ||
       answer->len > sizeof(faults->kept))

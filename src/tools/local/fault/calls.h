@@ -4,20 +4,19 @@
 #include "server/http.h"
 #include "tools/local/fault/fault.h"
 
-/* What a server with faults gives to the one of HTTP, with the faults as their
- * user. */
+/* The hooks of a server with faults; their user is the faults. */
 extern const tnk__srv_hooks_t local_fault_hooks;
 
-/* What will go wrong with a request; of kind NONE without faults. */
+/* The fault of a request; its kind is NONE without a fault. */
 const local_fault_t *local_fault_of(const tnk__srv_req_t *req);
-/* Answer a request whose fault does not let it through. 1: answered. To be
- * called before a request is served. */
+/* Answer a request whose fault prevents its handling. Returns 1 if it was
+ * answered. Call it before a request is handled. */
 int local_fault_answers(tnk__srv_req_t *req);
-/* Change the answer as the request's fault wants it, and write it down. */
+/* Change the answer according to the request's fault, and log the fault. */
 void local_fault_shape(tnk__srv_req_t *req, tnk__srv_answer_t *answer,
                        void *faults);
-/* Serve the endpoint whose GET lists what was injected and whose PUT of a text
- * sets faults. 1: answered; 0: not this path, or not open. */
+/* Serve the control endpoint: GET lists the injected faults, PUT sets faults.
+ * Returns 1 if answered, 0 if the path differs or the endpoint is disabled. */
 int local_faults_control(local_faults_t *faults, tnk__srv_req_t *req);
 
 #endif

@@ -7,7 +7,7 @@
 #include "tools/local/fault/calls.h"
 #include "tnk/error.h"
 
-/* The path that lists what was injected and sets what comes next. */
+/* The endpoint that lists injected faults and sets the next ones. */
 
 /* Takes the buffer's contents. */
 static void reply(tnk__srv_req_t *req, int status, tnk__buf_t *buf,
@@ -32,7 +32,7 @@ static void begin(tnk__srv_req_t *req, tnk__buf_t *buf, tnk__json_writer_t *w) {
   tnk__json_begin_object(w);
 }
 
-/* The sentence may quote the client, in whatever bytes. */
+/* The message may quote arbitrary bytes from the client. */
 static void reply_error(tnk__srv_req_t *req, int status, const char *sentence) {
   char text[512];
   tnk__json_writer_t w;

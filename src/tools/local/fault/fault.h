@@ -7,18 +7,17 @@
 #include "tnk/common.h"
 
 /*
- * Faults that a server injects into its own answers, as a text asks for. The
- * text is described in README.md beside this; spec.c reads it, plan.c decides
- * what happens to a request, answer.c does it, and log.c
- * writes down what was done.
+ * Faults that a server injects into its own answers. README.md describes the
+ * syntax. spec.c parses it, plan.c selects the fault of a request, answer.c
+ * injects it, and log.c records it.
  *
- * Each request suffers at most one fault. What it is depends only on the seed,
- * on which call it is and on how many of that call came before, so that the
- * third forward_backward has the same fate however many polls lie between.
+ * Each request has at most one fault. The fault depends only on the seed, the
+ * call, and the number of earlier requests of that call. So the third
+ * forward_backward has the same fault, independently of the polls before it.
  */
 typedef enum {
   LOCAL_FAULT_NONE = 0,
-  LOCAL_FAULT_REFUSE, /* of a connection, the others are of a request */
+  LOCAL_FAULT_REFUSE, /* affects a connection; the others affect a request */
   LOCAL_FAULT_RESET,
   LOCAL_FAULT_GOAWAY,
   LOCAL_FAULT_DROP,
@@ -41,8 +40,8 @@ typedef enum {
   LOCAL_FAULT_PENDING
 } local_fault_kind_t;
 
-/* What is reset: the whole connection, else over HTTP/2 the stream with a code
- * of its own. */
+/* The scope of a reset: the whole connection or, over HTTP/2, the stream with a
+ * specific code. */
 #define LOCAL_ARG_CONNECTION "connection"
 #define LOCAL_RESET_REFUSED "refused"
 #define LOCAL_RESET_CALM "calm"
@@ -50,13 +49,13 @@ typedef enum {
 #define LOCAL_RESET_PROTOCOL "protocol"
 #define LOCAL_RESET_HTTP_1_1 "http_1_1"
 
-/* Where a file is said to be. */
+/* The target of a redirected file. */
 #define LOCAL_TO_SAME "same"
 #define LOCAL_TO_ORIGIN "origin"
 #define LOCAL_TO_HTTP "http"
 #define LOCAL_TO_FILE "file"
 
-/* What the files of external weights are called. */
+/* The names of external weights' files. */
 #define LOCAL_NAME_OTHER "other"
 #define LOCAL_NAME_PARENT "parent"
 #define LOCAL_NAME_ABSOLUTE "absolute"
@@ -70,30 +69,30 @@ typedef enum {
   LOCAL_BODY_EMPTY
 } local_fault_body_t;
 
-/* How an answer says when to come back. */
+/* How an answer states the delay before a retry. */
 typedef enum {
   LOCAL_RETRY_NONE = 0,
   LOCAL_RETRY_MS,      /* retry-after-ms */
-  LOCAL_RETRY_SECONDS, /* Retry-After, and so are the three forms of a date: */
+  LOCAL_RETRY_SECONDS, /* Retry-After; also the three date formats: */
   LOCAL_RETRY_DATE,    /* Sun, 06 Nov 1994 08:49:37 GMT */
   LOCAL_RETRY_RFC850,  /* Sunday, 06-Nov-94 08:49:37 GMT */
   LOCAL_RETRY_ASCTIME  /* Sun Nov  6 08:49:37 1994 */
 } local_fault_retry_t;
 
-/* How a 409 names the sequence number that it expects. */
+/* How a 409 names the expected sequence number. */
 typedef enum {
   LOCAL_EXPECT_NONE = 0,
   LOCAL_EXPECT_NUMBER,
-  LOCAL_EXPECT_RELATIVE /* to the request's own */
+  LOCAL_EXPECT_RELATIVE /* relative to the request's number */
 } local_fault_expect_t;
 
-/* One fault, complete. */
+/* A complete fault. */
 typedef struct {
   local_fault_kind_t kind;
-  int status;      /* of LOCAL_FAULT_STATUS */
-  int after;       /* the request is served first, then answered like this */
+  int status;      /* for LOCAL_FAULT_STATUS */
+  int after;       /* handle the request first, then send this answer */
   int64_t n;       /* bytes, bytes per second, or time until the retry */
-  const char *arg; /* queue state, header, kind of reset; a static text */
+  const char *arg; /* queue state, header, kind of reset; a static string */
   local_fault_body_t body;
   local_fault_retry_t retry;
   local_fault_expect_t expect;
@@ -102,82 +101,82 @@ typedef struct {
 
 enum {
   LOCAL_MAX_FAULT_RULES = 64,
-  LOCAL_FAULT_CALL = 64,      /* memory for the name of a call */
-  LOCAL_FAULT_LOG_SIZE = 4096 /* faults that are remembered */
+  LOCAL_FAULT_CALL = 64,      /* size of a call's name */
+  LOCAL_FAULT_LOG_SIZE = 4096 /* number of remembered faults */
 };
 
-/* One item of the text: which requests, and what happens to them. */
+/* One item of a specification: the requests, and their fault. */
 typedef struct {
-  char call[LOCAL_FAULT_CALL]; /* below /api/v1; "": each that is suitable */
-  uint32_t share;              /* of a million; 0: by position */
-  uint64_t first;              /* positions among the requests it is about */
+  char call[LOCAL_FAULT_CALL]; /* below /api/v1; "": every suitable call */
+  uint32_t share;              /* in millionths; 0: by position */
+  uint64_t first;              /* positions among the matching requests */
   uint64_t last;
   uint64_t n_seen;
-  const local_fault_t *group; /* one of these is drawn; NULL: `fault` */
+  const local_fault_t *group; /* one of these is chosen; NULL: `fault` */
   size_t n_group;
   local_fault_t fault;
 } local_fault_rule_t;
 
-/* What a text says. */
+/* A parsed specification. */
 typedef struct {
   uint64_t seed;
   size_t n_rules;
   local_fault_rule_t rules[LOCAL_MAX_FAULT_RULES];
 } local_fault_spec_t;
 
-/* Read a text; NULL and "" mean no faults. TNK_OK, or TNK_EINVAL with one
- * sentence in `why` that names the item. */
+/* Parse a specification; NULL and "" mean no faults. Returns TNK_OK, or
+ * TNK_EINVAL with a message in `why` that names the item. */
 int local_fault_spec_read(local_fault_spec_t *spec, const char *text, char *why,
                           size_t n_why);
-/* The text's name of a fault: "drop_after_commit", "503". */
+/* The name of a fault in a specification: "drop_after_commit", "503". */
 const char *local_fault_name(const local_fault_t *fault, char out[32]);
-/* Whether it is of this kind and has this argument; NULL: none. */
+/* Whether it has this kind and this argument; NULL: no argument. */
 int local_fault_is(const local_fault_t *fault, local_fault_kind_t kind,
                    const char *arg);
-/* Whether it ends the request as soon as its head has come. */
+/* Whether it ends the request as soon as its head has arrived. */
 int local_fault_is_at_head(const local_fault_t *fault);
-/* Whether a fault of this kind makes sense for a call. */
+/* Whether a fault of this kind is possible for a call. */
 int local_fault_suits(const local_fault_t *fault, const char *call);
 
 /* ---- The plan of a server ---- */
 
 typedef struct local_faults local_faults_t;
 
-/* One that was injected. */
+/* An injected fault. */
 typedef struct {
-  uint64_t n;     /* running number of the request, or of the connection */
-  int64_t seq_id; /* -1: none known */
-  char name[32];  /* as in the text */
+  uint64_t n;                  /* number of the request, or of the connection */
+  int64_t seq_id;              /* -1: unknown */
+  char name[32];               /* as in a specification */
   char call[LOCAL_FAULT_CALL]; /* "" for a connection */
 } local_fault_entry_t;
 
-/* Make a plan without faults; NULL without memory. */
+/* Create a plan without faults; NULL without memory. */
 local_faults_t *local_faults_new(const tnk_allocator_t *alloc);
 void local_faults_free(local_faults_t *faults);
-/* Begin anew with this text: positions count from 1 again, the log is kept.
- * On failure the plan stays as it was. */
+/* Start over with this specification: positions count from 1 again, the log is
+ * kept. After a failure the plan is unchanged. */
 int local_faults_set(local_faults_t *faults, const char *text, char *why,
                      size_t n_why);
-/* Write each fault to a file too, as a line of JSON. TNK_OK or a code of
- * libuv. */
+/* Also write each fault to a file, as a line of JSON. Returns TNK_OK or libuv's
+ * error code. */
 int local_faults_log_to(local_faults_t *faults, const char *path);
-/* How many were injected since the start; NULL: of all names. */
+/* Number of injected faults since the start; NULL: with any name. */
 uint64_t local_faults_count(const local_faults_t *faults, const char *name);
-/* The i-th of those that are remembered, oldest first; NULL behind the last. */
+/* The i-th remembered fault, oldest first; NULL after the last. */
 const local_fault_entry_t *local_faults_entry(const local_faults_t *faults,
                                               size_t i);
 
 /* ---- For the HTTP server ---- */
 
-/* Whether a new connection is refused. */
+/* Whether to refuse a new connection. */
 int local_faults_refuses(local_faults_t *faults);
-/* Decide on a request whose head has come; of kind NONE it is served as
- * usual. */
+/* Choose the fault of a request after its head has arrived; kind NONE means
+ * normal handling. */
 void local_faults_decide(local_faults_t *faults, const char *path,
                          local_fault_t *out);
 void local_faults_note(local_faults_t *faults, const local_fault_t *fault,
                        uint64_t n, const char *path, int64_t seq_id);
-/* Open the endpoint that lists what was injected and takes other faults. */
+/* Enable the control endpoint. */
 #define LOCAL_FAULTS_PATH "/tnk/faults"
 void local_faults_open_control(local_faults_t *faults);
 

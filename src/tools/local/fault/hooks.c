@@ -3,9 +3,9 @@
 #include "lib/base/alloc.h"
 #include "tools/local/fault/calls.h"
 
-/* Where the server of HTTP asks what is to go wrong. */
+/* The hooks of the HTTP server that select and inject faults. */
 
-/* Codes of HTTP/2, which say the same in a build without it. */
+/* Codes of HTTP/2, which are the same in a build without it. */
 static uint32_t code_of(const local_fault_t *fault) {
   static const struct {
     const char *arg;
@@ -27,8 +27,8 @@ static int refuses(void *user) {
   return local_faults_refuses(user);
 }
 
-/* The fate of the request is decided before its body is read. Without memory
- * for it nothing goes wrong. */
+/* The fault is chosen before the body is read. Without memory there is no
+ * fault. */
 static tnk__srv_end_t on_head(tnk__srv_req_t *req, const char *url,
                               void *user) {
   tnk__srv_end_t end = {TNK__SRV_END_NOT, 0};
@@ -64,8 +64,8 @@ static void forget(tnk__srv_req_t *req, void *user) {
 const tnk__srv_hooks_t local_fault_hooks = {refuses, on_head, local_fault_shape,
                                             forget};
 
-/* The answer given here is never seen: local_fault_shape() puts the fault in
- * its place, and hears of all answers, these included. */
+/* This answer is never sent: local_fault_shape() replaces it, as it sees all
+ * answers. */
 int local_fault_answers(tnk__srv_req_t *req) {
   const local_fault_t *fault = local_fault_of(req);
 

@@ -3,7 +3,7 @@
 
 #include "tools/local/fault/state.h"
 
-/* What faults there are. */
+/* The kinds of faults. */
 
 static const local_fault_kind_info_t kinds[] = {
     {"refuse", LOCAL_FAULT_REFUSE, NULL, 0, 0},
@@ -30,9 +30,9 @@ static const local_fault_kind_info_t kinds[] = {
 
 #define N_KINDS (sizeof(kinds) / sizeof(*kinds))
 
-/* The faults of "all". Of those of "mild", which come first, a client gets
- * over without its user's notice: it repeats the request, or polls again. The
- * others may end a promise, as the answer is lost for good. */
+/* The faults of "all". The first ones are "mild": a client recovers from them
+ * by a retry or another poll, and its user does not notice. The others may
+ * reject a promise, because the answer is lost. */
 static const local_fault_t all[] = {
     /* clang-format off */
   {.kind = LOCAL_FAULT_REFUSE},
@@ -78,7 +78,7 @@ static const local_fault_t all[] = {
   {.kind = LOCAL_FAULT_TRY_AGAIN, .arg = "strange"},
   {.kind = LOCAL_FAULT_EXTRA_ANSWER, .after = 1},
   {.kind = LOCAL_FAULT_NO_RANGE, .after = 1},
-    /* From here on not mild. */
+    /* The faults from here on are not mild. */
   {.kind = LOCAL_FAULT_STATUS, .status = 404},
   {.kind = LOCAL_FAULT_STATUS, .status = 410},
   {.kind = LOCAL_FAULT_BAD_JSON, .after = 1},
@@ -93,7 +93,7 @@ static const local_fault_t all[] = {
   {.kind = LOCAL_FAULT_OTHER_NAMES, .after = 1, .arg = LOCAL_NAME_PARENT},
     /* clang-format on */
 };
-/* How many stand before the comment in the list above. */
+/* Number of faults before the comment in the list above. */
 enum { N_MILD = 37 };
 
 const local_fault_kind_info_t *local_fault_kind_at(size_t i) {
@@ -134,12 +134,13 @@ int local_fault_suits(const local_fault_t *fault, const char *call) {
     return call == NULL;
   if (call == NULL)
     return 0;
-  /* To a poll it says that the operation has failed so, which is its end; to a
-   * save, that the name exists, which fails the save for good. */
+  /* For a poll a 409 means that the operation has failed. For a save it means
+   * that the name exists. Both are final. */
   if (fault->kind == LOCAL_FAULT_STATUS && fault->status == 409)
     return strncmp(call, "retrieve_future", 15) != 0 &&
            strncmp(call, "save_", 5) != 0;
-  /* A promise that is gone; elsewhere these say that the call is not there. */
+  /* For a poll they mean that the future is gone; for other calls, that the
+   * call does not exist. */
   if (fault->kind == LOCAL_FAULT_STATUS &&
       (fault->status == 404 || fault->status == 410))
     return strcmp(call, "retrieve_future") == 0;

@@ -11,8 +11,8 @@
 #include "tools/local/fault/state.h"
 
 /*
- * What was injected, in three places: counts by name, the last ones in memory,
- * all of them in a file. Without memory for the second the others still hold.
+ * Records injected faults: counts by name, the latest ones in memory, all of
+ * them in a file. Without memory for the list the other two still work.
  */
 
 enum { MAX_LINE = 1024 };
@@ -41,7 +41,7 @@ void local_fault_write_entry(tnk__json_writer_t *w,
   tnk__json_end(w);
 }
 
-/* Flushed at once: whoever sees the effect may look for the cause. */
+/* Flushed at once, so that the line is there when the effect is visible. */
 static void write_line(local_faults_t *faults,
                        const local_fault_entry_t *entry) {
   tnk__json_writer_t w;
@@ -56,8 +56,8 @@ static void write_line(local_faults_t *faults,
   tnk__buf_deinit(&line);
 }
 
-/* There is room for as many names as a text can have faults. A plan that is set
- * again and again may bring more; those count in the sum alone. */
+/* There is space for as many names as a specification can have faults. Repeated
+ * specifications may bring more names; those count only in the sum. */
 static void add_count(local_faults_t *faults, const char *name) {
   size_t i = 0;
 
@@ -83,8 +83,8 @@ void local_faults_note(local_faults_t *faults, const local_fault_t *fault,
              strncmp(path, prefix, sizeof(prefix) - 1) == 0
                  ? path + sizeof(prefix) - 1
                  : path);
-  /* A peer's path, decoded and cut: one odd byte would cost the whole list,
-   * which is JSON. */
+  /* A path from a client, decoded and cut. One invalid byte would make the JSON
+   * list invalid. */
   tnk__utf8_repair(entry.call);
   add_count(faults, entry.name);
   if (faults->file != NULL)

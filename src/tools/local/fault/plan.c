@@ -6,8 +6,8 @@
 #include "tnk/error.h"
 
 /*
- * Decides, and does nothing else: a plan is a spec and how often everything
- * has been seen. A new spec starts the counting anew.
+ * Selects faults and does nothing else. A plan is a specification and the
+ * counts of all calls. A new specification resets the counts.
  */
 
 local_faults_t *local_faults_new(const tnk_allocator_t *alloc) {
@@ -54,21 +54,21 @@ int local_faults_set(local_faults_t *faults, const char *text, char *why,
 
 /* ---- Numbers ---- */
 
-/* The next number of this call, from 1. Calls beyond the entries for them, and
- * those whose names have the same hash, are counted together. */
+/* The next number of this call, from 1. Calls without a free entry, and calls
+ * with equal hashes, are counted together. */
 static uint64_t count(local_faults_t *faults, uint64_t hash) {
   size_t at = 0;
 
   while (at + 1 < LOCAL_FAULT_CALLS && faults->call_hash[at] != 0 &&
          faults->call_hash[at] != hash)
     at++;
-  /* The last entry is for all further calls, one after the other. */
+  /* All further calls share the last entry. */
   faults->call_hash[at] = hash;
   return ++faults->n_of_call[at];
 }
 
-/* Below 2^32, from what is known of one request: no state, so that other
- * requests do not matter. */
+/* A value below 2^32 that depends only on one request, not on other
+ * requests. */
 static uint32_t draw(uint64_t seed, uint64_t hash, uint64_t n, uint64_t use) {
   uint64_t z = seed * 0x9e3779b97f4a7c15u + hash + n * 0xbf58476d1ce4e5b9u +
                use * 0x94d049bb133111ebu;
@@ -80,8 +80,8 @@ static uint32_t draw(uint64_t seed, uint64_t hash, uint64_t n, uint64_t use) {
 
 /* ---- Matching ---- */
 
-/* The call is the first part of the path, or the first parts, or has a name of
- * its own at the end. */
+/* The call of a rule matches the first part or parts of the path, or the
+ * separate name at its end. */
 static int is_about(const local_fault_rule_t *rule, const char *call,
                     const char *path) {
   size_t n = strlen(rule->call);
@@ -98,7 +98,7 @@ static int is_about(const local_fault_rule_t *rule, const char *call,
   return 0;
 }
 
-/* One of the rule's faults that suits the call. */
+/* One of the rule's faults that is possible for the call. */
 static const local_fault_t *pick(const local_fault_rule_t *rule,
                                  const char *call, uint32_t random) {
   size_t n = 0;
@@ -116,13 +116,14 @@ static const local_fault_t *pick(const local_fault_rule_t *rule,
   return NULL;
 }
 
-/* `call` and `path` are NULL for a connection. Positions go before shares;
- * shares are laid side by side, so that each comes as often as it says. */
+/* `call` and `path` are NULL for a connection. Positions have priority over
+ * shares. Shares occupy disjoint ranges, so that each has its full
+ * frequency. */
 static const local_fault_t *decide(local_faults_t *faults, const char *call,
                                    const char *path, uint64_t n) {
   local_fault_spec_t *spec = &faults->spec;
   const char *name = call != NULL ? call : "";
-  /* Never 0, which marks a free place. */
+  /* Never 0, which marks a free entry. */
   uint64_t hash = local_hash(5, name, strlen(name)) | 1;
   const local_fault_rule_t *hit = NULL;
   uint64_t sum = 0;
@@ -130,7 +131,7 @@ static const local_fault_t *decide(local_faults_t *faults, const char *call,
 
   if (call != NULL)
     n = count(faults, hash);
-  /* A number below a million, as shares are counted. */
+  /* A number below a million, the unit of shares. */
   at = (uint32_t)((uint64_t)draw(spec->seed, hash, n, 1) * 1000000 >> 32);
   for (size_t i = 0; i < spec->n_rules; i++) {
     local_fault_rule_t *rule = &spec->rules[i];
@@ -160,8 +161,8 @@ int local_faults_refuses(local_faults_t *faults) {
   return fault != NULL;
 }
 
-/* The path below /api/v1 up to its query, or that of a file; NULL: not one of
- * ours. */
+/* The path below /api/v1 without its query, or the path of a file; NULL:
+ * another path. */
 static const char *below(const char *path, char out[LOCAL_FAULT_CALL]) {
   static const char prefix[] = "/api/v1/";
   static const char files[] = "/files/";
@@ -180,7 +181,7 @@ static const char *below(const char *path, char out[LOCAL_FAULT_CALL]) {
   return out;
 }
 
-/* Calls on one checkpoint or session are told apart by their ends. */
+/* Calls about a checkpoint or session are distinguished by their last part. */
 static void name_call(const char *path, const char *rest,
                       char out[LOCAL_FAULT_CALL]) {
   static const char *const ends[] = {"external_weights_urls", "archive",

@@ -7,18 +7,18 @@
 #include "tnk/error.h"
 
 /*
- * Reads the text of faults:
+ * Parses specifications of faults:
  *
  *   TEXT = ITEM { "," ITEM }
  *   ITEM = "seed=" NUMBER
  *        | FAULT [ "/" CALL ] [ "=" SHARE | "@" POSITION ] { ":" ARGUMENT }
  *
- * Nothing is kept of the text itself.
+ * The result does not refer to the string.
  */
 
 enum { MAX_ITEM = 160, MAX_WHY = 400 };
 
-/* So that sums with it, and ms made of it, stay within int64_t. */
+/* Keeps sums, and conversions to ms, within int64_t. */
 #define MAX_NUMBER ((uint64_t)INT64_MAX / 1000)
 
 static const char *const states[] = {"active", "paused_capacity",
@@ -38,7 +38,7 @@ static const char *const names[] = {LOCAL_NAME_OTHER,    LOCAL_NAME_PARENT,
 /* ---- Reading ---- */
 
 typedef struct {
-  char item[MAX_ITEM + 1]; /* cut up in place */
+  char item[MAX_ITEM + 1]; /* split in place */
   char whole[MAX_ITEM + 1];
   char *why;
   size_t n_why;
@@ -51,12 +51,12 @@ static int refuse(const reader_t *r, const char *what, const char *about) {
   return TNK_EINVAL;
 }
 
-/* Digits only, and all of them; 0 when it is none. */
+/* Parse a string of digits. Returns 0 if it has other characters. */
 static int number(const char *text, uint64_t *out) {
   return tnk__text_u64(text, MAX_NUMBER, out) == TNK_OK;
 }
 
-/* "2.5%" or "0.025", of a million; 0 when it is neither. */
+/* Parse "2.5%" or "0.025" in millionths. Returns 0 if it is neither. */
 static int share(const char *text, uint32_t *out) {
   uint64_t value = 0;
   uint64_t unit = 1000000;
@@ -85,7 +85,7 @@ static int share(const char *text, uint32_t *out) {
   return *text == '\0' && n_digits > 0 && value > 0 && value <= 1000000;
 }
 
-/* "12", "3-5" or "7-". */
+/* Parse "12", "3-5" or "7-". */
 static int positions(char *text, local_fault_rule_t *rule) {
   char *dash = strchr(text, '-');
 
@@ -101,7 +101,7 @@ static int positions(char *text, local_fault_rule_t *rule) {
          (number(dash + 1, &rule->last) && rule->last >= rule->first);
 }
 
-/* One of the words, as a text that stays. */
+/* The matching word, as a static string. */
 static const char *one_of(const char *const *words, size_t n,
                           const char *word) {
   for (size_t i = 0; i < n; i++)
@@ -165,7 +165,7 @@ static int read_status_argument(local_fault_t *fault, const char *name,
   return 0;
 }
 
-/* 0 when the fault does not take it. */
+/* Returns 0 if the fault does not accept it. */
 static int read_argument(local_fault_t *fault, char *text, int takes_n) {
   char *value = strchr(text, '=');
   uint64_t n;
@@ -236,7 +236,7 @@ static int refuse_name(const reader_t *r, const char *name) {
   return refuse(r, what, name);
 }
 
-/* What the item is about; *kind stays NULL for statuses and groups. */
+/* Parse the name of an item; *kind stays NULL for statuses and groups. */
 static int read_name(const reader_t *r, local_fault_rule_t *rule,
                      const char *name, const local_fault_kind_info_t **kind) {
   local_fault_t *fault = &rule->fault;
@@ -284,7 +284,7 @@ static int read_call(const reader_t *r, local_fault_rule_t *rule,
   return TNK_OK;
 }
 
-/* Cut a part off that begins with `mark` and ends before one of `ends`. */
+/* Split off a part that begins with `mark` and ends before one of `ends`. */
 static char *cut(char **at, char mark, const char *ends) {
   char *part = *at;
   size_t n;
@@ -297,8 +297,8 @@ static char *cut(char **at, char mark, const char *ends) {
   return part;
 }
 
-/* Cut a share off the end of the item, as in "reset:connection=0.2%". The value
- * of an argument never ends with a percent sign. Returns NULL if there is none.
+/* Split off a share at the end of the item, as in "reset:connection=0.2%". No
+ * value of an argument ends with a percent sign. Returns NULL without a share.
  */
 static char *cut_share(char *item) {
   char *equals = strrchr(item, '=');
@@ -340,7 +340,7 @@ static int read_rule(reader_t *r, local_fault_rule_t *rule) {
   if (often == NULL && where == NULL)
     rule->share = 1000000;
   while (arg != NULL) {
-    char *next = cut(&at, ':', ":"); /* ends this one as well */
+    char *next = cut(&at, ':', ":"); /* also terminates this one */
 
     if (rule->group != NULL ||
         !read_argument(&rule->fault, arg, kind != NULL && kind->takes_n))

@@ -7,9 +7,9 @@
 #include "lib/base/alloc.h"
 
 /*
- * A future is PENDING until its owner settles it, HIDDEN while the latency of
- * the options is not over, then SETTLED: polls see it. Settled ones are kept
- * until there are too many, the oldest give way first.
+ * A future is PENDING until its owner settles it, HIDDEN while the configured
+ * latency lasts, then SETTLED and visible to polls. Settled futures are kept up
+ * to a limit; the oldest are dropped first.
  */
 
 #define FUTURE(p) tnk__container_of(p, local_future_t, link)
@@ -74,15 +74,15 @@ static void evict(local_server_t *server) {
          server->n_result_bytes > server->options.max_result_bytes) {
     local_future_t *oldest = FUTURE(server->results.next);
 
-    /* The newest stays even when it is over the limit by itself: somebody waits
-     * for it. */
+    /* The newest is kept even if it exceeds the limit alone, because a client
+     * waits for it. */
     if (server->n_results == 1)
       return;
     forget(oldest);
   }
 }
 
-/* Each of them leaves the list. */
+/* Each waiter removes itself from the list. */
 static void wake(local_future_t *future) {
   tnk__list_t *node;
 
@@ -120,7 +120,7 @@ static void settle(local_future_t *future) {
   future->owner = NULL;
   future->cancel = NULL;
   future->state = LOCAL_FUTURE_HIDDEN;
-  /* One that was cancelled hides nothing: its client has gone on. */
+  /* A canceled future is not delayed: its client no longer waits. */
   if (age >= server->options.latency_ms || future->is_cancelled)
     reveal(future);
   else
@@ -159,7 +159,7 @@ void local_future_fail(local_future_t *future, int status, const char *category,
   future->status = status;
   future->category = category;
   future->is_proto = 0;
-  /* Without memory the failure goes without its sentence. */
+  /* Without memory the failure has no message. */
   future->result = (uint8_t *)tnk__strdup(future->server->alloc, text);
   future->n_result = future->result != NULL ? strlen(text) : 0;
   settle(future);

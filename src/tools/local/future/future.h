@@ -18,44 +18,44 @@ typedef enum {
 
 typedef enum {
   LOCAL_FUTURE_PENDING,
-  LOCAL_FUTURE_HIDDEN, /* settled, but the latency is not over */
+  LOCAL_FUTURE_HIDDEN, /* settled, but still delayed by the latency */
   LOCAL_FUTURE_SETTLED
 } local_future_state_t;
 
-/* Something that waits for a future; `wake` takes it off the future's list. */
+/* Waits for a future; `wake` must remove it from the future's list. */
 typedef struct local_waiter {
   tnk__list_t link;
   void (*wake)(struct local_waiter *waiter);
 } local_waiter_t;
 
 /*
- * A result, now or later. While PENDING it belongs to an operation or a
- * sample, which settles it exactly once; afterwards to the server, which drops
- * the oldest results when there are too many.
+ * A result, now or later. While it is PENDING, it belongs to an operation or a
+ * sample, which settles it exactly once. Afterwards it belongs to the server,
+ * which drops the oldest results if there are too many.
  */
 typedef struct local_future {
   local_node_t node;
   tnk__list_t link;    /* in the server's pending or results */
-  tnk__list_t waiters; /* local_waiter_t, polls that are held */
+  tnk__list_t waiters; /* held polls, local_waiter_t */
   local_server_t *server;
   char id[LOCAL_ID];
   local_kind_t kind;
   local_future_state_t state;
   int status;           /* 200, or the status of the failure */
-  const char *category; /* of the failure: "user", "server", "unknown" */
-  uint8_t *result;      /* protobuf, JSON, or the failure's sentence */
+  const char *category; /* of a failure: "user", "server", "unknown" */
+  uint8_t *result;      /* protobuf, JSON, or the error message */
   size_t n_result;
   int is_proto;
   int is_cancelled;
-  int is_fetched; /* a poll was answered with it */
+  int is_fetched; /* a poll has returned it */
   uint64_t born_ms;
-  uint64_t settled_ms; /* of SETTLED: since when */
+  uint64_t settled_ms; /* when it became SETTLED */
   local_timer_t timer;
-  /* Stop the work; set by the owner while pending, may be NULL. */
+  /* Stops the work; set by the owner while pending, may be NULL. */
   void (*cancel)(void *owner);
   void *owner;
-  /* Hears when it is settled, before the waiters; may be NULL. What follows is
-   * for completions of a sampling session (batch.c). */
+  /* Called before the waiters when it is settled; may be NULL. The following
+   * members are for completions of a sampling session (batch.c). */
   void (*settled)(struct local_future *future);
   struct local_sampler *sampler;
   tnk__list_t in_sampler;
@@ -63,13 +63,13 @@ typedef struct local_future {
   uint64_t cursor;
 } local_future_t;
 
-/* Make one that is pending. NULL: out of memory, or too many wait already
- * (*full is set). */
+/* Create a pending future. Returns NULL without memory, or if too many are
+ * pending (*full is set). */
 local_future_t *local_future_new(local_server_t *server, local_kind_t kind,
                                  int *full);
 local_future_t *local_future_find(local_server_t *server, const char *id);
-/* Settle. The buffer's contents are taken; a buffer that failed settles as a
- * server error. */
+/* Settle the future. The buffer's contents are taken. If the buffer has failed,
+ * it settles with a server error. */
 void local_future_json(local_future_t *future, tnk__buf_t *json);
 void local_future_proto(local_future_t *future, tnk__buf_t *proto);
 #if defined(__GNUC__)
@@ -77,16 +77,16 @@ __attribute__((format(printf, 4, 5)))
 #endif
 void local_future_fail(local_future_t *future, int status, const char *category,
                        const char *format, ...);
-/* Fail with the status and category that a code of the library stands for. */
+/* Fail with the status and category for an error code of the library. */
 void local_future_fail_code(local_future_t *future, int code, const char *why);
-/* Forget one that nobody has been told of. */
+/* Drop a future whose id was not returned to a client. */
 void local_future_drop(local_future_t *future);
-/* Free a settled one that the client has and nobody waits for. */
+/* Free a settled future that the client has fetched and no poll waits for. */
 void local_future_forget(local_future_t *future);
-/* Free everything, whatever its state, at the end. */
+/* Free all futures in any state, at the end. */
 void local_futures_free(local_server_t *server);
 
-/* Handle the calls of these names. */
+/* Handle the calls with these names. */
 void local_retrieve_future(local_call_t *call);
 void local_cancel_future(local_call_t *call);
 

@@ -2,8 +2,8 @@
 
 #include "lib/base/alloc.h"
 
-/* So long at least, or polls that wait for each other's connections would turn
- * in a circle as fast as the machine can. */
+/* A minimum time. Without it, polls that wait for each other's connections
+ * would cycle as fast as the machine can. */
 enum { MIN_HELD_MS = 100 };
 
 void local_hold_start(local_server_t *server, local_hold_t *hold,

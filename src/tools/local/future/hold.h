@@ -3,15 +3,15 @@
 
 #include "tools/local/call/state.h"
 
-/* A poll that is held: for hold_ms, or for less when connections are short and
- * it is the one that has been held for longest. */
+/* A held poll. It is held for hold_ms, or less if connections are scarce and it
+ * is the oldest one. */
 typedef struct {
   tnk__list_t link; /* in local_server_t.held, oldest first */
   local_timer_t timer;
   uint64_t since_ms;
 } local_hold_t;
 
-/* `over` is called when its time is over, unless it is stopped before. */
+/* `over` is called when its time has expired, unless it is stopped before. */
 void local_hold_start(local_server_t *server, local_hold_t *hold,
                       void (*over)(local_timer_t *timer));
 void local_hold_stop(local_server_t *server, local_hold_t *hold);

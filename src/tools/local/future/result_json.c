@@ -6,8 +6,8 @@
 #include "tinker.pb-c.h"
 #include "tnk/error.h"
 
-/* The stored form of a result is protobuf, so that it is written once; this
- * reads our own bytes back. */
+/* Results are stored as protobuf, so that they are written only once; this file
+ * parses our own encoding. */
 
 static int32_t int32_at(const ProtobufCBinaryData *bytes, size_t i) {
   int32_t value;
@@ -45,7 +45,7 @@ static void put_topk(tnk__json_writer_t *w,
   for (size_t row = 0; row < t->length; row++) {
     size_t at = row * t->k;
 
-    /* The first cell tells of a row that was not scored (sample_write.c). */
+    /* The first cell shows whether a row was scored (sample_write.c). */
     if (float_at(&t->logprobs, at) <= -99999.0f) {
       tnk__json_null(w);
       continue;

@@ -3,8 +3,8 @@
 
 #include "lib/base/buf.h"
 
-/* Append a result, given in protobuf, in the JSON form of old servers. Failures
- * stick to the buffer. */
+/* Append a protobuf result in the JSON format of older servers. Errors are kept
+ * in the buffer. */
 void local_result_json(tnk__buf_t *out, int is_sample, const uint8_t *proto,
                        size_t n);
 

@@ -9,8 +9,9 @@
 #include "tools/local/future/result_json.h"
 
 /*
- * A poll is answered at once when the result is there, else held until it
- * comes, the hold time is over, or the peer hangs up.
+ * A poll is answered at once if the result is available. Otherwise it is held
+ * until the result is available, the hold time expires, or the client
+ * disconnects.
  */
 
 typedef struct {
@@ -18,11 +19,11 @@ typedef struct {
   local_hold_t hold;
   local_future_t *future;
   tnk__srv_req_t *req;
-  int metadata; /* the size may be answered instead of the result */
+  int metadata; /* the answer may be the size of the result */
 } wait_t;
 
-/* What it was, now that it is over. Before the answer: with that the connection
- * may go on to its next request. */
+/* Ends the wait and returns its data. Called before the answer, because after
+ * that the connection may handle its next request. */
 static wait_t end_wait(wait_t *wait) {
   local_server_t *server = wait->future->server;
   const wait_t was = *wait;
@@ -42,7 +43,7 @@ static void reply_failure(local_future_t *future, tnk__srv_req_t *req) {
     local_reply_error(req, future->status >= 500 ? 500 : 400, "%s", text);
     return;
   }
-  /* A lost result has a status of its own in every server. */
+  /* A lost result has a separate status in every server. */
   if (future->server->options.sequence == LOCAL_STRICT ||
       future->status == 410) {
     local_reply_error(req, future->status, "%s", text);
@@ -91,8 +92,7 @@ static void reply_settled(local_future_t *future, tnk__srv_req_t *req,
     reply_metadata(future, req);
     return;
   }
-  /* Results are stored once, as protobuf; JSON is made for those who ask for
-   * it. */
+  /* Results are stored as protobuf; JSON is generated on request. */
   if (future->is_proto &&
       (server->options.json_results || !accepts_proto(req))) {
     tnk__buf_init(&json, server->alloc, (size_t)1 << 30);
@@ -115,7 +115,8 @@ static void reply_settled(local_future_t *future, tnk__srv_req_t *req,
 }
 
 static const char *queue_state(const local_future_t *future) {
-  /* A request that waits for a gap to close is not short of capacity. */
+  /* A request that waits for a gap to close does not indicate missing
+   * capacity. */
   return future->server->n_pending > 64 ? "paused_capacity" : "active";
 }
 
@@ -152,15 +153,15 @@ static void on_settled(local_waiter_t *waiter) {
   reply_settled(was.future, was.req, was.metadata);
 }
 
-/* An id that this server made and no longer knows is gone; another one never
- * was. */
+/* An id of this server that is no longer known is gone; any other id never
+ * existed. */
 static void reply_unknown(local_call_t *call, const char *id) {
   const char *dash = strchr(id, '-');
   const local_server_t *server = call->server;
   size_t n_run = strlen(server->run);
 
-  /* The part before the dash is drawn when a server starts, so that ids of an
-   * earlier one are unknown and not gone. */
+  /* The part before the dash is random for each start of a server, so ids of an
+   * earlier server are unknown, not gone. */
   if (dash != NULL && (size_t)(dash - id) == n_run &&
       memcmp(id, server->run, n_run) == 0 && dash[1] >= '1' && dash[1] <= '9' &&
       strtoull(dash + 1, NULL, 10) <= server->n_made)
@@ -216,8 +217,8 @@ void local_cancel_future(local_call_t *call) {
     reply_unknown(call, id);
     return;
   }
-  /* Only samples can be cancelled; a training step has its place in the
-   * order and runs. */
+  /* Only samples can be canceled. A training step has its place in the order
+   * and runs. */
   if (future->state == LOCAL_FUTURE_PENDING && future->kind == LOCAL_SAMPLE &&
       future->cancel != NULL) {
     future->is_cancelled = 1;

@@ -6,10 +6,10 @@
 #include "lib/wire/format/json_read.h"
 #include "tools/local/lm/file.h"
 
-/* The ledger on the disk: one file, written anew each time. What happened since
- * is lost where the server does not end by itself. */
+/* The ledger on the disk: one file, replaced each time. If the server crashes,
+ * changes since the last write are lost. */
 
-/* So many bytes have all entries, with names of the longest. */
+/* Size of a full ledger with the longest names. */
 #define MAX_LEDGER ((size_t)16 << 20)
 
 static int is_kept(const local_server_t *server) {
@@ -58,7 +58,7 @@ void local_ledger_save(local_server_t *server) {
     put_event(&w, entry);
   tnk__json_end(&w);
   tnk__json_end(&w);
-  /* A disk that is full now may not be so later: it is tried again. */
+  /* A full disk may have space later, so the write is retried. */
   if (tnk__json_finish(&w) == TNK_OK &&
       tnk__lm_file_write(server->data, LOCAL_LEDGER_FILE, &buf, NULL) == TNK_OK)
     ledger->is_dirty = 0;

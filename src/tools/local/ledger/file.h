@@ -3,10 +3,9 @@
 
 #include "tools/local/ledger/ledger.h"
 
-/* Read what is kept of earlier servers; a file that cannot be read is like
- * none. */
+/* Read the ledger of earlier servers; an unreadable file counts as missing. */
 void local_ledger_load(local_server_t *server);
-/* Keep the ledger, where anything is kept and there is news. */
+/* Write the ledger if it is kept and has changed. */
 void local_ledger_save(local_server_t *server);
 
 #endif

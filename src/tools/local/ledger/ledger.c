@@ -8,7 +8,7 @@
 
 #define USE(p) tnk__container_of(p, local_use_t, link)
 
-/* ---- What was used ---- */
+/* ---- Use ---- */
 
 static void drop(local_ledger_t *ledger, local_use_t *use) {
   local_table_remove(&ledger->uses, &use->node);
@@ -16,7 +16,7 @@ static void drop(local_ledger_t *ledger, local_use_t *use) {
   tnk__free(ledger->alloc, use);
 }
 
-/* Storage may be of earlier hours than what stands at the end. */
+/* Storage entries may be for earlier hours than the last entry. */
 static void put_in_order(local_ledger_t *ledger, local_use_t *use) {
   tnk__list_t *before = ledger->use_list.prev;
 
@@ -167,7 +167,7 @@ const local_span_t *local_ledger_ran(const local_server_t *server, size_t i) {
              : NULL;
 }
 
-/* ---- Its life ---- */
+/* ---- Lifetime ---- */
 
 int local_ledger_open(local_server_t *server) {
   local_ledger_t *ledger = tnk__calloc(server->alloc, 1, sizeof(*ledger));

@@ -6,9 +6,10 @@
 #include "tools/local/lm/file.h"
 
 /*
- * The archive of a checkpoint, as clients up to 0.25 fetch it: a tar file whose
- * members lie at its top, the last of which says that it is whole. The same
- * checkpoint always gives the same bytes, so that it can be fetched in parts.
+ * The archive of a checkpoint, as clients up to version 0.25 fetch it: a tar
+ * file with its members at the top level. The last member marks it as complete.
+ * The same checkpoint always gives the same bytes, so that it can be fetched in
+ * parts.
  */
 
 enum { BLOCK = 512 };
@@ -17,7 +18,7 @@ enum { BLOCK = 512 };
 
 /* ---- tar ---- */
 
-/* The digits of a number in base 8, and a NUL, as they fill a field. */
+/* Write a number as octal digits with a NUL, filling the field. */
 static void octal(char *field, size_t n, uint64_t value) {
   field[--n] = '\0';
   while (n > 0) {
@@ -26,7 +27,7 @@ static void octal(char *field, size_t n, uint64_t value) {
   }
 }
 
-/* The head of a plain file; the name has fewer than 100 bytes. */
+/* The header of a regular file; the name must have fewer than 100 bytes. */
 static void add_head(tnk__buf_t *out, const char *name, uint64_t size,
                      int64_t time_s) {
   char head[BLOCK] = {0};
@@ -38,7 +39,7 @@ static void add_head(tnk__buf_t *out, const char *name, uint64_t size,
   octal(head + 116, 8, 0);
   octal(head + 124, 12, size);
   octal(head + 136, 12, (uint64_t)time_s);
-  memset(head + 148, ' ', 8); /* while the sum is made, the sum is blanks */
+  memset(head + 148, ' ', 8); /* the checksum field counts as spaces */
   head[156] = '0';
   memcpy(head + 257, "ustar\00000", 8);
   for (size_t i = 0; i < BLOCK; i++)
@@ -53,7 +54,7 @@ static void fill(tnk__buf_t *out, size_t n) {
   tnk__buf_append(out, zeros, n);
 }
 
-/* Whole blocks; what went wrong is in out->err. */
+/* Appends whole blocks; errors are kept in out->err. */
 static void add_member(tnk__buf_t *out, const char *name, const void *data,
                        size_t n, int64_t time_s) {
   add_head(out, name, n, time_s);
@@ -62,7 +63,7 @@ static void add_member(tnk__buf_t *out, const char *name, const void *data,
     fill(out, BLOCK - n % BLOCK);
 }
 
-/* ---- What is in it ---- */
+/* ---- Contents ---- */
 
 static int add_file(tnk__buf_t *out, const char *dir, const char *name,
                     int64_t time_s) {
@@ -77,7 +78,8 @@ static int add_file(tnk__buf_t *out, const char *dir, const char *name,
   return err;
 }
 
-/* Checkpoints of our own have a config with members that others refuse. */
+/* The stored config of our checkpoints has members that other programs
+ * reject. */
 static int add_own(const local_server_t *server, tnk__buf_t *out,
                    const char *dir, int64_t time_s) {
   tnk__lm_config_t config;

@@ -12,12 +12,12 @@
 #include "tools/local/fault/calls.h"
 #include "tools/local/links/range.h"
 
-/* Answers for what a link leads to, as stores of files do. */
+/* Serves the files that links lead to, as file stores do. */
 
 enum { MAX_LINES = 256 };
 #define MAX_SOURCE ((size_t)512 << 20)
 
-/* What there is to send: an open file, or bytes. */
+/* The data to send: an open file, or bytes. */
 typedef struct {
   int fd; /* -1: bytes */
   tnk__buf_t bytes;
@@ -25,7 +25,7 @@ typedef struct {
   char etag[80];
 } source_t;
 
-/* Take the path apart; 0 when it is none of a file. */
+/* Parse the path; returns 0 if it is not the path of a file. */
 static int read_path(const char *path, local_place_t *place, char file[64]) {
   char text[LOCAL_PATH + 64];
   char *parts[4];
@@ -51,7 +51,7 @@ static int read_path(const char *path, local_place_t *place, char file[64]) {
   return 1;
 }
 
-/* The archive is made anew for each request, and always the same. */
+/* The archive is generated for each request, always with the same bytes. */
 static int open_archive(const local_server_t *server,
                         const local_place_t *place, source_t *out) {
   local_meta_t meta;
@@ -71,7 +71,7 @@ static int open_archive(const local_server_t *server,
   return err;
 }
 
-/* It may have grown since, so that no part of it is given by itself. */
+/* It may have grown since, so ranges are not supported. */
 static int open_trace(const local_server_t *server, const char *session,
                       source_t *out) {
   int err;
@@ -94,8 +94,7 @@ static void close_source(source_t *source) {
     tnk__buf_deinit(&source->bytes);
 }
 
-/* What has been written once is not written again: its place on the disk, its
- * size and its time say which it is. */
+/* Files are never rewritten, so path, size and time identify the contents. */
 static int open_source(const local_server_t *server, const local_place_t *place,
                        const char *file, source_t *out) {
   char path[LOCAL_FILE + 64];
@@ -124,7 +123,7 @@ static int open_source(const local_server_t *server, const local_place_t *place,
   return TNK_OK;
 }
 
-/* 0 when the file has become shorter, or cannot be read. */
+/* Returns 0 if the file has become shorter or cannot be read. */
 static int read_part(const source_t *source, uint8_t *to, uint64_t first,
                      uint64_t n) {
   if (source->fd < 0 && n > 0) {
@@ -179,7 +178,7 @@ static void refuse_range(local_call_t *call, const source_t *source) {
   tnk__srv_req_reply(call->req, 416, "application/json", lines, NULL, 0);
 }
 
-/* As many bytes as were asked for, from elsewhere. */
+/* The same number of bytes from another position. */
 static void move_range(local_range_t *range, uint64_t size) {
   const uint64_t n = range->end - range->first;
 
@@ -190,7 +189,7 @@ static void move_range(local_range_t *range, uint64_t size) {
   range->end = range->first + n;
 }
 
-/* A part is only of use beside what the peer has of the same file. */
+/* A range is valid only for the same file that the client has. */
 static const char *wanted_range(const tnk__srv_req_t *req,
                                 const source_t *source) {
   const char *same = tnk__srv_req_header(req, "if-range");
@@ -218,7 +217,7 @@ static void send_source(local_call_t *call, const source_t *source) {
     send_part(call, source, &range);
 }
 
-/* 0 when answered. */
+/* Returns 0 if answered. */
 static int check_link(local_call_t *call) {
   switch (local_link_check(call->server, call->req)) {
   case LOCAL_LINK_GOOD:

@@ -6,8 +6,7 @@
 
 /* Links to the files of external weights. */
 
-/* What a file is called in the answer: by its name, unless a fault wants it
- * otherwise. */
+/* The name of a file in the answer, or another name if a fault requires it. */
 static void write_name(const local_fault_t *fault, const char *name, char *out,
                        size_t size) {
   static const struct {

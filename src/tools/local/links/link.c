@@ -7,8 +7,8 @@
 
 #include "lib/base/number.h"
 
-/* The room that a path has behind LOCAL_FILES_PATH is that of a place and of a
- * file's name. */
+/* The path after LOCAL_FILES_PATH has the maximum length of a place and a file
+ * name. */
 enum { MAX_FILE_PATH = 600, MAX_HOST = 255 };
 
 int local_links_init(local_server_t *server) {
@@ -16,7 +16,7 @@ int local_links_init(local_server_t *server) {
                    NULL);
 }
 
-/* Sign a path and a time; 0 when that cannot be done. */
+/* Sign a path and a time. Returns 0 on failure. */
 static int sign(const local_server_t *server, const char *path,
                 int64_t expires_s, char out[LOCAL_SIGNATURE + 1]) {
   char text[MAX_FILE_PATH + 32];
@@ -33,7 +33,7 @@ static int sign(const local_server_t *server, const char *path,
   return 1;
 }
 
-/* ---- Where we are ---- */
+/* ---- The server's address ---- */
 
 static int is_host(const char *host) {
   size_t n = strlen(host);
@@ -48,7 +48,7 @@ static int is_host(const char *host) {
   return n >= 1 && n <= MAX_HOST;
 }
 
-/* The host that the peer has reached us by is one that it can reach. */
+/* The client can reach the host that it has used for this request. */
 static int write_origin(const local_server_t *server, const tnk__srv_req_t *req,
                         char *out, size_t size) {
   const char *host = tnk__srv_req_header(req, "host");
@@ -96,7 +96,7 @@ int local_link_write(const local_server_t *server, const tnk__srv_req_t *req,
          local_link_sign(server, req, path, expires_s, out);
 }
 
-/* Takes as long for any wrong signature. */
+/* Takes the same time for every wrong signature. */
 static int same_signature(const char *a, const char *b) {
   unsigned char diff = 0;
 

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* A digit string, as far as it goes; larger numbers are all alike. The first
- * byte behind it, or NULL when there is none. */
+/* Parse a digit string; large numbers saturate. Returns its end, or NULL
+ * without a digit. */
 static const char *number(const char *at, uint64_t *out) {
   const char *start = at;
   uint64_t n = 0;
@@ -44,7 +44,7 @@ local_range_t local_range_read(const char *text, uint64_t size) {
     return all;
   if (*at != '\0') {
     at = number(at, &last);
-    /* Several ranges may be answered with everything. */
+    /* Several ranges may be answered with the whole object. */
     if (at == NULL || *at != '\0' || last < range.first)
       return all;
     range.end = last < size ? last + 1 : size;

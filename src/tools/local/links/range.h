@@ -3,11 +3,11 @@
 
 #include <stdint.h>
 
-/* What a request asks for of something that has `size` bytes. */
+/* The range of a request for an object of `size` bytes. */
 typedef enum {
   LOCAL_RANGE_ALL,  /* no range, or one that a server may ignore */
   LOCAL_RANGE_PART, /* [first, end) */
-  LOCAL_RANGE_NONE  /* none of its bytes: 416 */
+  LOCAL_RANGE_NONE  /* outside the object: 416 */
 } local_range_kind_t;
 typedef struct {
   local_range_kind_t kind;
@@ -15,7 +15,7 @@ typedef struct {
   uint64_t end;
 } local_range_t;
 
-/* Read the value of a Range header; NULL: there is none. */
+/* Parse the value of a Range header; NULL: no header. */
 local_range_t local_range_read(const char *text, uint64_t size);
 
 #endif

@@ -7,15 +7,15 @@
 #include "tools/local/links/link.h"
 
 /*
- * Traces of sessions: what ran when, as Perfetto reads it. Each model has a
- * track of its own; samples, which run side by side, have as many as they need.
- * The numbers are those of perfetto's protos: Trace, TracePacket,
+ * Traces of sessions: the times of requests, in Perfetto's format. Each model
+ * has a track. Samples overlap, so they have as many tracks as needed. The
+ * field numbers are from Perfetto's protos: Trace, TracePacket,
  * TrackDescriptor, TrackEvent.
  */
 #define SUFFIX ".pftrace"
 
 enum {
-  MAX_LANES = 64, /* of samples, which is more than ever run at a time */
+  MAX_LANES = 64, /* for samples; more never run at a time */
   SAMPLES = 1 << 20,
   SLICE_BEGIN = 1,
   SLICE_END = 2
@@ -23,7 +23,7 @@ enum {
 
 typedef struct {
   uint64_t track;
-  const char *name; /* NULL: an end */
+  const char *name; /* NULL: end of a slice */
   int64_t ms;
 } mark_t;
 
@@ -62,12 +62,12 @@ static void put_slice(tnk__pb_t *pb, const void *message) {
 
 typedef struct {
   tnk__pb_t pb;
-  int64_t lanes[MAX_LANES];  /* when the last sample of each ends */
+  int64_t lanes[MAX_LANES];  /* end of the last sample in each lane */
   uint64_t known[MAX_LANES]; /* tracks that have been described */
   size_t n_known;
 } trace_t;
 
-/* A lane that is free when the sample begins. */
+/* Find a lane that is free when the sample begins. */
 static uint64_t lane_of(trace_t *trace, const local_span_t *span) {
   size_t i = 0;
 
@@ -84,7 +84,7 @@ static void describe(trace_t *trace, uint64_t track) {
   for (size_t i = 0; i < trace->n_known; i++)
     if (trace->known[i] == track)
       return;
-  /* Where there is no room to remember it, it is described again. */
+  /* Without space to remember it, it is described again. */
   if (trace->n_known < MAX_LANES)
     trace->known[trace->n_known++] = track;
   if (track >= SAMPLES)
@@ -95,7 +95,7 @@ static void describe(trace_t *trace, uint64_t track) {
   tnk__pb_message(&trace->pb, 1, put_track, &mark);
 }
 
-/* 0 is no track. */
+/* 0 is not a valid track. */
 static void write_all(trace_t *trace, const local_server_t *server,
                       const char *session) {
   const local_span_t *span;
@@ -153,7 +153,7 @@ int local_trace_session(const char *path, char session[40]) {
 }
 
 void local_trace_export(local_call_t *call) {
-  /* The service's are good for an hour, whatever others are. */
+  /* Links of the service are valid for one hour, so this one is too. */
   const int64_t expires_s = local_now_ms(call->server) / 1000 + 3600;
   char link[LOCAL_LINK];
   char path[128];

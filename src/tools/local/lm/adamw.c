@@ -7,9 +7,9 @@
 #include "tools/local/lm/check.h"
 
 /*
- * AdamW over all factors at once: they lie in one array, so a step is one
- * loop. Moments are floats, as a checkpoint holds them; what depends on the
- * number of the step alone is computed in double before the loop.
+ * AdamW over all factors at once: they are in one array, so a step is one loop.
+ * Moments are floats, as in a checkpoint. Values that depend only on the step's
+ * number are computed in double before the loop.
  */
 
 static int refuse(tnk__lm_why_t *why, const char *name, const char *range) {
@@ -37,13 +37,13 @@ static int check(const tnk__lm_t *lm, const tnk__adam_t *p,
   return TNK_OK;
 }
 
-/* Returns the norm before. */
+/* Returns the norm before clipping. */
 static double clip(tnk__lm_t *lm, double limit) {
   double sum = 0;
   double norm;
   size_t i;
 
-  /* In double: a float overflows where gradients are still of use. */
+  /* In double: a float would overflow for gradients that are still useful. */
   for (i = 0; i < lm->n_params; i++)
     sum += (double)lm->grad[i] * (double)lm->grad[i];
   norm = sqrt(sum);
@@ -76,8 +76,8 @@ int tnk__lm_step_adamw(tnk__lm_t *lm, const tnk__adam_t *params,
   if (err != TNK_OK)
     return err;
   tnk__lm_step_begin(lm, params->grad_clip_norm, out);
-  /* Both corrections of the bias, moved out of the loop: m / c1 over
-   * sqrt(v / c2) is (1 / c1) m over sqrt(v) sqrt(1 / c2). */
+  /* Both bias corrections, moved out of the loop: m / c1 over sqrt(v / c2) is
+   * (1 / c1) m over sqrt(v) sqrt(1 / c2). */
   rate = (float)(params->learning_rate /
                  (1 - pow(params->beta1, (double)lm->n_steps)));
   root = (float)(1 / sqrt(1 - pow(params->beta2, (double)lm->n_steps)));
@@ -86,7 +86,7 @@ int tnk__lm_step_adamw(tnk__lm_t *lm, const tnk__adam_t *params,
     float g = lm->grad[i];
     m[i] = b1 * m[i] + (1 - b1) * g;
     v[i] = b2 * v[i] + (1 - b2) * g * g;
-    /* Decay acts on the value before the step, not on the gradient. */
+    /* Decay is applied to the value before the step, not to the gradient. */
     value[i] = value[i] * keep - rate * m[i] / (sqrtf(v[i]) * root + eps);
   }
   tnk__lm_zero_grad(lm);

@@ -6,10 +6,10 @@
 #include "tools/local/lm/math.h"
 
 /*
- * The forward code in reverse, chunk by chunk. A key gets gradients from
- * later rows only, so when a chunk's turn comes, those of its keys and values
- * are complete but for its own rows. Probabilities are computed again: to
- * keep them would take more room than everything else.
+ * The forward code in reverse, chunk by chunk. A key gets gradients only from
+ * its own and later rows. So when a chunk is processed, the gradients of its
+ * keys and values lack only its own rows. Probabilities are recomputed: storing
+ * them would take more memory than everything else.
  */
 
 enum {
@@ -20,8 +20,8 @@ enum {
   KEYS = TNK__LM_KEYS
 };
 
-/* Gradients through y = x w: dx = (add ? dx : 0) + dy w^T, unless dx is
- * NULL, and that of w, if it is wanted. */
+/* Gradients of y = x w: dx = (add ? dx : 0) + dy w^T, unless dx is NULL, and
+ * the gradient of w, if it is needed. */
 static void linear_back(const tnk__lm_back_t *back, tnk__lm_matrix_t m,
                         float *dx, int add, const float *x, const float *dy,
                         size_t n) {
@@ -42,7 +42,8 @@ static tnk__lm_matrix_t matrix_of(size_t layer, size_t which) {
   return tnk__lm_matrix(layer * M_PER_LAYER + which);
 }
 
-/* s->dx in and out: the gradients of the stream after and before the MLP. */
+/* s->dx on input and output: the gradients of the stream after and before the
+ * MLP. */
 static void mlp_back(const tnk__lm_back_t *back, tnk__lm_layer_t *layer,
                      size_t l, size_t n) {
   tnk__lm_back_scratch_t *s = back->scratch;
@@ -62,8 +63,8 @@ static void mlp_back(const tnk__lm_back_t *back, tnk__lm_layer_t *layer,
   tnk__lm_rms_back(s->dx[0], layer->y2[0], layer->s2, s->dy[0], n, DIM);
 }
 
-/* Make s->dp, the gradients of the probabilities, into those of the scores
- * before their scaling. Where p is 0 the result is. */
+/* Convert s->dp, the gradients of the probabilities, to the gradients of the
+ * scores before scaling. Where p is 0, the result is 0. */
 static void softmax_back(tnk__lm_back_scratch_t *s, size_t width, size_t n) {
   const float scale = 1.0f / sqrtf((float)HEAD);
   size_t i;
@@ -76,8 +77,9 @@ static void softmax_back(tnk__lm_back_scratch_t *s, size_t width, size_t n) {
   }
 }
 
-/* One head, given s->dy, the gradients of the heads' outputs: adds to the
- * keys' and values' gradients of all blocks seen and fills its part of dq. */
+/* One head, given s->dy, the gradients of the heads' outputs. Adds to the
+ * gradients of keys and values in all visible blocks, and fills its part of
+ * dq. */
 static void head_back(const tnk__lm_back_t *back, tnk__lm_layer_t *layer,
                       size_t l, size_t head, size_t pos, size_t n) {
   tnk__lm_back_scratch_t *s = back->scratch;
@@ -120,7 +122,7 @@ static void attention_back(const tnk__lm_back_t *back, tnk__lm_saved_t *saved,
   tnk__lm_back_scratch_t *s = back->scratch;
   tnk__lm_layer_t *layer = &saved->chunk.layer[l];
   const float *y1 = layer->y1[0];
-  /* Below the first layer nothing is trained. */
+  /* Nothing is trained below the first layer. */
   float *dy = l > 0 ? s->dy[0] : NULL;
   size_t h;
 

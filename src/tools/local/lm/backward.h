@@ -3,8 +3,8 @@
 
 #include "tools/local/lm/forward.h"
 
-/* A chunk of a pass: what the forward code left, and the gradients of its
- * keys and values, to which this chunk and later ones add. */
+/* A chunk of a pass: the activations of the forward code, and the gradients of
+ * its keys and values. This chunk and later ones add to those gradients. */
 typedef struct {
   tnk__lm_chunk_t chunk;
   float dk[TNK__LM_LAYERS][TNK__LM_BLOCK][TNK__LM_DIM];
@@ -12,7 +12,7 @@ typedef struct {
 } tnk__lm_saved_t;
 
 typedef struct {
-  float dx[TNK__LM_BLOCK][TNK__LM_DIM]; /* of the residual stream */
+  float dx[TNK__LM_BLOCK][TNK__LM_DIM]; /* gradient of the residual stream */
   float dy[TNK__LM_BLOCK][TNK__LM_DIM];
   float dq[TNK__LM_BLOCK][TNK__LM_DIM];
   float h[TNK__LM_BLOCK][TNK__LM_FF];
@@ -23,21 +23,21 @@ typedef struct {
   float vt[TNK__LM_HEAD][TNK__LM_BLOCK];
 } tnk__lm_back_scratch_t;
 
-/* What stays the same for all chunks of a pass. */
+/* The data that all chunks of a pass share. */
 typedef struct {
   const tnk__lm_base_t *base;
-  const float *wt;   /* the weights, each matrix transposed */
-  float *g;          /* gradients of the weights, added to */
-  uint8_t wanted[3]; /* by group: whether its gradients are */
+  const float *wt;   /* the weights, with each matrix transposed */
+  float *g;          /* gradients of the weights, accumulated */
+  uint8_t wanted[3]; /* by group: whether its gradients are needed */
   tnk__lm_block_t *const *blocks;
   tnk__lm_saved_t *const *saved;
   tnk__lm_back_scratch_t *scratch;
 } tnk__lm_back_t;
 
 /*
- * Work out the gradients of chunk `index`, which has n rows and whose logits
- * have been replaced by their gradients. Chunks come from the last to the
- * first; dk and dv of all are zero at the start.
+ * Compute the gradients of chunk `index`, which has n rows. Its logits have
+ * been replaced by their gradients. Chunks are processed from the last to the
+ * first; dk and dv of all chunks are zero at the start.
  */
 void tnk__lm_backward(const tnk__lm_back_t *back, size_t index, size_t n);
 

@@ -8,18 +8,18 @@
 #include "tools/local/lm/model.h"
 
 /*
- * The frozen base weights, made from integers alone: the same bits on every
- * machine. They know nothing of any language and predict every token alike,
- * but what adapters need for learning fast is laid out in them:
+ * The frozen base weights, generated with integer arithmetic: they have the
+ * same bits on every machine. They know no language and predict every token
+ * alike. Their structure lets adapters learn fast:
  *
- *   feature 0         of the residual stream is a constant, from which the
- *                     MLPs take a threshold: few of their units fire for an
- *                     input, so that what is learnt for one leaves others be
+ *   feature 0         of the residual stream is a constant, which the MLPs
+ *                     use as a threshold: few of their units are active for
+ *                     an input, so learning one input hardly affects others
  *   the last CHANNEL  features are empty; only the unembedding reads them,
- *                     with a high gain, so that a small change of what is
- *                     written there moves the logits far
- *   three heads       of each layer look one, two and three positions back,
- *                     the fourth at ever more of the surroundings
+ *                     with a high gain, so small changes written there move
+ *                     the logits far
+ *   three heads       of each layer look one, two and three positions back;
+ *                     the fourth has a wider window in each layer
  */
 
 enum { DIM = TNK__LM_DIM, FF = TNK__LM_FF, CHANNEL = 32, BASE_SEED = 20240811 };
@@ -56,7 +56,7 @@ tnk__lm_matrix_t tnk__lm_matrix(size_t index) {
   return m;
 }
 
-/* Uniform values of the given standard deviation. */
+/* Uniform values with the given standard deviation. */
 static void fill(float *at, size_t n_rows, size_t n_cols, float deviation,
                  uint64_t stream) {
   tnk__lm_rng_t rng = tnk__lm_rng(BASE_SEED, stream);

@@ -49,7 +49,7 @@ static const known_loss_t losses[] = {
     {"stable_reinforce", {TNK__LM_STABLE_REINFORCE, 0, 0, 0, 0.01}},
 };
 
-/* Where a setting goes, or NULL when the loss has none of that name. */
+/* The member for a setting, or NULL if the loss has no such setting. */
 static double *setting_of(tnk__lm_loss_t *loss, const char *name) {
   int clips = loss->kind == TNK__LM_PPO || loss->kind == TNK__LM_CISPO ||
               loss->kind == TNK__LM_GSPO;
@@ -72,7 +72,7 @@ static int apply(tnk__lm_loss_t *loss, const char *name,
   if (value == NULL)
     return tnk__lm_refuse(why, TNK_EINVAL, "%s has no setting \"%.64s\"", name,
                           setting->name);
-  /* No loss of ours has a setting that is a text. */
+  /* No loss here has a string setting. */
   if (setting->text != NULL || !isfinite(setting->number) ||
       setting->number < 0)
     return tnk__lm_refuse(why, TNK_EINVAL,
@@ -124,7 +124,7 @@ static int check_floats(const float *values, size_t n, const char *name,
   return TNK_OK;
 }
 
-/* A position with weight 0 is padding: any id may stand there. */
+/* A position with weight 0 is padding, so any id is accepted. */
 static int check_targets(const tnk__lm_datum_t *datum, tnk__lm_why_t *why) {
   const size_t n = datum->n_tokens * datum->n_targets;
   size_t i;

@@ -3,7 +3,7 @@
 
 #include "tools/local/lm/lm.h"
 
-/* Write the sentence, if anybody wants it, and return `code`. */
+/* Write the message, unless `why` is NULL, and return `code`. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif

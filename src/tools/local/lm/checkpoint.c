@@ -8,15 +8,15 @@
 #include "tools/local/lm/tensors.h"
 
 /*
- * Checkpoints. Writing: tensors first, the config with their check sums last.
- * Reading: the config first, then the tensors it vouches for into arrays
- * aside, and only when all is well do these take the place of a model's own.
+ * Checkpoints. Writing: first the tensors, last the config with their
+ * checksums. Reading: first the config, then the tensors that it lists, into
+ * separate arrays. These replace the model's arrays only if there was no error.
  */
 
-/* A model of the highest rank has moments of 11 MB. */
+/* The moments of a model with the highest rank have 11 MB. */
 #define MAX_FILE ((size_t)64 << 20)
 
-/* How many arrays of moments a family keeps. */
+/* Number of moment arrays of an optimizer family. */
 static size_t n_moments(tnk__lm_optimizer_t optimizer) {
   return optimizer == TNK__LM_DIMUON ? 1 : 2;
 }
@@ -84,7 +84,7 @@ static int load_tensors(const tnk__lm_t *lm, const char *dir, const char *name,
   tnk__buf_init(&buf, lm->alloc, MAX_FILE);
   err = tnk__lm_file_read(dir, name, &buf, why);
   if (err == TNK_ENOTFOUND)
-    err = TNK_EPROTO; /* the config says that it is there */
+    err = TNK_EPROTO; /* the config lists the file */
   if (err == TNK_OK &&
       strcmp(tnk__lm_file_sum(buf.data, buf.len).text, sum->text) != 0)
     err = tnk__lm_refuse(why, TNK_EPROTO, "%s: the check sum is wrong", name);
@@ -95,7 +95,7 @@ static int load_tensors(const tnk__lm_t *lm, const char *dir, const char *name,
   return err;
 }
 
-/* Fill `param`, zeroed arrays of lm's layout. */
+/* Fill `param`, zeroed arrays with the layout of lm. */
 static int load_params(const tnk__lm_t *lm, const tnk__lm_saved_config_t *saved,
                        const char *dir, int with_optimizer, float *const *param,
                        tnk__lm_why_t *why) {
@@ -164,7 +164,7 @@ static int check_fit(const tnk__lm_t *lm, const tnk__lm_saved_config_t *saved,
   return need_optimizer(saved, with_optimizer, why);
 }
 
-/* Exchange the model's arrays for those read. */
+/* Replace the model's arrays by the loaded ones. */
 static void take_over(tnk__lm_t *lm, float **param, uint64_t n_steps) {
   size_t i;
 

@@ -13,9 +13,9 @@
 #include "tools/local/lm/state.h"
 
 /*
- * The names under "tnk" are ours alone. A field that is missing or of another
- * type refuses the whole file: half a config would train something else than
- * was saved.
+ * Only tnk uses the names under "tnk". A missing field or a field of another
+ * type makes the whole file invalid, because a partial config would train a
+ * different model.
  */
 
 enum { MAX_CONFIG = 65536 };
@@ -30,7 +30,7 @@ static void put_count(tnk__json_writer_t *w, const char *key, uint64_t value) {
   tnk__json_put_text(w, key, text);
 }
 
-/* What PEFT calls the layers that have an adapter. */
+/* PEFT's names of the layers with an adapter. */
 static void write_modules(const tnk__lm_config_t *c, tnk__json_writer_t *w) {
   tnk__json_key(w, "target_modules");
   tnk__json_begin_array(w);
@@ -49,7 +49,7 @@ static void write_modules(const tnk__lm_config_t *c, tnk__json_writer_t *w) {
   tnk__json_end(w);
 }
 
-/* What PEFT asks of any adapter. */
+/* The fields that PEFT requires for every adapter. */
 static void write_peft(const tnk__lm_config_t *c, const char *base_name,
                        tnk__json_writer_t *w) {
   tnk__json_put_text(w, "peft_type", "LORA");
@@ -105,7 +105,7 @@ void tnk__lm_config_write(const tnk__lm_saved_config_t *saved,
     buf->err = TNK_EINTERNAL;
 }
 
-/* A whole number of 64 bits, which JSON readers cut: kept as text. */
+/* A 64-bit integer is stored as a string, because JSON parsers may round it. */
 static int get_count(const json_t *object, const char *key, uint64_t *out) {
   const char *text = tnk__json_str(object, key);
 
@@ -140,7 +140,7 @@ static int get_family(const json_t *object, tnk__lm_optimizer_t *out) {
   return strcmp(text, families[*out]) == 0;
 }
 
-/* The first field that is missing or wrong, or NULL. */
+/* Returns the first missing or wrong field, or NULL. */
 static const char *take(tnk__lm_saved_config_t *out, const json_t *root) {
   const json_t *own = tnk__json_obj(root, "tnk");
   tnk__lm_config_t *c = &out->config;

@@ -24,17 +24,17 @@ static int check(const tnk__lm_t *lm, const tnk__dimuon_t *p,
   return TNK_OK;
 }
 
-/* A factor in the arrays, and as it is meant. */
+/* A factor: its position in the arrays, and its real shape. */
 typedef struct {
   size_t at;
   size_t n_rows; /* as stored */
   size_t n_cols;
-  float scale; /* of its update */
+  float scale; /* scale of its update */
 } factor_t;
 
-/* One round x = a x + (b y + c y y) x with y = x x^T, for x of m x n, m at
- * most n; it moves all singular values towards 1. `room` has n x m floats
- * and two squares of m. */
+/* One round x = a x + (b y + c y y) x with y = x x^T, for x of m x n with m <=
+ * n. It moves all singular values towards 1. `room` has n x m floats and two
+ * squares of m. */
 static void round_of(float *x, size_t m, size_t n, float *room) {
   const float a = 3.4445f;
   const float b = -4.7750f;
@@ -55,8 +55,8 @@ static void round_of(float *x, size_t m, size_t n, float *room) {
     x[i] = a * x[i] + room[i];
 }
 
-/* Bring `x`, n_rows x n_cols, near orthogonal; the shorter side is taken as
- * rows. The outcome is in `work`, transposed if so it was done. */
+/* Make `x`, n_rows x n_cols, nearly orthogonal; the shorter side is used as
+ * rows. The result is in `work`, transposed if `x` was transposed. */
 static int orthogonalise(float *work, const float *x, size_t n_rows,
                          size_t n_cols) {
   const size_t size = n_rows * n_cols;
@@ -71,8 +71,8 @@ static int orthogonalise(float *work, const float *x, size_t n_rows,
     memcpy(work, x, size * sizeof(*x));
   for (i = 0; i < size; i++)
     sum += (double)x[i] * (double)x[i];
-  /* Singular values of at most 1, from where the rounds converge; a matrix of
-   * zeros stays one. */
+  /* Scale to singular values of at most 1, for which the rounds converge; a
+   * matrix of zeros stays zero. */
   by = (float)(1 / (sqrt(sum) + 1e-30));
   for (i = 0; i < size; i++)
     work[i] *= by;

@@ -15,16 +15,17 @@
 /*
  * A sampling request.
  *
- *   NEW     nothing but a copy of the options
- *   PROMPT  reading the prompt, n_read tokens so far; each row of logits is
- *           scored when it is there, then forgotten but the last
- *   SAMPLE  writing sample number n_samples; the blocks hold the prompt and,
- *           after it, this sample's tokens, over those of the one before
- *   DONE    results can be read; what only the work needed is freed
+ *   NEW     has only a copy of the options
+ *   PROMPT  reads the prompt, n_read tokens so far; each row of logits is
+ *           scored at once, and only the last one is kept
+ *   SAMPLE  writes sample number n_samples; the blocks hold the prompt and,
+ *           after it, the tokens of this sample, which replace those of the
+ *           previous one
+ *   DONE    the results are available; the working memory is freed
  *
- * A sample's random numbers come from (seed, its number) and those of the
- * draws at a prompt position from (seed, position), so no outcome depends on
- * how the work is sliced or on what else was asked.
+ * The random numbers of a sample come from (seed, its number), and those of the
+ * draws at a prompt position from (seed, position). So results depend neither
+ * on the slicing nor on the other options.
  */
 
 enum { BLOCK = TNK__LM_BLOCK };
@@ -32,14 +33,14 @@ enum { BLOCK = TNK__LM_BLOCK };
 
 typedef enum { NEW, PROMPT, SAMPLE, DONE } state_t;
 
-/* Where a finished sample lies in the arrays of all of them. */
+/* Position of a finished sample in the common arrays. */
 typedef struct {
   size_t begin;
   size_t n;
   tnk__lm_stop_reason_t reason;
 } sample_t;
 
-/* What only the work needs. */
+/* State that is needed only until the request is done. */
 typedef struct {
   tnk__lm_chunk_t chunk;
   tnk__lm_scratch_t scratch;
@@ -49,14 +50,14 @@ typedef struct {
 struct tnk__lm_draw {
   const tnk_allocator_t *alloc;
   const tnk__lm_weights_t *weights;
-  tnk__arena_t arena; /* copies of the options, results about the prompt */
+  tnk__arena_t arena; /* copies of the options, results for the prompt */
   tnk__lm_draw_options_t o;
   tnk__lm_pick_t pick;
   state_t state;
   size_t n_read;
   work_t *work;
   tnk__lm_block_t *blocks[TNK__LM_MAX_BLOCKS];
-  /* Results about the prompt; NULL when off. */
+  /* Results for the prompt; NULL when off. */
   float *logprobs;
   int32_t *topk_tokens;
   float *topk_logprobs;
@@ -65,7 +66,7 @@ struct tnk__lm_draw {
   float *ask_logprobs;
   /* All samples, one after the other. */
   sample_t *samples;
-  size_t n_samples; /* finished ones; the next is in work */
+  size_t n_samples; /* finished samples; the next one is in progress */
   size_t samples_cap;
   int32_t *out_tokens;
   float *out_logprobs;
@@ -73,7 +74,7 @@ struct tnk__lm_draw {
   float *out_topk_logprobs;
   size_t n_out;
   size_t out_cap;
-  size_t begin; /* of the sample in work */
+  size_t begin; /* start of the current sample */
   tnk__lm_rng_t rng;
 };
 
@@ -129,7 +130,7 @@ void tnk__lm_draw_free(tnk__lm_draw_t *draw) {
   tnk__free(draw->alloc, draw);
 }
 
-/* n floats of `value`, or n ids of -1; both are sets of equal words. */
+/* Allocate n floats of `value`, or n ids of -1; both fill 32-bit words. */
 static int filled_floats(tnk__lm_draw_t *draw, float **out, size_t n,
                          float value) {
   size_t i;
@@ -147,7 +148,7 @@ static int unset_ids(tnk__lm_draw_t *draw, int32_t **out, size_t n) {
   return *out != NULL;
 }
 
-/* NEW to PROMPT. */
+/* From NEW to PROMPT. */
 static int begin(tnk__lm_draw_t *draw) {
   const tnk__lm_draw_options_t *o = &draw->o;
   const size_t n = o->n_prompt;
@@ -179,7 +180,7 @@ static int need_block(tnk__lm_draw_t *draw, size_t pos) {
   return *block != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
-/* Answer what was asked about prompt position `pos`, at least 1, from the
+/* Compute the requested values for prompt position `pos`, at least 1, from the
  * logits before it. */
 static void score(tnk__lm_draw_t *draw, const float *logits, size_t pos) {
   const tnk__lm_draw_options_t *o = &draw->o;
@@ -215,7 +216,7 @@ static void begin_sample(tnk__lm_draw_t *draw) {
   draw->rng = tnk__lm_rng(draw->o.seed, draw->n_samples);
 }
 
-/* Read up to `n` more tokens of the prompt, no more than a chunk. */
+/* Read up to `n` more tokens of the prompt, at most one chunk. */
 static int read_prompt(tnk__lm_draw_t *draw, size_t n, size_t *done) {
   const size_t left = draw->o.n_prompt - draw->n_read;
   tnk__lm_chunk_t *chunk = &draw->work->chunk;
@@ -224,7 +225,7 @@ static int read_prompt(tnk__lm_draw_t *draw, size_t n, size_t *done) {
   int err;
 
   n = n < left ? n : left;
-  /* A chunk may touch two blocks, so both ends need theirs. */
+  /* A chunk may span two blocks, so both ends need theirs. */
   n = n < BLOCK ? n : BLOCK;
   err = need_block(draw, at);
   if (err == TNK_OK)
@@ -257,8 +258,8 @@ static int grow(tnk__lm_draw_t *draw, void **at, size_t n, size_t size) {
   return more != NULL;
 }
 
-/* Room for one more sampled token. Arrays that grew before one failed to are
- * longer than out_cap says, which does no harm. */
+/* Make space for one more sampled token. If a later allocation fails, the
+ * arrays that have grown are longer than out_cap. That is harmless. */
 static int room(tnk__lm_draw_t *draw) {
   const size_t k = draw->o.topk_sample;
   size_t cap = draw->out_cap * 2 > 64 ? draw->out_cap * 2 : 64;
@@ -304,7 +305,7 @@ static int end_sample(tnk__lm_draw_t *draw, tnk__lm_stop_reason_t reason) {
   return TNK_OK;
 }
 
-/* Whether the sample in work ends with the bytes. */
+/* Whether the current sample ends with the bytes. */
 static int ends_with(const tnk__lm_draw_t *draw, const tnk__lm_text_t *text) {
   const int32_t *end = draw->out_tokens + draw->n_out;
   size_t i;
@@ -333,7 +334,8 @@ static int is_stop(const tnk__lm_draw_t *draw, int32_t token) {
   return 0;
 }
 
-/* Sample one token, from the prompt's logits or by running the one before. */
+/* Sample one token, from the prompt's logits or by running the previous
+ * token. */
 static int write_token(tnk__lm_draw_t *draw) {
   const tnk__lm_draw_options_t *o = &draw->o;
   const size_t n = draw->n_out - draw->begin;

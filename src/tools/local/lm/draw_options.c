@@ -6,7 +6,8 @@
 #include "tools/local/lm/check.h"
 #include "tools/local/lm/vocab.h"
 
-/* A ceiling for what the client multiplies by the length of the prompt. */
+/* Limits a value from the client that is multiplied by the length of the
+ * prompt. */
 enum { MAX_ALTERNATIVES = 4096 };
 
 static int check_stops(const tnk__lm_draw_options_t *o, tnk__lm_why_t *why) {
@@ -23,7 +24,7 @@ static int check_stops(const tnk__lm_draw_options_t *o, tnk__lm_why_t *why) {
                               "stop", why);
 }
 
-/* -1 asks nothing. */
+/* -1 requests nothing. */
 static int check_ask(const tnk__lm_draw_options_t *o, tnk__lm_why_t *why) {
   const size_t n = o->ask == NULL ? 0 : (o->n_prompt - 1) * o->n_ask;
   size_t i;
@@ -71,7 +72,7 @@ int tnk__lm_draw_check(const tnk__lm_draw_options_t *o, tnk__lm_why_t *why) {
   return err == TNK_OK ? check_ask(o, why) : err;
 }
 
-/* An array copied into the arena; one of no elements becomes NULL. */
+/* Copy an array into the arena; an empty array becomes NULL. */
 static int copy(tnk__arena_t *arena, const void **at, size_t n, size_t size) {
   if (n == 0 || *at == NULL) {
     *at = NULL;

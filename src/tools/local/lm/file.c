@@ -12,7 +12,7 @@
 #include "tnk/error.h"
 #include "tools/local/lm/check.h"
 
-/* The system's reason, which strerror() would give from a shared buffer. */
+/* The system's reason; strerror() would use a shared buffer. */
 static int failed(tnk__lm_why_t *why, int code, const char *name, int number) {
   char reason[100] = "";
 
@@ -21,7 +21,7 @@ static int failed(tnk__lm_why_t *why, int code, const char *name, int number) {
   return tnk__lm_refuse(why, code, "%s: %s", name, reason);
 }
 
-/* dir/name and a suffix, or NULL. */
+/* dir/name and a suffix; NULL without memory. */
 static char *path_of(const tnk_allocator_t *alloc, const char *dir,
                      const char *name, const char *suffix) {
   size_t size = strlen(dir) + strlen(name) + strlen(suffix) + 2;
@@ -32,7 +32,7 @@ static char *path_of(const tnk_allocator_t *alloc, const char *dir,
   return path;
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int write_all(int fd, const uint8_t *data, size_t n) {
   while (n > 0) {
     ssize_t got = write(fd, data, n);
@@ -43,11 +43,12 @@ static int write_all(int fd, const uint8_t *data, size_t n) {
     data += got;
     n -= (size_t)got;
   }
-  /* Before the rename: a crash behind it must not leave a name with nothing. */
+  /* Before the rename: after a crash the name must not refer to an empty
+   * file. */
   return fsync(fd) == 0 ? 0 : errno;
 }
 
-/* 0 or an errno; a failure may leave a part of the file. */
+/* Returns 0 or an errno; after a failure a part of the file may remain. */
 static int write_to(const char *path, const tnk__buf_t *contents) {
   int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   int number;
@@ -83,7 +84,7 @@ int tnk__lm_file_write(const char *dir, const char *name,
   return err;
 }
 
-/* 0, an errno, or -1 when the buffer refused. */
+/* Returns 0, an errno, or -1 if the buffer has failed. */
 static int read_all(int fd, tnk__buf_t *contents) {
   for (;;) {
     uint8_t *to = tnk__buf_reserve(contents, 65536);
@@ -140,7 +141,8 @@ void tnk__lm_file_remove(const tnk_allocator_t *alloc, const char *dir,
 void tnk__lm_dir_sync(const char *dir) {
   int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-  /* Some file systems cannot sync a directory; the files are safe then. */
+  /* Some file systems cannot synchronize a directory; the files are safe in
+   * that case. */
   if (fd >= 0) {
     fsync(fd);
     close(fd);

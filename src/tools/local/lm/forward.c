@@ -7,10 +7,10 @@
 #include "tools/local/lm/vocab.h"
 
 /*
- * Rows go through in chunks only to meet the weights while these are in the
- * cache. Nothing may depend on where a chunk begins: sums run in one order
- * (math.h), and a key that a row does not see has a probability of exactly 0,
- * which adds nothing to a sum.
+ * Rows are processed in chunks only so that they use the weights while those
+ * are in the cache. No result may depend on where a chunk begins. Therefore
+ * sums have one order (math.h), and a key that a row does not see has a
+ * probability of exactly 0, which adds nothing to a sum.
  */
 
 enum {
@@ -38,8 +38,8 @@ tnk__lm_span_t tnk__lm_span(const tnk__lm_base_t *base, size_t layer,
   return span;
 }
 
-/* Turn one row of raw scores into probabilities. The row's keys are `n`, the
- * last is its own position; everything around them becomes 0. */
+/* Convert one row of raw scores to probabilities. The row has `n` keys; the
+ * last one is its own position. All other columns become 0. */
 static void normalise(float *p, size_t n_before, size_t n, size_t width,
                       const float *bias) {
   const float scale = 1.0f / sqrtf((float)HEAD);
@@ -74,14 +74,14 @@ void tnk__lm_attend(float (*p)[TNK__LM_KEYS], const tnk__lm_base_t *base,
   for (i = 0; i < n; i++) {
     size_t own = pos + i;
     size_t seen = own + 1 < window ? own + 1 : window;
-    /* The columns begin with the span's first block; the row's own keys begin
-     * some way into it, and end at the row itself. */
+    /* The columns begin with the span's first block. The row's own keys begin
+     * inside that block and end at the row itself. */
     normalise(p[i], own + 1 - seen - span.first * BLOCK, seen,
               (span.end - span.first) * BLOCK, bias + TNK__LM_WINDOW - seen);
   }
 }
 
-/* The attention of all heads into layer->o. */
+/* Compute the attention of all heads into layer->o. */
 static void attention(const tnk__lm_base_t *base,
                       tnk__lm_block_t *const *blocks, tnk__lm_layer_t *layer,
                       float (*p)[TNK__LM_KEYS], size_t l, size_t pos,
@@ -92,9 +92,9 @@ static void attention(const tnk__lm_base_t *base,
 
   for (h = 0; h < TNK__LM_HEADS; h++) {
     tnk__lm_attend(p, base, blocks, layer->q, l, h, pos, n);
-    /* Block by block in the order of the keys, so that a row's sum is one
-     * chain of additions whatever the span. Keys beyond the last row are left
-     * out: they may be another sample's. */
+    /* Block by block in the order of the keys, so that a row's sum has one
+     * order of additions for every span. Keys after the last row are skipped:
+     * they may belong to another sample. */
     for (b = span.first; b < span.end; b++) {
       tnk__lm_view_t a = {&p[0][(b - span.first) * BLOCK], KEYS, 1};
       size_t n_keys = pos + n - b * BLOCK;
@@ -105,7 +105,7 @@ static void attention(const tnk__lm_base_t *base,
   }
 }
 
-/* Put keys and values of new rows where later rows look for them. */
+/* Store keys and values of new rows for later rows. */
 static void remember(tnk__lm_block_t *const *blocks, tnk__lm_layer_t *layer,
                      float (*v)[TNK__LM_DIM], size_t l, size_t pos, size_t n) {
   size_t i;
@@ -120,7 +120,7 @@ static void remember(tnk__lm_block_t *const *blocks, tnk__lm_layer_t *layer,
   }
 }
 
-/* x += the MLP of its norm. */
+/* x += MLP(norm(x)). */
 static void mlp(tnk__lm_layer_t *layer, const float *w, size_t l,
                 tnk__lm_scratch_t *scratch, size_t n) {
   float *u = layer->u[0];

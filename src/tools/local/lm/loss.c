@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* Bounds of the ratio at position i: the datum's own come first. */
+/* Bounds of the ratio at position i; the example's own bounds have priority. */
 typedef struct {
   double low;
   double high;
@@ -23,20 +23,20 @@ static double clip(double x, bounds_t b) {
   return x < b.low ? b.low : x > b.high ? b.high : x;
 }
 
-/* One term: its value and its derivative by the logprob. */
+/* One term: its value and its derivative with respect to the logprob. */
 typedef struct {
   double value;
   double slope;
 } term_t;
 
-/* -min(r A, clip(r) A), where r moves with the logprob. */
+/* -min(r A, clip(r) A), where r depends on the logprob. */
 static term_t clipped(double ratio, double advantage, bounds_t b) {
   double open = ratio * advantage;
   double held = clip(ratio, b) * advantage;
   term_t t = {-held, 0};
 
-  /* The smaller of the two counts. Where both are equal the ratio is inside of
-   * its bounds, and moves. */
+  /* The smaller value counts. If both are equal, the ratio is within its
+   * bounds, and its derivative is not 0. */
   if (open <= held) {
     t.value = -open;
     t.slope = -open;
@@ -44,8 +44,8 @@ static term_t clipped(double ratio, double advantage, bounds_t b) {
   return t;
 }
 
-/* gspo's ratio of the whole sequence: the geometric mean of the ratios of
- * the positions that count. */
+/* gspo's ratio of the whole sequence: the geometric mean of the ratios at the
+ * counted positions. */
 static double sequence_ratio(const tnk__lm_datum_t *datum,
                              const float *logprobs) {
   double sum = 0;
@@ -60,8 +60,8 @@ static double sequence_ratio(const tnk__lm_datum_t *datum,
   return n > 0 ? exp(sum / (double)n) : 1;
 }
 
-/* The formulas, with p the logprob, q the sampler's, a the advantage. Where a
- * factor counts as a constant, the slope leaves it alone. */
+/* The formulas, with p the logprob, q the sampler's logprob, a the advantage.
+ * The slope omits factors that count as constants. */
 static term_t term_of(const tnk__lm_terms_t *terms, size_t i) {
   const tnk__lm_loss_t *loss = terms->loss;
   const tnk__lm_datum_t *datum = terms->datum;
@@ -97,8 +97,9 @@ static term_t term_of(const tnk__lm_terms_t *terms, size_t i) {
     t = clipped(terms->whole, a, b);
     break;
   case TNK__LM_STABLE_REINFORCE:
-    /* A token that the sampler liked less than the model does now counts
-     * once; one that it liked more, as much as it still would be drawn. */
+    /* A token that is now more likely than for the sampler has weight 1. A
+     * token that is now less likely has the ratio of the probabilities as its
+     * weight. */
     held = p < q ? exp(p - q) : 1;
     t.value = -held * p * a + 0.5 * loss->kl_coeff * (p - q) * (p - q);
     t.slope = -held * a + loss->kl_coeff * (p - q);

@@ -6,9 +6,9 @@
 enum { STEP = 4, LANES = 16 };
 
 /*
- * Rows of c grow by four products at a time, which keeps every sum in the
- * order of k and lets the inner loop run over neighbours in memory. The
- * second row is there to use each row of b twice.
+ * Rows of c grow by four products at a time. This keeps every sum in the order
+ * of k, and the inner loop reads adjacent memory. The second row uses each row
+ * of b twice.
  */
 static void two_rows(float *restrict c0, float *restrict c1, tnk__lm_view_t a,
                      const float *restrict b, size_t b_row, size_t n,
@@ -77,7 +77,7 @@ void tnk__lm_gemm(float *c, size_t c_row, tnk__lm_view_t a, const float *b,
     one_row(c + i * c_row, a, b, b_row, n, k);
 }
 
-/* LANES partial sums, joined pairwise. */
+/* Add LANES partial sums pairwise. */
 static float join(float *lane) {
   size_t half;
   size_t j;
@@ -112,13 +112,13 @@ void tnk__lm_transpose(float *to, const float *from, size_t n_rows,
 }
 
 /*
- * exp for x <= 0 with a relative error near 2^-23, without branches so that
- * loops over it become vector code, and without libm so that its bits do not
- * depend on the system: x = i ln 2 + r, a polynomial for exp(r), and i put
- * into the exponent.
+ * exp for x <= 0 with a relative error near 2^-23. It has no branches, so that
+ * loops are vectorized, and does not use libm, so that its bits do not depend
+ * on the system. x = i ln 2 + r, a polynomial for exp(r), and i is added to the
+ * exponent.
  */
 static inline float exp_negative(float x) {
-  /* Also NaN, which no integer can hold. */
+  /* Also replaces NaN, which no integer can hold. */
   float y = x >= -87.0f ? x : -87.0f;
   int32_t i = (int32_t)(y * 1.44269504f - 0.5f);
   float f = (float)i;

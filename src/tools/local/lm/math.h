@@ -6,10 +6,9 @@
 
 /*
  * The arithmetic of the model. Each output element is summed in one fixed
- * order that does not depend on how many rows are computed together, so a
- * row has the same bits whether it comes from a pass, a prefill or a single
- * decoding step. The code is written so that compilers turn it into vector
- * instructions without reordering any sum.
+ * order, independent of the number of rows. So a row has the same bits in a
+ * pass, a prefill or a single decoding step. Compilers can vectorize the code
+ * without reordering any sum.
  */
 
 /* A matrix in memory: element (i, j) is at[i * row + j * col]. */
@@ -19,8 +18,8 @@ typedef struct {
   size_t col;
 } tnk__lm_view_t;
 
-/* c[m x n] = (add ? c : 0) + a[m x k] * b[k x n]; b and c, which do not
- * overlap, have rows b_row and c_row floats apart. */
+/* c[m x n] = (add ? c : 0) + a[m x k] * b[k x n]. b and c must not overlap;
+ * their rows are b_row and c_row floats apart. */
 void tnk__lm_gemm(float *c, size_t c_row, tnk__lm_view_t a, const float *b,
                   size_t b_row, size_t m, size_t n, size_t k, int add);
 /* Sum of x[i] * y[i]. */
@@ -29,23 +28,24 @@ float tnk__lm_dot(const float *x, const float *y, size_t n);
 void tnk__lm_transpose(float *to, const float *from, size_t n_rows,
                        size_t n_cols);
 
-/* In place: x becomes exp(x - max); returns the sum, and the maximum. */
+/* Replace x by exp(x - max) in place. Returns the sum; *max receives the
+ * maximum. */
 float tnk__lm_exp_shifted(float *x, size_t n, float *max);
 
-/* Normalise rows of d floats to a root mean square of 1; `scale` receives the
+/* Normalize rows of d floats to a root mean square of 1; `scale` receives the
  * factor of each row. */
 void tnk__lm_rms(float *y, float *scale, const float *x, size_t n_rows,
                  size_t d);
-/* dx += the gradient through it, given y, scale and dy. */
+/* dx += the gradient of the normalization, given y, scale and dy. */
 void tnk__lm_rms_back(float *dx, const float *y, const float *scale,
                       const float *dy, size_t n_rows, size_t d);
 
-/* Pseudo-random numbers in integer arithmetic: the same everywhere. */
+/* Pseudo-random numbers with integer arithmetic, equal on all machines. */
 typedef struct {
   uint64_t state;
 } tnk__lm_rng_t;
 
-/* Streams of different (seed, stream) are unrelated. */
+/* Different (seed, stream) pairs give independent streams. */
 tnk__lm_rng_t tnk__lm_rng(uint64_t seed, uint64_t stream);
 /* In [0, 1), a multiple of 2^-53. */
 double tnk__lm_rng_unit(tnk__lm_rng_t *rng);

@@ -6,16 +6,15 @@
 #include "tools/local/lm/forward.h"
 #include "tools/local/lm/vocab.h"
 
-/* A class, of which so many members are in question. */
+/* A class and the number of its members that can be drawn. */
 typedef struct {
   float logit; /* of each member */
-  int32_t id;  /* of the first; the others follow at distances of the width of
-                  the model */
+  int32_t id;  /* the first member; the others follow at regular distances */
   int32_t n;
 } candidate_t;
 
-/* Best first. The ids decide between equals, so that the outcome does not
- * depend on how the library sorts. */
+/* Best first. Equal logits are ordered by id, so that the result does not
+ * depend on the sort algorithm. */
 static int compare(const void *a, const void *b) {
   const candidate_t *x = a;
   const candidate_t *y = b;
@@ -29,7 +28,7 @@ static float share(const float *logits, int32_t of_class, int32_t n_vocab) {
   return logits[of_class] - logf((float)tnk__lm_members(of_class, n_vocab));
 }
 
-/* All classes with the best in front. */
+/* All classes, the best first. */
 static void rank(candidate_t *list, const float *logits, int32_t n_vocab) {
   int32_t i;
 
@@ -51,7 +50,7 @@ static int32_t most_likely(const float *logits, int32_t n_vocab) {
   return best;
 }
 
-/* Leave the k best. Returns how many classes have any. */
+/* Keep the k best ids. Returns the number of remaining classes. */
 static size_t cut(candidate_t *list, int64_t k) {
   size_t i;
 
@@ -63,7 +62,8 @@ static size_t cut(candidate_t *list, int64_t k) {
   return i;
 }
 
-/* Leave the best that carry top_p of the mass of all n. Returns the same. */
+/* Keep the best ids that have top_p of the total mass of n classes. Returns the
+ * number of remaining classes. */
 static size_t nucleus(candidate_t *list, double *mass, size_t n, double top_p) {
   double total = 0;
   double sum = 0;
@@ -87,7 +87,7 @@ static size_t nucleus(candidate_t *list, double *mass, size_t n, double top_p) {
   return n;
 }
 
-/* A class has been drawn: one of its members. */
+/* Select a member of a drawn class. */
 static int32_t member(const candidate_t *of, tnk__lm_rng_t *rng) {
   int32_t i;
 
@@ -106,8 +106,8 @@ int32_t tnk__lm_pick(const float *logits, const tnk__lm_pick_t *how,
   double at;
   size_t i;
 
-  /* Without a draw, so that it takes no random number and repeats whatever the
-   * seed. */
+  /* The most likely token uses no random number, so the result is the same for
+   * every seed. */
   if (how->temperature <= 0)
     return most_likely(logits, how->n_vocab);
   rank(list, logits, how->n_vocab);
@@ -116,13 +116,13 @@ int32_t tnk__lm_pick(const float *logits, const tnk__lm_pick_t *how,
   for (i = 0; i < n; i++)
     mass[i] = list[i].n * exp(((double)list[i].logit - (double)list[0].logit) /
                               how->temperature);
-  /* The nucleus is taken of what top_k left, after the temperature. */
+  /* The nucleus is computed from the result of top_k, after the temperature. */
   if (how->top_p < 1)
     n = nucleus(list, mass, n, how->top_p);
   for (i = 0; i < n; i++)
     total += mass[i];
   at = tnk__lm_rng_unit(rng) * total;
-  /* Rounding may leave a rest behind the last one: it stays there. */
+  /* A remainder from rounding belongs to the last one. */
   for (i = 0; i + 1 < n && at >= mass[i]; i++)
     at -= mass[i];
   return member(&list[i], rng);

@@ -4,17 +4,17 @@
 #include "tools/local/lm/lm.h"
 #include "tools/local/lm/math.h"
 
-/* Choosing tokens from a row of logits. */
+/* Selects tokens from a row of logits. */
 
 typedef struct {
   double temperature; /* 0: the most likely token */
   int64_t top_k;      /* below 1: off */
   double top_p;       /* 1: off */
-  int32_t n_vocab;    /* ids, see vocab.h; 0: TNK__LM_VOCAB */
+  int32_t n_vocab;    /* see vocab.h; 0: TNK__LM_VOCAB */
 } tnk__lm_pick_t;
 
-/* Draw one token. Equal logits count in the order of their ids, and of a wider
- * vocabulary in that of their classes first. */
+/* Draw one token. Equal logits are ordered by id; in a wider vocabulary first
+ * by class. */
 int32_t tnk__lm_pick(const float *logits, const tnk__lm_pick_t *how,
                      tnk__lm_rng_t *rng);
 /* Find the `k` most likely ids, best first, with their logprobs. k is at most

@@ -10,9 +10,9 @@
 #include "tools/local/lm/vocab.h"
 
 /*
- * A pass over one example: all chunks forwards, the loss, and then, because
- * a loss may look at the whole sequence, all chunks backwards. What the
- * forward code computed is kept for that; it costs 13 kB a token.
+ * A pass over one example: all chunks forward, then the loss, then all chunks
+ * backward. The loss comes first because it may need the whole sequence. The
+ * activations are kept for that; they take 13 kB per token.
  */
 
 enum { BLOCK = TNK__LM_BLOCK };
@@ -22,7 +22,7 @@ int tnk__lm_reserve(tnk__lm_t *lm, size_t n_tokens) {
 
   while (lm->n_reserved < n) {
     size_t i = lm->n_reserved;
-    /* What the first of the two got stays for the next try. */
+    /* After a failure the first allocation is kept for the next try. */
     if (lm->blocks[i] == NULL)
       lm->blocks[i] = tnk__calloc(lm->alloc, 1, sizeof(*lm->blocks[i]));
     if (lm->saved[i] == NULL)
@@ -38,7 +38,7 @@ static int in_vocabulary(const tnk__lm_datum_t *datum, int64_t id) {
   return id >= 0 && id < tnk__lm_width(datum->n_vocab);
 }
 
-/* That of its class, of which it has a share. */
+/* The logprob of its class, minus the share of the other members. */
 static float logprob_of(const tnk__lm_datum_t *datum, const float *logits,
                         int64_t id, float max, float log_sum) {
   const int32_t of = tnk__lm_class(id);
@@ -47,8 +47,7 @@ static float logprob_of(const tnk__lm_datum_t *datum, const float *logits,
          logf((float)tnk__lm_members(of, datum->n_vocab));
 }
 
-/* Logprobs of a chunk's targets, from position `pos` on; that of an id which
- * only pads is 0. */
+/* Logprobs of a chunk's targets, from position `pos` on; 0 for padding ids. */
 static void target_logprobs(tnk__lm_chunk_t *chunk,
                             const tnk__lm_datum_t *datum, size_t pos, size_t n,
                             float *logprobs) {
@@ -73,8 +72,8 @@ static void target_logprobs(tnk__lm_chunk_t *chunk,
   }
 }
 
-/* Put the gradients of a chunk's logits in their place; the chunk begins at
- * position `pos`. */
+/* Replace a chunk's logits by their gradients; the chunk begins at position
+ * `pos`. */
 static void logit_grads(tnk__lm_chunk_t *chunk, const tnk__lm_terms_t *terms,
                         size_t pos, size_t n) {
   const size_t n_targets = terms->datum->n_targets;
@@ -101,7 +100,7 @@ static void logit_grads(tnk__lm_chunk_t *chunk, const tnk__lm_terms_t *terms,
   }
 }
 
-/* Rows of a chunk; the last one may be short. */
+/* Number of rows in a chunk; the last one may be short. */
 static size_t rows_of(size_t index, size_t n_tokens) {
   size_t left = n_tokens - index * BLOCK;
 
@@ -139,8 +138,8 @@ static void backward(tnk__lm_t *lm, const tnk__lm_terms_t *terms) {
   size_t b;
   size_t l;
 
-  /* A value left by an earlier pass meets a probability of 0 below, which
-   * only makes 0 of it when it is finite. */
+  /* Clear values of an earlier pass. They are multiplied by a probability of 0,
+   * which gives 0 only for finite values. */
   for (l = 0; l < TNK__LM_LAYERS; l++)
     memset(lm->blocks[n_blocks - 1]->v[l] + n_last, 0,
            (BLOCK - n_last) * TNK__LM_DIM * sizeof(float));

@@ -9,11 +9,11 @@
 #include "tnk/error.h"
 #include "tools/local/lm/check.h"
 
-/* MAX_HEADER: a model of ours needs some KB; it bounds what a damaged length
- * can ask for. */
+/* MAX_HEADER: our models need a few KB; it bounds the memory for a corrupt
+ * length. */
 enum { MAX_HEADER = 1 << 20, ALIGN = 8, FACTORS = 2 };
 
-/* One factor of one matrix, as a file has it. Element (i, j) is the array's
+/* A factor of a matrix, as stored in a file. Element (i, j) is the array's
  * element offset + i + j * stride. */
 typedef struct {
   char name[112];
@@ -23,7 +23,7 @@ typedef struct {
   size_t stride;
 } tensor_t;
 
-/* Matrices under the names that transformers give such layers. */
+/* The names that Transformers uses for such layers. */
 static void module_name(char *to, size_t size, size_t matrix) {
   static const char *const names[M_PER_LAYER] = {
       "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
@@ -36,7 +36,7 @@ static void module_name(char *to, size_t size, size_t matrix) {
              names[matrix % M_PER_LAYER]);
 }
 
-/* `kind` is which array; only the values have PEFT's own ending. */
+/* `kind` is the array; only the values have PEFT's suffix. */
 static tensor_t tensor_of(const tnk__lm_t *lm, size_t matrix, size_t factor,
                           size_t kind) {
   static const char *const endings[PARAM_KINDS] = {"weight", "exp_avg",
@@ -55,7 +55,7 @@ static tensor_t tensor_of(const tnk__lm_t *lm, size_t matrix, size_t factor,
   return t;
 }
 
-/* Steps through all tensors of the arrays [first, end). */
+/* Iterates over all tensors of the arrays [first, end). */
 typedef struct {
   const tnk__lm_t *lm;
   size_t kind;
@@ -135,7 +135,7 @@ void tnk__lm_tensors_write(const tnk__lm_t *lm, size_t first, size_t count,
 
   tnk__buf_append(buf, zero, sizeof(zero));
   write_header(walk, buf);
-  /* Blanks at the end of the header align the data. */
+  /* Spaces at the end of the header align the data. */
   while (buf->err == TNK_OK && (buf->len - begin) % ALIGN != 0)
     tnk__buf_byte(buf, ' ');
   if (buf->err != TNK_OK)
@@ -150,7 +150,7 @@ int tnk__lm_peft_tensors(const tnk__lm_t *lm, tnk__buf_t *out) {
   return out->err;
 }
 
-/* Two whole numbers of an array of two. */
+/* Parse an array of two integers. */
 static int get_pair(const json_t *object, const char *key, uint64_t *pair) {
   const json_t *array = tnk__json_arr(object, key);
   size_t i;
@@ -205,7 +205,7 @@ int tnk__lm_tensors_read(const tnk__lm_t *lm, size_t first, size_t count,
   size_t kind;
   int err;
 
-  /* Compared without adding, which could wrap around. */
+  /* Compared without an addition, which could overflow. */
   if (n < ALIGN || n_header > MAX_HEADER || n_header > n - ALIGN)
     return tnk__lm_refuse(why, TNK_EPROTO, "%s: the header is cut off", name);
   err = tnk__json_parse_object(&header, data + ALIGN, (size_t)n_header);

@@ -6,9 +6,9 @@
 #include "tools/local/lm/lm.h"
 
 /*
- * The tokenizer of the model as other programs read it: byte-level BPE without
- * a merge, so that each byte of a text stays a token. Such files hold texts and
- * no bytes; each byte stands for a character that can be seen.
+ * The model's tokenizer for other programs: byte-level BPE without merges, so
+ * that each byte of a text is a token. Such files contain characters instead of
+ * bytes; each byte is represented by a visible character.
  */
 
 #define BOS "<|begin|>"
@@ -19,8 +19,8 @@ static int is_seen(unsigned byte) {
          byte >= 0xae;
 }
 
-/* A byte that can be seen stands for itself, the n-th other one for the
- * character 256 + n. */
+/* A visible byte represents itself; the n-th other byte is character 256 +
+ * n. */
 static void put_byte(tnk__json_writer_t *w, unsigned byte) {
   unsigned c = byte;
   char text[4 + 1] = {0};

@@ -10,9 +10,9 @@
 #include "tools/local/lm/math.h"
 
 /*
- * A model between steps: tnk__lm_run() adds to lm->g, a step or
- * tnk__lm_zero_grad() clears it. Everything a step needs is allocated with
- * the model; what a pass needs grows with the longest example.
+ * A model between steps: tnk__lm_run() adds to lm->g; a step or
+ * tnk__lm_zero_grad() clears it. The memory for steps is allocated with the
+ * model; the memory for passes grows with the longest example.
  */
 
 enum { LANES = 16 };
@@ -43,7 +43,7 @@ static int is_trained(const tnk__lm_config_t *config, tnk__lm_group_t group) {
   return config->train_unembed != 0;
 }
 
-/* Give each trained matrix its place in the arrays of parameters. */
+/* Assign each trained matrix its position in the parameter arrays. */
 static void lay_out(tnk__lm_t *lm) {
   size_t i;
 
@@ -61,9 +61,9 @@ static void lay_out(tnk__lm_t *lm) {
   }
 }
 
-/* A is random, B is 0: the model starts as the base. A is large, and the
- * scale small in turn, so that at high learning rates B moves, not A: the
- * features that A picks stay while the model learns what to do with them. */
+/* A is random and B is 0, so the model starts equal to the base. A is large and
+ * the scale small, so that at high learning rates B changes and A does not. The
+ * features that A selects remain while the model learns to use them. */
 static void init_factors(tnk__lm_t *lm) {
   size_t i;
 
@@ -130,7 +130,7 @@ void tnk__lm_factor_grads(tnk__lm_t *lm) {
 
 static int allocate(tnk__lm_t *lm) {
   const size_t lanes = lm->lanes;
-  /* The longest factor twice, and three squares for the smaller side. */
+  /* Two copies of the longest factor, and three squares of the smaller side. */
   const size_t n_work = 2 * TNK__LM_FF * lanes + 3 * lanes * lanes;
   size_t i;
   int ok = 1;

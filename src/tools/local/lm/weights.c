@@ -4,10 +4,10 @@
 
 #include "lib/base/alloc.h"
 
-/* A snapshot copies the merged matrices: sampling goes on from it while the
- * model is trained, and needs no factors. */
+/* A snapshot copies the merged matrices. Sampling uses it while the model is
+ * trained, and needs no factors. */
 
-/* Weights with room for floats of their own behind them. */
+/* Weights with memory for their floats after the struct. */
 typedef struct {
   tnk__lm_weights_t pub;
   float own[TNK__LM_N_WEIGHTS];

@@ -9,18 +9,18 @@
 #include "tools/local/lm/check.h"
 #include "tools/local/sample/sampler.h"
 
-/* Reading a sampling request. */
+/* Parses sampling requests. */
 
-/* What one request may ask for: its tokens, logprobs and ids are all held until
- * they are fetched. */
+/* Limits of one request: its tokens, logprobs and ids stay in memory until they
+ * are fetched. */
 enum { MAX_SAMPLES = 1024, MAX_STOPS = 256 };
 
-/* All refusals are sentences in `why`, which become a 422. */
+/* Each refusal writes a sentence to `why`, which is answered with 422. */
 typedef struct {
   local_call_t *call;
   local_sample_t *sample;
   tnk__lm_draw_options_t *options;
-  int record; /* what was sampled is kept for training */
+  int record; /* record the sample for training */
   tnk__lm_why_t why;
 } reader_t;
 
@@ -244,7 +244,7 @@ static local_sample_t *sample_new(local_server_t *server) {
   return sample;
 }
 
-/* One id for each sample, made from the request's. */
+/* One id for each sample, derived from the request's id. */
 static void reply_accepted(local_call_t *call, const char *request_id,
                            uint32_t n) {
   tnk__json_writer_t w;
@@ -266,7 +266,7 @@ static void reply_accepted(local_call_t *call, const char *request_id,
   tnk__buf_deinit(&ids);
 }
 
-/* The same tokens once more, as long as they are kept. */
+/* Answer with the same tokens again while they are kept. */
 static int answer_stream_again(local_call_t *call, const char *request_id) {
   local_future_t *future = local_future_find(call->server, request_id);
 
@@ -276,7 +276,8 @@ static int answer_stream_again(local_call_t *call, const char *request_id) {
   return 1;
 }
 
-/* Only the buffering server knows repeats of samples. 1 when answered. */
+/* Only the buffering server detects repeats of samples. Returns 1 if
+ * answered. */
 static int answer_repeat(local_call_t *call, const local_sample_t *sample,
                          const local_sampler_t *sampler, int64_t seq,
                          uint64_t hash) {
@@ -299,7 +300,7 @@ static int answer_repeat(local_call_t *call, const local_sample_t *sample,
   return 1;
 }
 
-/* The log will want to know it. */
+/* The path is needed for the log. */
 static int note_path(local_sample_t *sample, const local_place_t *place) {
   char path[LOCAL_PATH];
 
@@ -315,8 +316,8 @@ static void accept_sample(local_call_t *call, const local_sample_t *sample,
   if (sampler != NULL) {
     sample->future->sampler = sampler;
     sample->future->settled = local_batch_settled;
-    /* Clients number their samples from clone * 10^9 on, so that the number
-     * tells which one asks. */
+    /* Clients number their samples from clone * 10^9 on, so the number
+     * identifies the client. */
     sample->future->clone = seq > 0 ? (uint64_t)seq / 1000000000u : 0;
     tnk__list_append(&sampler->futures, &sample->future->in_sampler);
   }
@@ -356,7 +357,7 @@ static void submit(local_call_t *call, local_sample_t *sample,
   local_sample_start(sample, sampler != NULL ? &sampler->lane : &server->loose);
 }
 
-/* The sampler and number of the request; 0 when answered. */
+/* Get the sampler and number of the request; returns 0 if answered. */
 static int read_sampler(local_call_t *call, const char *id, int64_t *seq,
                         local_sampler_t **sampler) {
   if (!local_want_int(call, "seq_id", 0, INT64_MAX, seq))
@@ -402,7 +403,8 @@ static void take(local_call_t *call, int is_streamed) {
   if (err == TNK_OK) {
     if (sampler != NULL)
       memcpy(r.sample->payer, sampler->session->id, sizeof(r.sample->payer));
-    /* Without a session, or an id, nobody could name the sequences later. */
+    /* Without a session or an id, later passes could not refer to the
+     * sequences. */
     if (r.record && sampler != NULL && !is_streamed)
       memcpy(r.sample->session, sampler->session->id,
              sizeof(r.sample->session));

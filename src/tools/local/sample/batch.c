@@ -6,7 +6,7 @@
 
 /*
  * Batched polls: a client of a sampling session asks which of its samples have
- * finished since a cursor. Each completion takes the session's next cursor.
+ * finished since a cursor. Each completion gets the session's next cursor.
  */
 
 typedef struct {
@@ -21,8 +21,7 @@ typedef struct {
 #define POLL(p) tnk__container_of(p, poll_t, link)
 #define FUTURE(p) tnk__container_of(p, local_future_t, in_sampler)
 
-/* The most in one answer; the cursor makes the client come again for the
- * rest. */
+/* Limit for one answer; the client fetches the rest with the cursor. */
 enum { MAX_COMPLETIONS = 4096 };
 
 static int is_new(const local_future_t *future, uint64_t clone, uint64_t prev) {
@@ -49,7 +48,7 @@ static void reply_news(tnk__srv_req_t *req, const local_sampler_t *sampler,
   tnk__json_begin_object(&out.w);
   tnk__json_key(&out.w, "completions");
   tnk__json_begin_array(&out.w);
-  /* Completions were appended in the order of their cursors. */
+  /* Completions are in the order of their cursors. */
   TNK__LIST_FOREACH (node, &sampler->futures) {
     const local_future_t *future = FUTURE(node);
 
@@ -102,14 +101,14 @@ void local_batch_settled(local_future_t *future) {
   if (sampler == NULL)
     return;
   future->cursor = ++sampler->cursor;
-  /* To the end of the list, which is so in the order of cursors. */
+  /* Append it, because the list is in the order of cursors. */
   tnk__list_remove(&future->in_sampler);
   tnk__list_append(&sampler->futures, &future->in_sampler);
-  /* There is one poll for each client, as a rule. */
+  /* Usually each client has one poll. */
   TNK__LIST_FOREACH (node, &sampler->polls) {
     if (POLL(node)->clone == future->clone) {
-      /* The answer goes out from the timer: what settles together is told
-       * together, and nothing is answered from in here. */
+      /* The answer is sent from the timer. So samples that settle together are
+       * reported together, and no answer is sent inside this call. */
       local_timer_start(&sampler->server->timers, &POLL(node)->hold.timer, 0,
                         on_held);
     }

@@ -21,7 +21,7 @@ void local_records_free(local_server_t *server, const char *session) {
   }
 }
 
-/* Those whose time is over, and as many as are too many. */
+/* Drop expired records, and the least recently used ones above the limit. */
 static void evict(local_server_t *server) {
   uint64_t now = uv_now(server->loop);
   tnk__list_t *node;
@@ -85,7 +85,7 @@ const local_record_t *local_records_find(local_server_t *server,
   if (node == NULL)
     return NULL;
   record = tnk__container_of(node, local_record_t, node);
-  /* Those of another session are nobody else's. */
+  /* A session cannot use the records of another one. */
   if (strcmp(record->session, session) != 0)
     return NULL;
   record->used_ms = uv_now(server->loop);

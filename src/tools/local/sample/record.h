@@ -3,15 +3,15 @@
 
 #include "tools/local/sample/sampler.h"
 
-/* A day, and what all records may take. */
+/* One day, and the memory limit for all records. */
 enum { LOCAL_RECORD_LIFE_MS = 86400000, LOCAL_RECORDS_MAX_BYTES = 256 << 20 };
 
 /*
- * What is kept of a sequence that was sampled with record_stability_info, so
- * that a later pass can name its tokens: those of the prompt and of the sample,
- * with the logprobs that the sampler had. A record belongs to the session that
- * sampled it and lives for a day after its last use; when there are too many,
- * the one that has not been used for longest goes.
+ * The record of a sequence that was sampled with record_stability_info, so that
+ * a later pass can refer to its tokens. It has the tokens of prompt and sample
+ * and the sampler's logprobs. A record belongs to the session that sampled it
+ * and is kept for a day after its last use. Above the memory limit the least
+ * recently used record is dropped.
  */
 typedef struct {
   local_node_t node;
@@ -24,16 +24,17 @@ typedef struct {
   size_t n_tokens;
   const int32_t *prompt;
   const int32_t *tokens;
-  float logprobs[]; /* of the tokens, which follow, and then the prompt */
+  float logprobs[]; /* of the tokens, which follow; then the prompt */
 } local_record_t;
 
-/* Keep the sequences of a sample that is done and has asked for it. TNK_OK or
- * TNK_ENOMEM. */
+/* Keep the sequences of a finished sample that has requested it. Returns TNK_OK
+ * or TNK_ENOMEM. */
 int local_records_add(const local_sample_t *sample);
-/* Find one of a session, for use; NULL: it is not known, or no more. */
+/* Find a record of a session and mark it as used; NULL if it is unknown or was
+ * dropped. */
 const local_record_t *local_records_find(local_server_t *server,
                                          const char *session, const char *id);
-/* Free those of a session; NULL: of all. */
+/* Free the records of a session; NULL: all records. */
 void local_records_free(local_server_t *server, const char *session);
 
 #endif

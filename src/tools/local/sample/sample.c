@@ -5,12 +5,13 @@
 #include "lib/base/alloc.h"
 
 /*
- * A sample waits in the lane of its sampling session until it is one of the few
- * in `drawing`, which share the threads slice by slice. Few, because each holds
- * a cache of the size of its context. Lanes take turns, and one that has
- * nothing running gets in beyond the usual number, so that a client with
- * thousands of samples holds nobody up. In a lane the order is that of arrival.
- * A lane whose first sample needs weights from the disk waits with them.
+ * A sample waits in the lane of its sampling session until it is moved to
+ * `drawing`. The samples there share the threads slice by slice. Their number
+ * is small, because each has a cache of the size of its context. Lanes are
+ * served in turn. A lane without a running sample may exceed the usual number,
+ * so that a client with thousands of samples does not block the others. A lane
+ * is in the order of arrival. A lane whose first sample needs weights from the
+ * disk waits for them.
  */
 
 enum { MAX_DRAWING = 32, MAX_EXTRA = 32, SLICE_TOKENS = 64 };
@@ -43,7 +44,7 @@ static int on_thread(local_job_t *job) {
   return done || sample->err != TNK_OK;
 }
 
-/* What it took, and when it ran. */
+/* Record the sample's use and times. */
 static void note_run(const local_sample_t *sample) {
   const local_server_t *server = sample->server;
   local_span_t span = {.name = "sample",
@@ -66,7 +67,7 @@ static void note_run(const local_sample_t *sample) {
   local_ledger_use(server, LOCAL_USE_SAMPLE, sample->payer, n_tokens);
 }
 
-/* Write what it has drawn to the log, where there is one. */
+/* Write the sequences to the log, if there is one. */
 static int log_drawn(const local_sample_t *sample) {
   local_drawn_t *log = sample->server->options.sample_log;
   const tnk__lm_draw_options_t *o = &sample->options;
@@ -120,7 +121,7 @@ static void settle(local_sample_t *sample) {
     local_stream_write(&buf, sample);
   else
     local_sample_write(&buf, sample);
-  /* A sequence without its record cannot be trained on. */
+  /* A sequence without its record cannot be used for training. */
   if (sample->session[0] != '\0' && local_records_add(sample) != TNK_OK)
     buf.err = TNK_ENOMEM;
   if (sample->is_streamed)
@@ -160,7 +161,8 @@ static void draw(local_sample_t *sample, local_lane_t *lane) {
 
 #define LANE(p) tnk__container_of(p, local_lane_t, link)
 
-/* The lane whose turn it is; it goes behind the others. NULL: none may. */
+/* The next lane; it is moved behind the others. NULL: no lane may start a
+ * sample. */
 static local_lane_t *next_lane(local_server_t *server) {
   if (server->n_drawing >= MAX_DRAWING + MAX_EXTRA)
     return NULL;
@@ -232,7 +234,7 @@ void local_sample_start(local_sample_t *sample, local_lane_t *lane) {
   pump(sample->server);
 }
 
-/* Fail those of a lane that need weights which cannot be had. */
+/* Fail the samples of a lane that need weights which could not be loaded. */
 static void fail_lane(local_lane_t *lane, const local_weights_t *weights) {
   int err = weights->err;
   tnk__lm_why_t why = weights->why;
@@ -253,7 +255,7 @@ static void on_loaded(local_weights_t *weights) {
   local_server_t *server = weights->server;
   tnk__list_t *node;
 
-  /* Held, so that the last sample that fails does not free it. */
+  /* The reference keeps it alive when the last failing sample is freed. */
   weights->refs++;
   while ((node = tnk__list_pop(&weights->waiting)) != NULL) {
     tnk__list_append(&server->lanes, node);

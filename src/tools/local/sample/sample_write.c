@@ -3,9 +3,9 @@
 #include "lib/wire/format/pb.h"
 #include "tools/local/sample/sampler.h"
 
-/* A finished draw as a SampleResponse. */
+/* Writes a finished draw as a SampleResponse. */
 
-/* Cells of a row of best tokens that was not scored. */
+/* Cells in a row of best tokens that was not scored. */
 static const float MASKED = -99999.0f;
 
 typedef struct {
@@ -20,8 +20,8 @@ typedef struct {
   size_t length;
 } topk_t;
 
-/* A row that was not scored holds token -1; on the wire its cells are (0,
- * -99999), which no scored cell can be. */
+/* A row that was not scored holds token -1. On the wire its cells are (0,
+ * -99999), which no scored cell can have. */
 static void topk(tnk__pb_t *pb, const void *message) {
   const topk_t *t = message;
   size_t n = t->k * t->length;
@@ -64,7 +64,7 @@ typedef struct {
   const local_sample_t *sparse; /* its layout, or NULL */
 } tensor_t;
 
-/* The asked cells of a sparse request, in the order of its lists. */
+/* The requested cells of a sparse request, in the order of its lists. */
 static void csr(tnk__pb_t *pb, const void *message) {
   const tensor_t *t = message;
   const local_sample_t *s = t->sparse;

@@ -1,7 +1,7 @@
 /*
- * A sampling session lives from its creation, or from an unnamed save, to the
- * end of its session. What still runs then goes on without it: polls are
- * answered, samples move to the loose lane, futures forget it.
+ * A sampling session exists from its creation, or from an unnamed save, to the
+ * end of its session. Pending work continues without it: polls are answered,
+ * samples move to the loose lane, futures drop their reference to it.
  */
 #include "tools/local/store/files.h"
 #include "tools/local/sample/sampler.h"
@@ -16,7 +16,8 @@ local_sampler_t *local_sampler_new(local_session_t *session, const char *id,
   local_server_t *server = session->server;
   local_sampler_t *sampler;
 
-  /* They live as long as their session, however many are made. */
+  /* Sampling sessions are kept until their session ends, so their number is
+   * limited. */
   if (server->samplers.n >= LOCAL_MAX_SAMPLERS)
     return NULL;
   sampler = tnk__calloc(server->alloc, 1, sizeof(*sampler));
@@ -56,7 +57,7 @@ void local_sampler_free(local_sampler_t *sampler) {
     tnk__list_remove(node);
     future->sampler = NULL;
   }
-  /* Nobody else can name these weights. */
+  /* No other object can refer to these weights. */
   if (!sampler->is_base && sampler->place.kind == LOCAL_EPHEMERAL &&
       local_place_dir(server, &sampler->place, dir)) {
     local_weights_forget(server, dir);

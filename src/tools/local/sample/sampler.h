@@ -15,43 +15,43 @@ typedef struct local_sampler {
   local_session_t *session;
   local_server_t *server;
   char id[LOCAL_ID];
-  int is_base; /* samples from the base; else from `place` */
+  int is_base; /* samples from the base; otherwise from `place` */
   local_place_t place;
-  int64_t n_clients; /* joined so far; the original is 0 */
+  int64_t n_clients; /* joined clients so far; the original is 0 */
   local_seqs_t seqs;
-  local_lane_t lane;   /* samples that wait */
+  local_lane_t lane;   /* waiting samples */
   tnk__list_t futures; /* local_future_t.in_sampler */
   tnk__list_t polls;   /* held batched polls (batch.c) */
-  uint64_t cursor;     /* of the latest completion */
+  uint64_t cursor;     /* cursor of the latest completion */
 } local_sampler_t;
 
-/* One sampling request. */
+/* A sampling request. */
 typedef struct local_sample {
   local_job_t job;
-  tnk__list_t link;   /* in a lane or in the server's drawing */
-  local_lane_t *lane; /* while it runs and its lane lives, else NULL */
+  tnk__list_t link;   /* in a lane, or in the server's `drawing` */
+  local_lane_t *lane; /* while it runs and its lane exists, else NULL */
   local_server_t *server;
-  local_future_t *future; /* NULL: nobody wants the outcome */
+  local_future_t *future; /* NULL: the result is not needed */
   local_weights_t *weights;
   tnk__arena_t arena;
   tnk__lm_draw_options_t options;
   tnk__lm_draw_t *draw;
-  char session[40]; /* that keeps a record of it (record.h); "": none does */
+  char session[40]; /* the session that records it (record.h); "": none */
   /* The layout of target_prompt_logprobs, repeated in the answer. */
-  size_t n_asked; /* listed cells of a sparse one, else 0 */
+  size_t n_asked; /* listed cells of a sparse layout, else 0 */
   const int64_t *crow;
   const int64_t *col;
   int err;
   tnk__lm_why_t why;
-  const char *path; /* of the weights, for the log; NULL: the base */
-  char payer[40];   /* the session that asked; "": none */
+  const char *path; /* path of the weights, for the log; NULL: the base */
+  char payer[40];   /* the session that sent the request; "": none */
   int is_streamed;  /* its result is a stream of events */
-  int64_t begin_ms; /* since 1970, when it began to run; 0: not */
+  int64_t begin_ms; /* when it began to run, since 1970; 0: not yet */
 } local_sample_t;
 
 /* ---- sampler.c ---- */
 
-/* Make a sampling session; NULL: out of memory or too many. */
+/* Create a sampling session; NULL without memory or if there are too many. */
 local_sampler_t *local_sampler_new(local_session_t *session, const char *id,
                                    const local_place_t *place);
 void local_sampler_free(local_sampler_t *sampler);
@@ -59,8 +59,8 @@ local_sampler_t *local_sampler_find(local_server_t *server, const char *id);
 
 /* ---- sampler_calls.c ---- */
 
-/* Find which weights a request names: 1 with *place or, for the base, without;
- * 0 when answered. */
+/* Determine the weights of a request. Returns 1 with *place, or with *is_base
+ * for the base; 0 if answered. */
 int local_read_source(local_call_t *call, local_place_t *place, int *is_base);
 void local_create_sampling_session(local_call_t *call);
 void local_join_sampling_session(local_call_t *call);
@@ -70,7 +70,7 @@ void local_retrieve_futures(local_call_t *call);
 /* ---- sample.c: running ---- */
 
 void local_sample_start(local_sample_t *sample, local_lane_t *lane);
-/* End a lane; its samples wait on without it. */
+/* End a lane; its samples continue to wait without it. */
 void local_lane_end(local_server_t *server, local_lane_t *lane);
 void local_sample_free(local_sample_t *sample);
 void local_samples_free(local_server_t *server);
@@ -88,14 +88,14 @@ void local_sample_write(tnk__buf_t *out, const local_sample_t *sample);
 
 /* Write a finished draw of one sequence as a stream of events. */
 void local_stream_write(tnk__buf_t *out, const local_sample_t *sample);
-/* Answer with what such a future holds, now or when it is settled. A client
- * that hangs up ends the draw. */
+/* Answer with the result of such a future, now or when it is settled. If the
+ * client disconnects, the draw is canceled. */
 void local_stream_answer(tnk__srv_req_t *req, local_future_t *future);
 
 /* ---- batch.c ---- */
 
-/* Answer with the completions since a cursor; where there are none, and it may
- * wait, when there are. */
+/* Answer with the completions since a cursor. If there are none and `may_wait`
+ * is set, wait for one. */
 void local_batch_poll(local_call_t *call, local_sampler_t *sampler,
                       uint64_t clone, uint64_t prev, int may_wait);
 /* For local_future_t.settled of a sample. */

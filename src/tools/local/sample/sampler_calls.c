@@ -4,7 +4,7 @@
 #include "lib/wire/format/json_read.h"
 #include "tools/local/sample/sampler.h"
 
-/* The requests about sampling sessions: making, joining, polling them. */
+/* The requests about sampling sessions: create, join, poll. */
 
 int local_read_source(local_call_t *call, local_place_t *place, int *is_base) {
   const char *base = NULL;
@@ -77,7 +77,7 @@ void local_create_sampling_session(local_call_t *call) {
   if (session == NULL)
     return;
   seq = session->n_samplers;
-  /* The number after it must exist as well. */
+  /* The next number must be representable too. */
   if (!local_want_int(call, "sampling_session_seq_id", 0, INT64_MAX - 1,
                       &seq) ||
       !local_read_source(call, &place, &is_base))

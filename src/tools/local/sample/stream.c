@@ -5,8 +5,8 @@
 #include "tools/local/sample/sampler.h"
 
 /*
- * Samples as streams of events: one for each token, one with the end. All of
- * them go out when all is drawn.
+ * Samples as streams of events: one event for each token, and one for the end.
+ * All events are sent when the sample is complete.
  */
 
 /* A client that waits for its stream. */
@@ -16,7 +16,7 @@ typedef struct {
   tnk__srv_req_t *req;
 } held_t;
 
-/* ---- What is written ---- */
+/* ---- Writing ---- */
 
 static void begin(tnk__json_writer_t *w, tnk__buf_t *out) {
   tnk__buf_text(out, "data: ");
@@ -50,7 +50,7 @@ void local_stream_write(tnk__buf_t *out, const local_sample_t *sample) {
   tnk__buf_text(out, "data: [DONE]\n\n");
 }
 
-/* ---- Who waits for it ---- */
+/* ---- Waiting ---- */
 
 static void reply(const local_future_t *future, tnk__srv_req_t *req) {
   uint8_t *copy;

@@ -24,7 +24,7 @@ static void trim(local_server_t *server) {
   TNK__LIST_FOREACH_SAFE (node, next, &server->weight_list) {
     local_weights_t *weights = WEIGHTS(node);
 
-    /* The oldest first, and only as many as are too many. */
+    /* Drop the oldest, until the limit is met. */
     if (server->weights.n <= MAX_LOADED)
       return;
     if (weights->refs == 0 && !weights->job.active)
@@ -62,7 +62,8 @@ local_weights_t *local_weights_get(local_server_t *server, const char *dir) {
 
 void local_weights_unref(local_weights_t *weights) {
   weights->refs--;
-  /* What could not be loaded is tried anew next time. */
+  /* Weights that could not be loaded are dropped, so that the next use tries
+   * again. */
   if (weights->refs == 0 && weights->lm == NULL && !weights->job.active)
     free_weights(weights);
   else
@@ -93,10 +94,10 @@ void local_weights_forget(local_server_t *server, const char *dir) {
     free_weights(weights);
     return;
   }
-  /* In use: those who have it keep it, nobody finds it any more. */
+  /* In use: samples with a reference keep it, but it can no longer be found. */
   local_table_remove(&server->weights, &weights->node);
   if (local_table_add(&server->weights, &weights->node, "?") != TNK_OK)
-    return; /* cannot be: the table has buckets */
+    return; /* cannot happen: the table has buckets */
 }
 
 static int on_thread(local_job_t *job) {
@@ -117,7 +118,7 @@ static int on_thread(local_job_t *job) {
 static void on_done(local_job_t *job) {
   local_weights_t *weights = tnk__container_of(job, local_weights_t, job);
 
-  /* Taken over on the loop, because others look at `lm` while the thread loads.
+  /* Set on the loop, because other code reads `lm` while the thread loads.
    */
   weights->lm = weights->loaded;
   weights->loaded = NULL;

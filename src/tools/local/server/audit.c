@@ -5,7 +5,7 @@
 #include "tools/local/ledger/ledger.h"
 #include "tools/local/server/usage.h"
 
-/* The audit log: what was done to checkpoints and projects on one day. */
+/* The audit log: events about checkpoints and projects on one day. */
 
 #define DAY_MS (24 * LOCAL_HOUR_MS)
 
@@ -14,11 +14,11 @@ typedef struct {
   int64_t first_ms;
 } query_t;
 
-/* 0 when answered. */
+/* Returns 0 if answered. */
 static int read_type(local_call_t *call, query_t *query) {
   static const char *const types[] = {"checkpoints", "projects", "teams",
                                       "organizations"};
-  /* What their events begin with; of the last two there are none here. */
+  /* The prefixes of their events; the last two have no events here. */
   static const char *const resources[] = {"checkpoint_", "project_", "team_",
                                           "organization_"};
   char text[40];
@@ -62,7 +62,7 @@ static int fits(const query_t *query, const local_audit_t *entry) {
           strncmp(entry->event, query->resource, strlen(query->resource)) == 0);
 }
 
-/* "tinker://<run>/...": the run, which older clients look for. */
+/* The run of "tinker://<run>/...", which older clients expect. */
 static void put_run(tnk__json_writer_t *w, const char *path) {
   char run[LOCAL_ID] = "";
   const char *at = strstr(path, "://");

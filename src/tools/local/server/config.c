@@ -11,14 +11,14 @@ static int is_dynamic(const char *name) {
          strcmp(name, "sample_cancel_max_batch_size") == 0;
 }
 
-/* A value that is JSON is written as it is, another one as a text. */
+/* A JSON value is written unchanged, any other value as a string. */
 static void put_flag(tnk__json_writer_t *w, const tnk_pair_t *flag) {
   const char *value = flag->value != NULL ? flag->value : "true";
   json_t *json;
 
   tnk__json_key(w, flag->name);
-  /* Parsed only to learn whether it is JSON; written as it came, so that
-   * numbers keep their spelling. */
+  /* Parsed only to check that it is JSON; written unchanged, so that numbers
+   * keep their form. */
   if (tnk__json_parse(&json, value, strlen(value)) == TNK_OK) {
     json_decref(json);
     tnk__json_raw(w, value, strlen(value));
@@ -53,10 +53,10 @@ static int make(local_server_t *server, char **out, int dynamic) {
     put_default(&w, options, "sample_cancel_enabled", 1);
   } else {
     put_default(&w, options, "pjwt_auth_enabled", options->token_life_s != 0);
-    /* This server takes the requests of a model in one order only. */
+    /* This server accepts the requests of a model in one order only. */
     if (options->sequence == LOCAL_STRICT)
       put_default(&w, options, "parallel_fwdbwd_chunks", 0);
-    /* The official client cannot do without TLS on its other stack. */
+    /* The official client's alternative HTTP stack requires TLS. */
     if (options->sequence != LOCAL_LENIENT)
       put_default(&w, options, "use_pyqwest_transport", 0);
   }

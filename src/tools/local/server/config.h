@@ -3,8 +3,8 @@
 
 #include "tools/local/call/call.h"
 
-/* Make the answers of client/config and client/dynamic_config. TNK_ENOMEM, or
- * TNK_EINVAL for a flag without a name. */
+/* Create the answers of client/config and client/dynamic_config. Returns
+ * TNK_OK, TNK_ENOMEM, or TNK_EINVAL for a flag without a name. */
 int local_config_init(local_server_t *server);
 void local_config_deinit(local_server_t *server);
 void local_client_config(local_call_t *call);

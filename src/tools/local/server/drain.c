@@ -2,20 +2,20 @@
 #include "tools/local/future/future.h"
 
 /*
- * The end of a server that finishes its work. SERVING first lets clients poll
- * for the results of what they have submitted: a connection that closed after
- * its request would lose the result to the next poll. New work gets 503. Then
- * LEAVING answers what is in hand, and every connection closes.
+ * Ends a server after it has finished its work. SERVING lets clients poll for
+ * the results of their requests. If a connection closed after its request, the
+ * next poll could not get the result. New work gets 503. LEAVING answers the
+ * pending requests, and every connection closes.
  */
 
-/* A client that is still there polls again within this time. */
+/* An active client polls again within this time. */
 enum { FETCH_MS = 5000 };
 
 static int is_awaited(const local_future_t *future, uint64_t now) {
   return !future->is_fetched && now - future->settled_ms < FETCH_MS;
 }
 
-/* Whether a result is still to come, or is there and not yet fetched. */
+/* Whether a result is pending, or available and not fetched yet. */
 static int has_work(const local_server_t *server) {
   const uint64_t now = uv_now(server->loop);
 

@@ -6,8 +6,8 @@
 
 #include "lib/base/alloc.h"
 
-/* The directory is read anew for each request: it is small, and what it says
- * is then true after a restart too. */
+/* The directory is read for each request: it is small, and the result is
+ * correct after a restart too. */
 
 void local_kept_free(local_kept_t *list) {
   for (size_t i = 0; i < list->n; i++)
@@ -28,7 +28,7 @@ static void add(local_kept_t *list, const local_place_t *place) {
     list->metas = metas;
     list->cap = cap;
   }
-  /* Too many to list; the newest may be among those left out. */
+  /* There are too many to list; the newest may be missing. */
   if (list->n == list->cap)
     return;
   if (local_meta_read(list->server, place, &list->metas[list->n]) == TNK_OK)
@@ -71,7 +71,7 @@ local_kept_t local_kept_read(const local_server_t *server, const char *run) {
 
   if (run != NULL) {
     snprintf(name, sizeof(name), "%s", run);
-    /* As directories are named, see store.h. */
+    /* As in the names of directories, see store.h. */
     for (char *p = name; *p != '\0'; p++)
       if (*p == ':' || *p == '/')
         *p = '_';
@@ -93,7 +93,7 @@ void local_kept_sweep(local_server_t *server) {
       local_now_ms(server) < server->next_expiry_ms)
     return;
   server->next_expiry_ms = 0;
-  /* Those whose time is over go when they are read. */
+  /* Reading a checkpoint removes it if it has expired. */
   list = local_kept_read(server, NULL);
   for (size_t i = 0; i < list.n; i++)
     local_store_expires(server, list.metas[i].expires_ms);
@@ -104,7 +104,7 @@ const char *local_meta_project(const local_meta_t *meta) {
   return meta->project != NULL ? meta->project : "default";
 }
 
-/* Runs are called after their session. */
+/* The names of runs begin with their session's id. */
 int local_kept_is_of(const local_meta_t *meta, const local_session_t *session) {
   const size_t n = strlen(session->id);
 

@@ -1,7 +1,7 @@
 /*
- * A key is unknown; noted in its request (key_hash) until that is answered;
- * then kept with the answer, if that was good and short. The oldest go when
- * there are too many.
+ * A key is unknown, then noted in its request (key_hash) until the answer.
+ * Afterwards it is stored with the answer, if that was a short success. Above
+ * the limit the oldest are dropped.
  */
 #include "tools/local/server/keys.h"
 
@@ -14,7 +14,7 @@ enum { MAX_KEY = 200, MAX_ANSWER = 65536 };
 typedef struct {
   local_node_t node;
   tnk__list_t link;
-  uint64_t hash; /* of path and body */
+  uint64_t hash; /* hash of path and body */
   int status;
   uint8_t *body;
   size_t n_body;
@@ -42,7 +42,7 @@ static const char *header(const tnk__srv_req_t *req) {
 }
 
 static void replay(local_call_t *call, const kept_t *key) {
-  /* The answer that is sent belongs to the connection. */
+  /* The sent answer belongs to the connection. */
   uint8_t *copy = tnk__malloc(call->server->alloc, key->n_body);
 
   if (copy == NULL) {
@@ -76,15 +76,15 @@ int local_keys_answer(local_call_t *call) {
   return 1;
 }
 
-/* Without memory the answer is not remembered, which costs only the repeat. */
+/* Without memory the answer is not remembered, and a repeat runs again. */
 void local_keys_answered(tnk__srv_req_t *req, int status, const uint8_t *body,
                          size_t len, void *user) {
   local_server_t *server = user;
   const char *text = req->key_hash != 0 ? header(req) : NULL;
   kept_t *key;
 
-  /* Failures are not remembered: the same key may be tried again after them.
-   * Long answers are results, which have ids. */
+  /* Failures are not remembered, so that the same key can be used again. Long
+   * answers are results, which have ids. */
   if (text == NULL || status >= 300 || len == 0 || len > MAX_ANSWER)
     return;
   key = tnk__calloc(server->alloc, 1, sizeof(*key));

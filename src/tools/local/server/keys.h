@@ -4,14 +4,14 @@
 #include "tools/local/call/call.h"
 
 /*
- * Idempotency keys, for the buffering server: a request that comes again with
- * its key gets the answer of the first one, whatever became of that answer on
- * its way. The latest LOCAL_MAX_KEYS are remembered.
+ * Idempotency keys, for the buffering server: a repeated request with the same
+ * key gets the first answer, even if that answer was lost. The latest
+ * LOCAL_MAX_KEYS are remembered.
  */
 enum { LOCAL_MAX_KEYS = 4096 };
 
-/* Answer a repeat. 1 when the request has been answered: a repeat, or a key
- * used twice for different requests (422). Otherwise its answer will be
+/* Answer a repeat. Returns 1 if the request was answered: a repeat, or a key
+ * that was used for a different request (422). Otherwise its answer will be
  * remembered. */
 int local_keys_answer(local_call_t *call);
 /* Remember an answer; for tnk__srv_config_t. */

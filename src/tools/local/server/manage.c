@@ -7,7 +7,7 @@
 #include "lib/wire/format/json_read.h"
 #include "tools/local/train/model.h"
 
-/* What is done with one checkpoint. */
+/* The calls about one checkpoint. */
 
 void local_delete_checkpoint(local_call_t *call) {
   char dir[LOCAL_FILE];
@@ -16,7 +16,8 @@ void local_delete_checkpoint(local_call_t *call) {
   if (!local_need_checkpoint(call, &meta))
     return;
   local_meta_free(call->server, &meta);
-  /* Samplers that have the weights keep them; nobody finds them any more. */
+  /* Samplers with a reference keep the weights, but they can no longer be
+   * found. */
   if (local_place_dir(call->server, &meta.place, dir))
     local_weights_forget(call->server, dir);
   local_store_remove(call->server, &meta.place);
@@ -24,7 +25,7 @@ void local_delete_checkpoint(local_call_t *call) {
   tnk__srv_req_reply(call->req, 204, "application/json", NULL, NULL, 0);
 }
 
-/* Write it, free it, answer. */
+/* Write the metadata, free it, and answer. */
 static void keep_meta(local_call_t *call, local_meta_t *meta,
                       const char *event) {
   int err = local_meta_write(call->server, meta);
@@ -73,7 +74,7 @@ void local_set_ttl(local_call_t *call) {
   keep_meta(call, &meta, "checkpoint_update");
 }
 
-/* What the weights were made with; 0 when they are not there. */
+/* Read the configuration of the weights; returns 0 if they do not exist. */
 static int read_config(const local_server_t *server, const local_place_t *place,
                        tnk__lm_config_t *out) {
   char dir[LOCAL_FILE];
@@ -121,14 +122,14 @@ void local_weights_info(local_call_t *call) {
 
 /* ---- Copies ---- */
 
-/* Where a copy goes: into a project, or into a session and so its project. */
+/* The destination of a copy: a project, or a session and its project. */
 typedef struct {
   const char *project;
   const local_session_t *session; /* NULL: none */
-  int64_t number;                 /* in the session */
+  int64_t number;                 /* number in the session */
 } destination_t;
 
-/* 0 when answered. */
+/* Returns 0 if answered. */
 static int read_destination(local_call_t *call, destination_t *out) {
   const char *session = NULL;
 
@@ -150,7 +151,7 @@ static int read_destination(local_call_t *call, destination_t *out) {
   return out->session != NULL;
 }
 
-/* A run of its own for each copy. 0: no name can be made. */
+/* Each copy gets a separate run. Returns 0 if no name can be generated. */
 static int name_copy(const destination_t *to, local_place_t *place) {
   unsigned char random[8];
   size_t at;
@@ -181,12 +182,12 @@ static void reply_copy(local_call_t *call, const local_meta_t *meta) {
   local_out_reply(&out, call->req, 200);
 }
 
-/* Make the copy of what `meta` tells of, and answer. */
+/* Copy the checkpoint that `meta` describes, and answer. */
 static void copy_to(local_call_t *call, const destination_t *to, int64_t ttl,
                     local_meta_t *meta) {
   const local_place_t from = meta->place;
 
-  /* Neither is inherited, nor where it belongs. */
+  /* These members and the project are not inherited. */
   meta->expires_ms = ttl > 0 ? local_now_ms(call->server) + ttl * 1000 : 0;
   meta->is_public = 0;
   tnk__free(call->server->alloc, meta->project);

@@ -16,9 +16,9 @@
 #include "tools/local/server/session.h"
 
 /*
- * Open, then closing: connections, timers and work are closed side by side;
- * when all three are gone, so that nothing can call in any more, everything is
- * freed.
+ * A server is open, then closing: connections, timers and work close in
+ * parallel. When all three are closed, no callback can follow, and everything
+ * is freed.
  */
 
 /* ---- Options ---- */
@@ -146,7 +146,7 @@ static void init(local_server_t *server, const tnk_allocator_t *alloc,
   local_timer_init(&server->reaper);
 }
 
-/* `why` is empty where the code says it all. */
+/* `why` stays empty if the code is sufficient. */
 static int open_parts(local_server_t *server, const local_options_t *options,
                       tnk__lm_why_t *why) {
   tnk__srv_config_t http = {.handle = local_route,
@@ -204,7 +204,7 @@ static int explain(const local_options_t *options, int err, const char *text) {
   return err;
 }
 
-/* libuv makes up, and never frees, a text for a code that is not its own. */
+/* For an unknown code libuv allocates a string and never frees it. */
 static const char *sentence(int err) {
   if (err == TNK_ENOMEM)
     return "out of memory";
@@ -244,7 +244,7 @@ int local_server_open(local_server_t **out, uv_loop_t *loop,
     local_server_close(server, NULL, NULL);
     return explain(&o, err, why.text[0] != '\0' ? why.text : sentence(err));
   }
-  /* What earlier servers have left may expire at any time. */
+  /* Checkpoints of earlier servers may expire at any time. */
   server->next_expiry_ms = o.data != NULL ? 1 : 0;
   local_reap_start(server);
   *out = server;

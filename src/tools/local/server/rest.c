@@ -136,7 +136,8 @@ static int first_of_run(const local_kept_t *list, size_t i) {
   return 1;
 }
 
-/* A page of runs: those that live first, then the ones only on the disk. */
+/* A page of runs: first the active ones, then those that exist only on the
+ * disk. */
 typedef struct {
   local_out_t out;
   local_kept_t list;
@@ -234,7 +235,7 @@ void local_list_checkpoints(local_call_t *call) {
                     local_query_number(call->req, "limit", 100));
 }
 
-/* ---- What sessions have ---- */
+/* ---- Sessions ---- */
 
 const char *local_session_state(const local_session_t *session) {
   if (!session->finished)
@@ -263,14 +264,14 @@ size_t local_session_checkpoints(const local_session_t *session,
 
 /* ---- Storage ---- */
 
-/* What one project has. */
+/* The storage of one project. */
 typedef struct {
   const char *project;
   int64_t n;
   int64_t n_bytes;
 } row_t;
 
-/* Add up by projects; NULL: no memory. */
+/* Sum up by project; NULL without memory. */
 static row_t *add_up(const local_kept_t *list, size_t *n) {
   row_t *rows = tnk__calloc(list->server->alloc, list->n + 1, sizeof(*rows));
 

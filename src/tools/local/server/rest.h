@@ -3,7 +3,7 @@
 
 #include "tools/local/call/call.h"
 
-/* Listing and managing what is on the disk. */
+/* Lists and changes the stored objects. */
 void local_weights_info(local_call_t *call);
 void local_list_runs(local_call_t *call);
 void local_get_run(local_call_t *call);
@@ -17,14 +17,14 @@ void local_set_ttl(local_call_t *call);
 void local_copy_weights(local_call_t *call);
 void local_storage(local_call_t *call);
 
-/* Who owns everything here. */
+/* The owner of all objects. */
 #define LOCAL_USER "tml:user:local"
 
-/* The word of the protocol for how a session stands. */
+/* The protocol's word for the state of a session. */
 const char *local_session_state(const local_session_t *session);
-/* Its project, which is the first one for those that were put into none. */
+/* The project of a session; the first project by default. */
 const char *local_session_project(const local_session_t *session);
-/* How many checkpoints its runs have, and their bytes. */
+/* The number of checkpoints in its runs, and their size. */
 size_t local_session_checkpoints(const local_session_t *session,
                                  int64_t *n_bytes);
 

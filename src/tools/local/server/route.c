@@ -21,23 +21,23 @@
 #include "tools/local/server/usage.h"
 
 /*
- * From a request to its handler: route, key, body, observer, fault, handler;
- * whatever fails on the way is answered here. The faults' own path and links to
- * files are outside the routes.
+ * From a request to its handler: route, key, body, observer, fault, handler.
+ * Any failure on the way is answered here. The control endpoint of faults and
+ * links to files are not in the table.
  */
 
 enum {
-  NO_BODY = 1, /* a body is not read */
-  PROTO = 2,   /* protobuf is taken as well as JSON */
-  OPEN = 4,    /* no API key needed */
+  NO_BODY = 1, /* the body is not read */
+  PROTO = 2,   /* accepts protobuf and JSON */
+  OPEN = 4,    /* needs no API key */
   ONCE = 8,    /* a repeat with its idempotency key gets the first answer */
-  RAW = 16,    /* takes the key itself where tokens are wanted */
-  WORK = 32    /* begins something; refused once the server drains */
+  RAW = 16,    /* accepts the key itself even if tokens are required */
+  WORK = 32    /* starts work; refused while the server drains */
 };
 
 typedef struct {
   const char *method;
-  const char *path; /* below /api/v1; a star is one part */
+  const char *path; /* below /api/v1; a star matches one part */
   void (*handle)(local_call_t *call);
   int flags;
 } route_t;
@@ -103,10 +103,10 @@ static const route_t routes[] = {
 
 /* ---- Matching ---- */
 
-/* MAX_PARTS is what the longest route has. */
+/* MAX_PARTS is the number of parts in the longest route. */
 enum { MAX_PARTS = 8, MAX_PATH_TEXT = 1024 };
 
-/* The path in parts: `text` is cut up in place. 0 when there are too many. */
+/* Split the path in place. Returns 0 if there are too many parts. */
 static size_t split(char *text, char *parts[MAX_PARTS]) {
   size_t n = 0;
 
@@ -139,11 +139,11 @@ static int matches(const char *pattern, char *const *parts, size_t n,
   return i == n;
 }
 
-/* NULL with *status 404 or 405. */
+/* Returns NULL with *status 404 or 405. */
 static const route_t *find(const char *method, char *const *parts, size_t n,
                            char *args[3], int *status) {
   *status = 404;
-  /* Answered like a GET, but for the body. */
+  /* Handled like GET; the body is omitted. */
   if (strcmp(method, "HEAD") == 0)
     method = "GET";
   if (n < 3 || strcmp(parts[0], "api") != 0 || strcmp(parts[1], "v1") != 0)
@@ -160,7 +160,7 @@ static const route_t *find(const char *method, char *const *parts, size_t n,
 
 /* ---- Key ---- */
 
-/* Takes as long for any wrong key. */
+/* Takes the same time for every wrong key. */
 static int same_key(const char *a, const char *b) {
   size_t n = strlen(b);
   unsigned char diff = strlen(a) != n;
@@ -170,7 +170,7 @@ static int same_key(const char *a, const char *b) {
   return diff == 0;
 }
 
-/* 0 when answered. */
+/* Returns 0 if answered. */
 static int check_key(const local_server_t *server, tnk__srv_req_t *req) {
   const char *key = tnk__srv_req_header(req, "x-api-key");
 
@@ -178,7 +178,8 @@ static int check_key(const local_server_t *server, tnk__srv_req_t *req) {
     local_reply_text(req, 401, "{\"detail\":\"The API key is revoked\"}");
     return 0;
   }
-  /* A browser names the page that asks; no page may use an open server. */
+  /* A browser sends the origin of the page; no page may use a server without a
+   * key. */
   if (server->options.api_key == NULL) {
     if (tnk__srv_req_header(req, "origin") == NULL)
       return 1;
@@ -210,7 +211,7 @@ static int check_token(const local_server_t *server, tnk__srv_req_t *req) {
   return 0;
 }
 
-/* 0 when answered. */
+/* Returns 0 if answered. */
 static int check_credential(const local_server_t *server, tnk__srv_req_t *req,
                             int flags) {
   if (flags & OPEN)
@@ -222,7 +223,7 @@ static int check_credential(const local_server_t *server, tnk__srv_req_t *req,
 
 /* ---- Body ---- */
 
-/* Decompress in place; 0 when answered. */
+/* Decompress in place; returns 0 if answered. */
 static int decompress(local_server_t *server, tnk__srv_req_t *req) {
   const char *encoding = tnk__srv_req_header(req, "content-encoding");
   tnk__unzstd_t unzstd;
@@ -295,7 +296,7 @@ void local_route_replied(tnk__srv_req_t *req, int status, void *user) {
   server->options.on_request(server->options.user, &seen);
 }
 
-/* 1 when a fault has answered. */
+/* Returns 1 if a fault has answered. */
 static int observe(local_server_t *server, tnk__srv_req_t *req) {
   local_seen_t seen;
 
@@ -337,8 +338,8 @@ static int parse_body(local_call_t *call, int flags, json_t **json) {
   return 1;
 }
 
-/* A client may have spent the number of a request that is refused for its
- * members, as it may that of any other that is refused at once. */
+/* A client may have used the number of a request that is refused for its
+ * members, as for any other request that is refused at once. */
 static void refuse_number(const local_call_t *call, int64_t seq) {
   const char *id = tnk__json_str(call->body, "model_id");
   local_node_t *node =
@@ -366,7 +367,7 @@ static void serve(local_call_t *call, const route_t *route) {
   if (!check_credential(call->server, req, route->flags))
     return;
   if ((route->flags & WORK) && call->server->drains) {
-    /* Clients repeat it, perhaps with the next server on this port. */
+    /* Clients retry it, possibly with the next server on this port. */
     local_reply_error(req, 503, "The server is shutting down");
     return;
   }
@@ -378,7 +379,7 @@ static void serve(local_call_t *call, const route_t *route) {
     seq = local_scan_seq(req->body.data, req->body.len);
   req->seq_id = seq;
   if (!observe(call->server, req)) {
-    /* The body must outlive the answer, with which the request ends. */
+    /* The body must outlive the answer, which ends the request. */
     body = req->body;
     tnk__buf_init(&req->body, body.alloc, body.max);
     call->body = json;
@@ -405,7 +406,7 @@ void local_route(tnk__srv_req_t *req, void *user) {
       local_reply_error(req, 404, "Not Found");
     return;
   }
-  /* Their links are as good as a key. */
+  /* A link replaces the key. */
   if (strncmp(req->path, LOCAL_FILES_PATH, sizeof(LOCAL_FILES_PATH) - 1) == 0) {
     if (!observe(call.server, req))
       local_download(&call);

@@ -3,9 +3,9 @@
 
 #include "tools/local/call/state.h"
 
-/* Serve one request; `user` is the server. */
+/* Handle one request; `user` is the server. */
 void local_route(tnk__srv_req_t *req, void *user);
-/* Tell the observer of an answer. */
+/* Report an answer to the observer. */
 void local_route_replied(tnk__srv_req_t *req, int status, void *user);
 
 #endif

@@ -10,9 +10,9 @@
 #include "tools/local/server/rest.h"
 
 /*
- * Sessions, newest first, of which those are given that a search asks for. The
- * cursor names the last one that was given; what follows is older, or stands
- * behind it.
+ * The sessions that match a search, newest first. The cursor names the last
+ * session of the previous page. The next page begins with older sessions, or
+ * with those after it in the list.
  */
 #define OWNER "local"
 #define SESSION(p) tnk__container_of(p, local_session_t, link)
@@ -26,12 +26,12 @@ typedef struct {
   int64_t limit;
   int64_t cursor_ms;
   const char *cursor_id; /* NULL: from the start */
-  int passed;            /* the one that the cursor names */
+  int passed;            /* the cursor's session was passed */
 } search_t;
 
-/* ---- What is asked ---- */
+/* ---- The query ---- */
 
-/* 0 when answered. */
+/* Returns 0 if answered. */
 static int read_cursor(local_call_t *call, search_t *search) {
   const json_t *cursor = tnk__json_obj(call->body, "cursor");
   const char *time = tnk__json_str(cursor, "last_created_at");
@@ -58,7 +58,7 @@ static int read_search(local_call_t *call, search_t *search) {
          read_cursor(call, search);
 }
 
-/* ---- Whether a session fits ---- */
+/* ---- Matching ---- */
 
 static int has_text(const json_t *list, const char *text) {
   for (size_t i = 0; i < json_array_size(list); i++) {
@@ -70,7 +70,7 @@ static int has_text(const json_t *list, const char *text) {
   return 0;
 }
 
-/* Whether n bytes occur in a text, in whatever case. */
+/* Whether n bytes of `word` occur in a string, ignoring case. */
 static int occurs(const char *text, const char *word, size_t n) {
   for (; strlen(text) >= n; text++)
     if (strncasecmp(text, word, n) == 0)
@@ -89,7 +89,7 @@ static int fits_name(const char *name, const char *words) {
   return 1;
 }
 
-/* Both together mean either. */
+/* If both are given, either may match. */
 static int fits_id_or_name(const local_session_t *session,
                            const search_t *search) {
   if (search->id == NULL && search->name == NULL)
@@ -208,7 +208,7 @@ static void put_cursor(tnk__json_writer_t *w, const local_session_t *last) {
   tnk__json_end(w);
 }
 
-/* Whether it comes after what was given before. */
+/* Whether it follows the previous page. */
 static int is_due(search_t *search, const local_session_t *session) {
   if (search->cursor_id == NULL || search->passed)
     return 1;

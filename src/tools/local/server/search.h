@@ -3,7 +3,7 @@
 
 #include "tools/local/call/call.h"
 
-/* Which sessions there are, by what is known of them. */
+/* Searches sessions. */
 void local_search_sessions(local_call_t *call);
 
 #endif

@@ -11,14 +11,14 @@
 #include "tools/local/server/rest.h"
 #include "tools/local/sample/record.h"
 
-/* A session is alive until it is finished by its client or by silence; its
- * name stays known, so that late requests are told what happened. */
+/* A session is active until its client finishes it or its heartbeats stop. Its
+ * id stays known, so that late requests get a specific error. */
 
 #define SESSION(p) tnk__container_of(p, local_session_t, link)
 #define MODEL(p) tnk__container_of(p, local_model_t, in_session)
 #define SAMPLER(p) tnk__container_of(p, local_sampler_t, in_session)
 
-/* End a session's models and samplers, and keep its name. `why` is constant. */
+/* End a session's models and samplers, and keep its id. `why` is static. */
 static void finish(local_session_t *session, const char *why) {
   session->finished = 1;
   while (!tnk__list_empty(&session->models))
@@ -39,7 +39,7 @@ void local_session_free(local_session_t *session) {
   tnk__free(server->alloc, session);
 }
 
-/* ---- Silence ---- */
+/* ---- Expiry ---- */
 
 static void end_silent(local_server_t *server, uint64_t now) {
   uint64_t timeout = server->options.session_timeout_ms;
@@ -47,7 +47,7 @@ static void end_silent(local_server_t *server, uint64_t now) {
   TNK__LIST_FOREACH_SAFE (node, next, &server->session_list) {
     local_session_t *session = SESSION(node);
 
-    /* One that never sent a heartbeat does not miss any. */
+    /* A session that never sent a heartbeat does not expire. */
     if (timeout > 0 && !session->finished && session->beat_ms != 0 &&
         now - session->beat_ms > timeout)
       finish(session, "The session's heartbeats stopped");
@@ -62,13 +62,13 @@ static void on_reap(local_timer_t *timer) {
   end_silent(server, now);
   local_kept_sweep(server);
   local_ledger_save(server);
-  /* The loop's clock may be younger than the limit. */
+  /* The loop's clock may be smaller than the limit. */
   if (idle > 0 && now > idle)
     tnk__srv_sweep(&server->http, now - idle);
   local_reap_start(server);
 }
 
-/* Checkpoints that have expired are looked for at least four times in this. */
+/* Expired checkpoints are searched at least four times in this period. */
 enum { EXPIRY_MS = 300000 };
 
 void local_reap_start(local_server_t *server) {
@@ -85,12 +85,12 @@ void local_reap_start(local_server_t *server) {
 
 /* ---- Creation ---- */
 
-/* Room for one more: the oldest finished one gives way. */
+/* Make room for one more: the oldest finished session is dropped. */
 static int make_room(local_server_t *server) {
   if (server->sessions.n < LOCAL_MAX_SESSIONS)
     return 1;
   TNK__LIST_FOREACH_SAFE (node, next, &server->session_list) {
-    /* Its name is all that is left of it. */
+    /* Only its id was left. */
     if (SESSION(node)->finished) {
       local_session_free(SESSION(node));
       return 1;
@@ -126,7 +126,7 @@ static local_session_t *session_new(local_server_t *server) {
   return session;
 }
 
-/* NULL: there is none, or no memory for it. */
+/* NULL for NULL, or without memory. */
 static char *copy_of(const local_server_t *server, const char *text) {
   return text != NULL ? tnk__strdup(server->alloc, text) : NULL;
 }
@@ -168,7 +168,7 @@ void local_create_session(local_call_t *call) {
   local_out_reply(&out, call->req, local_status_created(call->server));
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 void local_session_heartbeat(local_call_t *call) {
   local_session_t *session = local_need_session(call);
@@ -176,7 +176,7 @@ void local_session_heartbeat(local_call_t *call) {
   if (session == NULL)
     return;
   session->beat_ms = uv_now(call->server->loop);
-  /* 0 would say that there was none; the loop's clock may begin there. */
+  /* 0 would mean no heartbeat, and the loop's clock may be 0. */
   if (session->beat_ms == 0)
     session->beat_ms = 1;
   local_reply_text(call->req, 200, "{\"type\":\"session_heartbeat\"}");

@@ -4,8 +4,8 @@
 #include "tools/local/call/call.h"
 
 void local_session_free(local_session_t *session);
-/* Finish sessions whose heartbeats have stopped and drop connections that do
- * nothing, now and again and again. */
+/* Finish sessions without heartbeats and close idle connections, now and
+ * periodically. */
 void local_reap_start(local_server_t *server);
 
 void local_create_session(local_call_t *call);

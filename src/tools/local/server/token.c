@@ -7,7 +7,7 @@
 
 enum { MAX_PART = 512 };
 
-/* Whose keys they are. */
+/* The owner of the keys. */
 #define DETAILS                                                                \
   "{\"org_details\":{\"name\":\"local\"},"                                     \
   "\"user_details\":{\"email\":\"nobody@localhost\"}}"
@@ -86,8 +86,8 @@ int local_token_is_valid(const local_server_t *server, const char *token) {
 
 /* ---- Keys ---- */
 
-/* A key has no id of its own here, so it is a number that follows from it
- * (FNV-1a) and is whole in every language. */
+/* The id of a key is a hash (FNV-1a), limited to integers that every language
+ * can represent. */
 static uint64_t id_of(const char *key) {
   uint64_t hash = 14695981039346656037u;
 
@@ -96,8 +96,8 @@ static uint64_t id_of(const char *key) {
   return hash >> 12;
 }
 
-/* The key that is sent, which may be any where none is wanted. NULL: answered,
- * for there is none. */
+/* The sent key; without a required key any key is accepted. NULL: no key,
+ * answered. */
 static const char *key_of(local_call_t *call) {
   const char *key = tnk__srv_req_header(call->req, "x-api-key");
 

@@ -12,21 +12,20 @@
 #include "tools/local/server/rest.h"
 
 /*
- * What was used, as events: those of the ledger, and the storage of what is on
- * the disk now. Nothing here costs anything, so prices are 0 where the service
- * has one.
+ * Use as events: the entries of the ledger, and the storage of existing
+ * checkpoints. Everything is free, so prices are 0 where the service has one.
  */
 
 enum { MAX_DAYS = 14, DAY_HOURS = 24 };
 
-/* ---- What is asked ---- */
+/* ---- The query ---- */
 
 typedef struct {
   int64_t first; /* hours since 1970 */
   int64_t end;
 } window_t;
 
-/* A whole hour of the query; 0 when answered. */
+/* A full hour from the query; returns 0 if answered. */
 static int read_hour(local_call_t *call, const char *name, int64_t *out) {
   const int64_t hour_us = LOCAL_HOUR_MS * 1000;
   char text[80];
@@ -36,7 +35,7 @@ static int read_hour(local_call_t *call, const char *name, int64_t *out) {
     local_reply_error(call->req, 400, "%s is missing, or too long", name);
     return 0;
   }
-  /* A plus that was not escaped is a blank to some. */
+  /* An unescaped plus may have become a space. */
   for (char *at = strchr(text, 'T'); at != NULL && *at != '\0'; at++)
     if (*at == ' ')
       *at = '+';
@@ -71,7 +70,7 @@ static int read_window(local_call_t *call, window_t *out) {
 
 /* ---- Events ---- */
 
-/* One that is told; the session is of the ledger's entry. */
+/* An event of the answer; the session belongs to the ledger's entry. */
 typedef struct {
   int64_t hour;
   local_use_kind_t kind;
@@ -85,7 +84,7 @@ typedef struct {
   size_t n;
 } events_t;
 
-/* Tokens by their number, behind them what has none. */
+/* Number of tokens; -1 for other kinds. */
 static double tokens_of(const event_t *event) {
   return event->kind <= LOCAL_USE_SAMPLE ? event->amount : -1;
 }
@@ -108,7 +107,7 @@ static void add(events_t *events, event_t event) {
     events->events[events->n++] = event;
 }
 
-/* The hours of storage: of what is gone, and of what is there. */
+/* The storage by hour: of removed and of existing checkpoints. */
 static void add_storage(events_t *events, const window_t *window,
                         const local_kept_t *list) {
   const int64_t now = local_now_ms(events->server);
@@ -129,10 +128,11 @@ static void add_storage(events_t *events, const window_t *window,
   }
 }
 
-/* TNK_OK or TNK_ENOMEM. */
+/* Returns TNK_OK or TNK_ENOMEM. */
 static int collect(events_t *events, const window_t *window) {
   const local_ledger_t *ledger = events->server->ledger;
-  /* First, because what has expired goes now and changes the ledger. */
+  /* Called first, because it removes expired checkpoints and changes the
+   * ledger. */
   local_kept_t list = local_kept_read(events->server, NULL);
   size_t most = ledger->uses.n + (size_t)(window->end - window->first);
 
@@ -224,7 +224,7 @@ static int by_session(const void *a, const void *b) {
   return strcmp(((const event_t *)a)->session, ((const event_t *)b)->session);
 }
 
-/* Each session once; of one that is not known any more the note is not. */
+/* Each session once; unknown sessions have no metadata. */
 static void put_sessions(tnk__json_writer_t *w, events_t *events) {
   const char *last = "";
 
@@ -270,7 +270,7 @@ void local_usage(local_call_t *call) {
     put_event(&out.w, call->server, &events.events[i]);
   tnk__json_end(&out.w);
   put_sessions(&out.w, &events);
-  /* There are no invoices. */
+  /* This server has no invoices. */
   tnk__json_put_text(&out.w, "cost_data_through", NULL);
   tnk__json_end(&out.w);
   tnk__free(call->server->alloc, events.events);

@@ -3,8 +3,7 @@
 
 #include "tools/local/call/call.h"
 
-/* For administrators: what was used in which hours, and what was done on a
- * day. */
+/* For administrators: use by hour, and the audit log of a day. */
 void local_usage(local_call_t *call);
 void local_audit(local_call_t *call);
 

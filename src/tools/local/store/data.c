@@ -9,8 +9,9 @@
 #include "tools/local/store/files.h"
 #include "tools/local/store/store.h"
 
-/* The directory of all checkpoints. One that is kept is locked while a server
- * uses it: another one would sweep away what the first one's samplers need. */
+/* The directory of all checkpoints. A permanent directory is locked while a
+ * server uses it, because another server would remove the weights of its
+ * samplers. */
 
 static int refuse(const local_server_t *server, tnk__lm_why_t *why, int err,
                   const char *reason) {
@@ -20,7 +21,7 @@ static int refuse(const local_server_t *server, tnk__lm_why_t *why, int err,
                         reason);
 }
 
-/* Remove the unnamed weights of servers that did not end well. */
+/* Remove the unnamed weights of servers that have crashed. */
 static void sweep(const char *data) {
   char path[LOCAL_FILE];
   uv_dirent_t entry;
@@ -58,7 +59,7 @@ static int open_temporary(local_server_t *server) {
   return err;
 }
 
-/* The lock belongs to the process and ends with it, however it ends. */
+/* The lock belongs to the process and ends with it in every case. */
 static int lock(local_server_t *server, tnk__lm_why_t *why) {
   struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   char path[LOCAL_FILE];
@@ -74,7 +75,7 @@ static int lock(local_server_t *server, tnk__lm_why_t *why) {
     return TNK_OK;
   if (errno == EACCES || errno == EAGAIN)
     return refuse(server, why, UV_EBUSY, "another server is using it");
-  /* A file system without locks: it is used all the same. */
+  /* A file system without locks is accepted. */
   return TNK_OK;
 }
 
@@ -141,7 +142,8 @@ int local_model_dir_open(local_server_t *server, tnk__lm_why_t *why) {
     return refuse_model(server, why, err, uv_strerror(err));
   if (server->model_dir == NULL)
     return refuse_model(server, why, TNK_ENOMEM, "out of memory");
-  /* Clients cut the name of a tokenizer there, and send names no longer. */
+  /* Clients cut the name of a tokenizer at a colon and cannot send longer
+   * names. */
   if (strchr(server->model_dir, ':') != NULL ||
       strlen(server->model_dir) > LOCAL_MAX_TEXT)
     return refuse_model(server, why, TNK_EINVAL,

@@ -5,7 +5,7 @@
 
 #include <uv.h>
 
-/* Something of this name is there; it may be a file. */
+/* The name exists, but it may be a file. */
 static int check_dir(const char *path) {
   uv_fs_t req;
   int err = uv_fs_stat(NULL, &req, path, NULL);
@@ -39,7 +39,7 @@ int local_make_dirs(const char *dir) {
   return err == UV_EEXIST ? check_dir(path) : err;
 }
 
-/* Two levels are all that a checkpoint has, six all that a server has. */
+/* A checkpoint has two levels, a server six. */
 static void remove_level(const char *dir, int depth) {
   uv_fs_t scan;
   uv_fs_t req;

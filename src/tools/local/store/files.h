@@ -3,15 +3,15 @@
 
 #include <stdint.h>
 
-enum { LOCAL_FILE = 1536 }; /* room of any path we make */
+enum { LOCAL_FILE = 1536 }; /* size of any generated path */
 
-/* Make a directory and those above it. 0, also when it is there, or a code of
- * libuv. */
+/* Create a directory and its parents. Returns 0, also if it exists, or libuv's
+ * error code. */
 int local_make_dirs(const char *dir);
-/* Remove a directory with all in it. */
+/* Remove a directory with its contents. */
 void local_remove_tree(const char *dir);
 int local_file_exists(const char *path);
-/* 0 when there is none. */
+/* 0 if it does not exist. */
 int64_t local_file_size(const char *path);
 
 #endif

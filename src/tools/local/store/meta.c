@@ -7,12 +7,12 @@
 #include "tools/local/store/files.h"
 #include "tools/local/store/store.h"
 
-/* What is known about a checkpoint, in a file beside its weights. */
+/* The metadata of a checkpoint, in a file next to its weights. */
 
-/* The largest one; most of it is the client's note. */
+/* Limit of the file; most of it is the client's metadata. */
 #define MAX_META ((size_t)32 << 20)
 
-/* What was written beside the weights; NULL when there is nothing. */
+/* Read the metadata; NULL if there is none. */
 static json_t *read_meta(const tnk_allocator_t *alloc, const char *dir) {
   json_t *json = NULL;
   tnk__buf_t buf;
@@ -25,11 +25,11 @@ static json_t *read_meta(const tnk_allocator_t *alloc, const char *dir) {
   return json;
 }
 
-/* Whether its files are there. */
+/* Whether all of its files exist. */
 static int is_whole(const local_place_t *place, const char *dir) {
   char path[LOCAL_FILE + 64];
 
-  /* What is for other programs may be encrypted, under other names. */
+  /* External weights may be encrypted, under different names. */
   snprintf(path, sizeof(path), "%s/%s", dir,
            place->kind == LOCAL_EXTERNAL_WEIGHTS ? LOCAL_META
                                                  : TNK__LM_FILE_CONFIG);
@@ -78,7 +78,7 @@ void local_meta_free(const local_server_t *server, local_meta_t *meta) {
   meta->project = NULL;
 }
 
-/* Of external weights this is all that tells what they were made with. */
+/* For external weights only this file has the configuration. */
 static void put_config(tnk__json_writer_t *w, const tnk__lm_config_t *config) {
   tnk__json_put_int(w, "rank", config->rank);
   tnk__json_put_bool(w, "train_mlp", config->train_mlp);
@@ -113,7 +113,8 @@ int local_meta_write_to(const tnk_allocator_t *alloc, const char *dir,
   tnk__buf_t buf;
   int err;
 
-  /* What can be written can be read: reading asks for room in whole steps. */
+  /* The limit for writing is lower, because reading allocates in larger
+   * steps. */
   tnk__buf_init(&buf, alloc, MAX_META / 2);
   tnk__json_writer_init(&w, &buf);
   tnk__json_begin_object(&w);
@@ -156,7 +157,7 @@ static void read_members(const local_server_t *server, const json_t *from,
   tnk__json_get_int(from, "size_bytes", 0, INT64_MAX, &out->n_bytes);
   tnk__json_get_bool(from, "public", &out->is_public);
   read_config(from, &out->config);
-  /* The directory's name has lost the colons. */
+  /* The name of the directory has no colons. */
   if (run != NULL && local_run_ok(run))
     snprintf(out->place.run, sizeof(out->place.run), "%s", run);
   if (project != NULL)
@@ -186,7 +187,7 @@ int local_meta_read(const local_server_t *server, const local_place_t *place,
     json_decref(json);
   }
   if (!is_expired(server, out->expires_ms))
-    return TNK_OK; /* without that file the weights are there all the same */
+    return TNK_OK; /* the weights are usable without that file */
   local_ledger_stored(server, out->n_bytes, out->time_ms, out->expires_ms);
   local_place_note(server, "checkpoint_expire", place);
   local_meta_free(server, out);

@@ -28,7 +28,7 @@ int local_name_ok(const char *name, int strict) {
   return 1;
 }
 
-/* Ids of runs are ours: no part of one leads out of the directory. */
+/* Ids of runs contain no part that leads out of the directory. */
 int local_run_ok(const char *run) {
   size_t n = strlen(run);
 
@@ -86,9 +86,9 @@ int local_place_dir(const local_server_t *server, const local_place_t *place,
   int n = snprintf(out, LOCAL_FILE, "%s/%s/%s/%s", server->data, place->run,
                    kinds[place->kind], place->name);
 
-  if (n < 0 || n >= LOCAL_FILE - 64) /* room for the files' names */
+  if (n < 0 || n >= LOCAL_FILE - 64) /* space for the files' names */
     return 0;
-  /* Colons are no part of names on every file system, nor in archives. */
+  /* Not every file system or archive allows colons in names. */
   for (char *p = out + strlen(server->data); *p != '\0'; p++)
     if (*p == ':')
       *p = '_';

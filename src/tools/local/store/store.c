@@ -8,7 +8,7 @@
 #include "tools/local/lm/file.h"
 #include "tools/local/store/files.h"
 
-/* Saving, copying and removing checkpoints. */
+/* Saves, copies and removes checkpoints. */
 
 /* An adapter of the highest rank has 6 MB. */
 #define MAX_EXPORT ((size_t)64 << 20)
@@ -64,13 +64,13 @@ static int draft_open(const local_server_t *server, draft_t *draft,
 
   if (!local_place_dir(server, place, draft->dir))
     return tnk__lm_refuse(why, TNK_EINVAL, "The path is too long");
-  /* No name begins with a dot, so this is nobody's. */
+  /* Names of checkpoints never begin with a dot, so the name is free. */
   snprintf(draft->temporary, sizeof(draft->temporary), "%s", draft->dir);
   *strrchr(draft->temporary, '/') = '\0';
   n = strlen(draft->temporary);
   snprintf(draft->temporary + n, sizeof(draft->temporary) - n, "/.%s",
            place->name);
-  /* Left by one that was cut off. */
+  /* An interrupted save may have left it. */
   local_remove_tree(draft->temporary);
   err = local_make_dirs(draft->temporary);
   return err == 0
@@ -79,8 +79,8 @@ static int draft_open(const local_server_t *server, draft_t *draft,
                               uv_strerror(err));
 }
 
-/* Write what is known about it, and give it its name; or remove it, when
- * something went wrong before. */
+/* Write the metadata and rename the directory; after an earlier error remove
+ * it. */
 static int draft_close(const local_server_t *server, const draft_t *draft,
                        local_meta_t *meta, int err, tnk__lm_why_t *why) {
   uv_fs_t req;
@@ -131,7 +131,7 @@ static int draw_random(void *user, unsigned char *out, size_t n) {
   return uv_random(NULL, NULL, out, n, 0, NULL);
 }
 
-/* Put the encrypted form of `plain` in its place. */
+/* Replace `plain` by its encrypted form. */
 static int seal(tnk__buf_t *plain, const local_recipients_t *to) {
   tnk__age_seal_t age;
   tnk__buf_t out;
@@ -154,7 +154,7 @@ static int seal(tnk__buf_t *plain, const local_recipients_t *to) {
   return err;
 }
 
-/* One file: its contents, which have been written so or not at all. */
+/* Write one file; the contents may have an error. */
 static int put_file(const char *dir, const char *name,
                     const local_recipients_t *to, tnk__buf_t *contents, int err,
                     tnk__lm_why_t *why) {
@@ -206,7 +206,7 @@ int local_store_export(const local_server_t *server, const tnk__lm_t *lm,
 
 /* ---- Copying and removing ---- */
 
-/* What is saved is never written again, so two names may share it. */
+/* Saved files never change, so two checkpoints can share them. */
 static int share(const char *from, const char *to) {
   char source[LOCAL_FILE + 256];
   char target[LOCAL_FILE + 256];

@@ -7,7 +7,7 @@
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
-/* All answers together. */
+/* Limit for all answers together. */
 #define MAX_BYTES ((size_t)256 << 20)
 
 typedef struct {
@@ -15,7 +15,7 @@ typedef struct {
   local_stub_encode_fn encode;
   void *user;
   int32_t *scratch; /* LOCAL_STUB_MAX_TOKENS */
-  size_t n;         /* in it */
+  size_t n;         /* elements in it */
   const char *why;
 } reader_t;
 

@@ -4,9 +4,8 @@
 #include "lib/base/arena.h"
 
 /*
- * What samples are to say, read from lines: each is a text in JSON, whose bytes
- * are its tokens, or a list of token ids, which is taken as it is. Blank lines
- * do not count.
+ * The contents of samples, read from lines. Each line is a JSON string, whose
+ * bytes become tokens, or a list of token ids. Blank lines are ignored.
  */
 enum { LOCAL_STUB_MAX_ANSWERS = 65536, LOCAL_STUB_MAX_TOKENS = 65536 };
 
@@ -18,21 +17,21 @@ typedef struct {
 typedef struct {
   tnk__arena_t arena;
   local_stub_answer_t *list;
-  size_t n; /* at least one once they are read */
+  size_t n; /* at least one after reading */
 } local_stub_answers_t;
 
-/* Turns a text into tokens, at most `max` of them: their number, or a negative
+/* Converts a text to at most `max` tokens. Returns their number, or a negative
  * code of tnk/error.h. */
 typedef int64_t (*local_stub_encode_fn)(void *user, const char *text, size_t n,
                                         int32_t *tokens, size_t max);
 
-/* Read them. TNK_OK; TNK_EINVAL with a sentence in `why` that names the line;
- * TNK_ENOMEM. NULL for `encode`: bytes are tokens. */
+/* Parse the answers. Returns TNK_OK, TNK_EINVAL with a message in `why` that
+ * names the line, or TNK_ENOMEM. If `encode` is NULL, bytes are tokens. */
 int local_stub_answers_read(local_stub_answers_t *out, const char *text,
                             size_t n, const tnk_allocator_t *alloc,
                             local_stub_encode_fn encode, void *user, char *why,
                             size_t n_why);
-/* Free them; legal after a failure too. */
+/* Free the answers; allowed after a failure too. */
 void local_stub_answers_free(local_stub_answers_t *answers);
 
 #endif

@@ -3,7 +3,7 @@
 #include "tnk/error.h"
 #include "tools/local/stub/state.h"
 
-/* Which tokens a sample gets, and the log that says it. */
+/* Selects the tokens of a sample, and writes the log. */
 
 local_stub_drawn_t local_stub_drawn(const local_stub_t *stub, uint64_t turn,
                                     uint64_t n_tokens) {
@@ -21,7 +21,8 @@ local_stub_drawn_t local_stub_drawn(const local_stub_t *stub, uint64_t turn,
   return drawn;
 }
 
-/* The ids of a prompt's text chunks. TNK_OK, TNK_EPROTO or TNK_ENOMEM. */
+/* The ids in the text chunks of a prompt. Returns TNK_OK, TNK_EPROTO or
+ * TNK_ENOMEM. */
 static int read_prompt(const tnk__srv_req_t *req, tnk__buf_t *out) {
   json_t *root = NULL;
   const json_t *chunks;

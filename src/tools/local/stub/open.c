@@ -1,7 +1,7 @@
 /*
- * Requests come in here and are answered from a table; those that make a future
- * get its name. Nothing is kept but the list of samples for batched polls
- * (poll.c).
+ * Requests are answered from a table. The answer to a call that creates a
+ * future contains the future's name. The only state is the list of samples for
+ * batched polls (poll.c).
  */
 #include "tools/local/stub/stub.h"
 
@@ -24,8 +24,8 @@ static void reply(tnk__srv_req_t *req, const char *json) {
 
 /* ---- Accepting ---- */
 
-/* When the result will be there. Spread so that no pattern comes of it: the
- * numbers are multiplied with one that shares no factor with a power of two. */
+/* The time at which the result is available. Spread without a pattern: the
+ * numbers are multiplied by an odd number. */
 static uint64_t due_of(const local_stub_t *stub, uint64_t number) {
   uint64_t spread_ms = stub->options.spread_ms;
   uint64_t due = local_stub_now(stub) + stub->options.latency_ms;
@@ -78,9 +78,9 @@ static void accept_kind(local_stub_t *stub, tnk__srv_req_t *req, char kind) {
 /* ---- Routes ---- */
 
 static const struct {
-  const char *path; /* behind /api/v1/ */
-  char kind;        /* of a future, or 0 */
-  const char *json; /* the answer, if there is no future */
+  const char *path; /* after /api/v1/ */
+  char kind;        /* kind of the future, or 0 */
+  const char *json; /* the answer, if no future is created */
 } routes[] = {
     {"asample", 'S', NULL},
     {"forward_backward", 'F', NULL},
@@ -103,7 +103,7 @@ static const struct {
     {"telemetry", 0, "{\"status\":\"accepted\"}"},
 };
 
-/* For whoever measures: how far it has come. */
+/* Progress, for measurements. */
 static void reply_counts(const local_stub_t *stub, tnk__srv_req_t *req) {
   const tnk__srv_t *http = &stub->http;
   char json[256];
@@ -125,7 +125,7 @@ static void handle(tnk__srv_req_t *req, void *user) {
   if (local_faults_control(req->http->config.hooks_user, req) ||
       local_fault_answers(req))
     return;
-  /* Numbers in it are read with strtoull(), which needs an end. */
+  /* strtoull() reads numbers in the body, so it needs a terminator. */
   if (tnk__buf_cstr(&req->body) == NULL) {
     tnk__srv_req_reply_text(req, 500, "text/plain", "out of memory");
     return;
@@ -163,7 +163,7 @@ static void handle(tnk__srv_req_t *req, void *user) {
              "\"base_model\":\"tnk/byte-lm\"}");
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 static void write_config(local_stub_t *stub,
                          const local_stub_options_t *options) {

@@ -7,34 +7,33 @@
 #include "tools/local/stub/state.h"
 
 /*
- * A poll is answered at once when there is something to tell; else it is held
- * until there is, until it was held for long enough, or until it is cut, which
- * happens to the first poll of each sample and to every other batched one if
- * cutting was asked for.
+ * A poll is answered at once if there is a result. Otherwise it is held until
+ * there is one, the hold time expires, or it is cut. If cutting is enabled, the
+ * first poll of each sample and every other batched poll are cut.
  */
 typedef struct {
   local_timer_t timer;
-  tnk__list_t link; /* in batch_polls; alone for a poll for one result */
+  tnk__list_t link; /* in batch_polls; unlinked for a poll of one result */
   tnk__srv_req_t *req;
   local_stub_t *stub;
-  uint64_t end_ms; /* no longer than until then, */
-  int is_cut;      /* and then it is cut */
+  uint64_t end_ms; /* end of the hold time */
+  int is_cut;      /* close the connection then */
 } poll_t;
 
 static const tnk_allocator_t *alloc_of(const local_stub_t *stub) {
   return stub->http.config.alloc;
 }
 
-/* ---- What becomes of samples ---- */
+/* ---- States of samples ---- */
 
-/* NULL without memory, and for names that are not of this session. */
+/* NULL without memory, and for names of another session. */
 static local_stub_fate_t *fate_of(local_stub_t *stub, const char *id) {
   uint64_t number = strtoull(strrchr(id, ':') + 1, NULL, 10);
   size_t at = (size_t)(number - stub->first);
   size_t grown = at + stub->max_fates + 1024;
   local_stub_fate_t *fates;
 
-  /* It is of a session before, or made up. */
+  /* It belongs to an earlier session, or is invalid. */
   if (number < stub->first || number > stub->n_ids)
     return NULL;
   if (at >= stub->max_fates) {
@@ -49,8 +48,8 @@ static local_stub_fate_t *fate_of(local_stub_t *stub, const char *id) {
   return &stub->fates[at];
 }
 
-/* The moment at which a result that is due was there: now for the poll that
- * was held for it, when it was due for one that came later. */
+/* The time at which a due result became available: now if a poll was held for
+ * it, its due time if the poll came later. */
 static uint64_t note_there(local_stub_t *stub, const char *id, int is_held) {
   uint64_t due_ns = strtoull(id + 2, NULL, 10) * 1000000;
   local_stub_fate_t *fate = fate_of(stub, id);
@@ -62,7 +61,7 @@ static uint64_t note_there(local_stub_t *stub, const char *id, int is_held) {
   return fate->there_ns;
 }
 
-/* Whether a poll for it is one to cut; true once. */
+/* Whether to cut the poll of a sample; true once. */
 static int take_cut(local_stub_t *stub, const char *id) {
   local_stub_fate_t *fate =
       stub->options.cut_ms > 0 && id[0] == 'S' ? fate_of(stub, id) : NULL;
@@ -82,7 +81,7 @@ static void give_result(local_stub_t *stub, tnk__srv_req_t *req, const char *id,
   local_stub_result(stub, req, id, there_ns);
 }
 
-/* What has ended behind the cursor, perhaps nothing. */
+/* Answer with the completions after the cursor, possibly none. */
 static void give_batch(local_stub_t *stub, tnk__srv_req_t *req, int is_held) {
   uint64_t at = local_stub_number(req, "prev_cursor", 0);
   uint64_t now = local_stub_now(stub);
@@ -108,7 +107,7 @@ static void give_batch(local_stub_t *stub, tnk__srv_req_t *req, int is_held) {
 
 /* ---- Holding ---- */
 
-/* What it was, now that it is held no more. */
+/* Ends the hold and returns its data. */
 static poll_t end_poll(poll_t *poll) {
   const poll_t was = *poll;
 
@@ -124,7 +123,7 @@ static void on_gone(tnk__srv_req_t *req, void *user) {
   end_poll(user);
 }
 
-/* NULL: there was no memory, and the request has been answered. */
+/* NULL without memory; the request has been answered. */
 static poll_t *hold(local_stub_t *stub, tnk__srv_req_t *req, int is_cut) {
   poll_t *poll = tnk__calloc(alloc_of(stub), 1, sizeof(*poll));
 
@@ -144,7 +143,7 @@ static poll_t *hold(local_stub_t *stub, tnk__srv_req_t *req, int is_cut) {
   return poll;
 }
 
-/* Until something is due, but not for too long. */
+/* Wait until a result is due, but at most for the hold time. */
 static void wait_until(poll_t *poll, uint64_t due_ms,
                        void (*fn)(local_timer_t *timer)) {
   uint64_t now = local_stub_now(poll->stub);
@@ -246,11 +245,12 @@ void local_stub_remember(local_stub_t *stub, const char *id, uint64_t due_ms) {
     samples =
         tnk__realloc(alloc_of(stub), stub->samples, grown * sizeof(*samples));
     if (samples == NULL)
-      return; /* batched polls will not name it */
+      return; /* batched polls will not report it */
     stub->samples = samples;
     stub->max_samples = grown;
   }
-  /* Not before what is due: a cursor may be behind that. */
+  /* Not before results that are already due, because a cursor may be after
+   * them. */
   while (at > 0 && stub->samples[at - 1].due_ms > due_ms)
     at--;
   memmove(stub->samples + at + 1, stub->samples + at,

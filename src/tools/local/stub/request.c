@@ -3,14 +3,14 @@
 
 #include "tools/local/stub/state.h"
 
-/* What the stub reads in a body, which it trusts. */
+/* Parses values in a body; the stub trusts its clients. */
 
 uint64_t local_stub_number(const tnk__srv_req_t *req, const char *key,
                            uint64_t otherwise) {
   const char *text = (const char *)req->body.data;
   size_t n_key = strlen(key);
 
-  /* Near the end of long bodies, so from there. */
+  /* The members are near the end of long bodies, so the search begins there. */
   for (size_t at = req->body.len; at-- > 0;)
     if (text[at] == '"' && req->body.len - at > n_key + 2 &&
         memcmp(text + at + 1, key, n_key) == 0 && text[at + 1 + n_key] == '"')

@@ -5,9 +5,9 @@
 #include "lib/wire/format/pb.h"
 #include "tools/local/stub/state.h"
 
-/* Results, from nothing but the names of their futures. */
+/* Writes results from the names of their futures. */
 
-/* A moment takes three tokens of this many bits. */
+/* A time takes three tokens of this many bits. */
 enum { STAMP_BITS = 21 };
 
 typedef struct {
@@ -72,7 +72,7 @@ static void reply_proto(tnk__srv_req_t *req, const result_t *result,
   tnk__srv_req_reply(req, 200, "application/x-protobuf", NULL, body, pb.n);
 }
 
-/* Into the table from which the answer is written. */
+/* Into the table that the answer is written from. */
 static void stamp(local_stub_t *stub, uint64_t there_ns) {
   for (int i = 0; i < 3; i++)
     stub->tokens[i] = (int32_t)((there_ns >> (STAMP_BITS * i)) &

@@ -7,9 +7,9 @@
 #include "tools/local/base/timers.h"
 
 /*
- * The name of a future says all about it: "<kind>:<due>:<samples>:<tokens>:
- * <turn>:<number>". For a pass <tokens> is the moment at which its last byte
- * came; <turn> is that of the first answer of a sample.
+ * The name of a future contains all of its data:
+ * "<kind>:<due>:<samples>:<tokens>: <turn>:<number>". For a pass <tokens> is
+ * the time of its last byte. <turn> is the turn of a sample's first answer.
  */
 enum { LOCAL_STUB_MAX_ID = 80 };
 
@@ -19,10 +19,10 @@ typedef struct {
   uint64_t due_ms;
 } local_stub_sample_t;
 
-/* What has become of a sample. */
+/* The state of a sample. */
 typedef struct {
-  uint64_t there_ns; /* when its result was there; 0: it is not */
-  int is_cut;        /* a poll for it was */
+  uint64_t there_ns; /* when its result was available; 0: not yet */
+  int is_cut;        /* a poll for it was cut */
 } local_stub_fate_t;
 
 struct local_stub {
@@ -31,22 +31,22 @@ struct local_stub {
   uv_loop_t *loop;
   local_stub_options_t options;
   tnk__buf_t config;       /* the answer of client/config */
-  uint64_t n_ids;          /* given out since the start */
-  uint64_t n_turns;        /* sequences of samples, of them */
-  uint64_t n_cut;          /* polls */
-  size_t n_held;           /* polls, now */
-  tnk__list_t batch_polls; /* of them, those for all samples */
-  uint64_t n_batch_polls;  /* that were ever held */
-  /* Samples since the last sampling session was made, in order of their ends;
-   * cursors count them. */
+  uint64_t n_ids;          /* number of ids since the start */
+  uint64_t n_turns;        /* number of sequences in samples */
+  uint64_t n_cut;          /* number of cut polls */
+  size_t n_held;           /* number of polls held now */
+  tnk__list_t batch_polls; /* held polls for all samples */
+  uint64_t n_batch_polls;  /* number of batched polls that were held */
+  /* Samples since the last sampling session was created, in the order of their
+   * ends; cursors are indexes into it. */
   local_stub_sample_t *samples;
   size_t n_samples;
   size_t max_samples;
-  /* By number, of samples from `first` on. */
+  /* By number, for samples from `first` on. */
   local_stub_fate_t *fates;
   uint64_t first;
   size_t max_fates;
-  int n_open; /* what libuv has not let go of */
+  int n_open; /* handles that libuv has not released */
   int32_t tokens[LOCAL_STUB_MAX_TOKENS];
   float logprobs[LOCAL_STUB_MAX_TOKENS];
 };
@@ -59,21 +59,20 @@ static inline uint64_t local_stub_now(const local_stub_t *stub) {
 
 /* ---- request.c ---- */
 
-/* A number in the JSON of a body that we trust; `otherwise` when it is not
- * there. */
+/* Find a number in the JSON of a trusted body; `otherwise` if it is missing. */
 uint64_t local_stub_number(const tnk__srv_req_t *req, const char *key,
                            uint64_t otherwise);
-/* Find the future that the request names, into `out`, which has room for
- * LOCAL_STUB_MAX_ID bytes. NULL: none. */
+/* Copy the id of the request's future to `out`, which has LOCAL_STUB_MAX_ID
+ * bytes. Returns NULL without an id. */
 const char *local_stub_id(const tnk__srv_req_t *req, char *out);
 
 /* ---- poll.c ---- */
 
-/* Let batched polls begin anew. */
+/* Reset batched polls. */
 void local_stub_forget_samples(local_stub_t *stub);
-/* Note that a sample was accepted. */
+/* Add an accepted sample. */
 void local_stub_remember(local_stub_t *stub, const char *id, uint64_t due_ms);
-/* Serve a poll for one result, and one for all samples that have ended. */
+/* Handle a poll for one result, and a poll for all finished samples. */
 void local_stub_retrieve(local_stub_t *stub, tnk__srv_req_t *req);
 void local_stub_retrieve_batch(local_stub_t *stub, tnk__srv_req_t *req);
 
@@ -83,12 +82,12 @@ void local_stub_retrieve_batch(local_stub_t *stub, tnk__srv_req_t *req);
 typedef struct {
   const int32_t *tokens;
   size_t n;
-  int is_length; /* they were cut off */
+  int is_length; /* truncated */
 } local_stub_drawn_t;
 
 local_stub_drawn_t local_stub_drawn(const local_stub_t *stub, uint64_t turn,
                                     uint64_t n_tokens);
-/* Write the sequences of a sample to the log, if there is one. TNK_OK,
+/* Write the sequences of a sample to the log, if there is one. Returns TNK_OK,
  * TNK_EPROTO (the prompt), TNK_EFILE or TNK_ENOMEM. */
 int local_stub_log(const local_stub_t *stub, const tnk__srv_req_t *req,
                    const char *id, uint64_t turn, uint64_t n,

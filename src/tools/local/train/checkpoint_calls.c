@@ -6,11 +6,11 @@
 #include "lib/wire/format/json_read.h"
 #include "tools/local/train/model.h"
 
-/* The requests that save and load: read, checked, handed to the queue. */
+/* The requests that save and load: they are parsed, checked and queued. */
 
 /* ---- Saving ---- */
 
-/* What all saves have; NULL when answered. */
+/* Parse the common members of saves; NULL if answered. */
 static local_op_t *read_save(local_call_t *call, local_kind_t kind,
                              local_model_t **model, int64_t *seq) {
   const char *model_id = NULL;
@@ -47,7 +47,7 @@ static local_op_t *read_save(local_call_t *call, local_kind_t kind,
   return op;
 }
 
-/* The checkpoint's name into the place; 0 when answered. */
+/* Parse the checkpoint's name into the place; returns 0 if answered. */
 static int read_name(local_call_t *call, local_op_t *op) {
   local_sequence_t mode = call->server->options.sequence;
   const char *name = NULL;
@@ -65,7 +65,7 @@ static int read_name(local_call_t *call, local_op_t *op) {
   return 1;
 }
 
-/* SkyRL refuses a name that is taken at once. */
+/* SkyRL refuses an existing name at once. */
 static int refuse_taken(local_call_t *call, const local_op_t *op) {
   if (call->server->options.sequence != LOCAL_LENIENT ||
       !local_place_exists(call->server, &op->u.save.place))
@@ -84,7 +84,7 @@ static void save_named(local_call_t *call, local_kind_t kind,
   if (op == NULL)
     return;
   op->u.save.place.kind = place;
-  /* Only a state to go on from needs it; samplers and exports do not. */
+  /* Only a state for resuming needs it; samplers and exports do not. */
   op->u.save.with_optimizer = place == LOCAL_WEIGHTS;
   if (!read_name(call, op) || refuse_taken(call, op)) {
     local_op_free(op, call->server);
@@ -120,7 +120,7 @@ static int refuse_recipients(local_call_t *call, const char *type,
   return 0;
 }
 
-/* Who may read the files; 0 when answered. */
+/* Parse the recipients of the files; returns 0 if answered. */
 static int read_recipients(local_call_t *call, local_recipients_t *out) {
   const json_t *list = json_object_get(call->body, "age_encryption_recipients");
 
@@ -196,8 +196,8 @@ static void save_unnamed(local_call_t *call) {
            (long long)session_seq, (long long)seq);
   snprintf(save->sampler_id, sizeof(save->sampler_id), "%s:sample:%lld",
            model->session->id, (long long)session_seq);
-  /* Clients draw the session's number anew for each attempt, so it does not
-   * tell a repeat from another request. */
+  /* Clients use a new number of the session for each attempt, so the number
+   * does not identify a repeat. */
   local_model_submit(call, model, op, seq, local_hash(9, "unnamed", 7));
 }
 
@@ -214,8 +214,8 @@ void local_save_for_sampler(local_call_t *call) {
 
 /* ---- Loading ---- */
 
-/* The checkpoint in "path" and whether to take the optimizer's state; NULL
- * when answered. */
+/* Parse the checkpoint in "path" and whether to load the optimizer's state;
+ * NULL if answered. */
 static local_op_t *read_load(local_call_t *call) {
   const char *path = NULL;
   int with_optimizer = 0;

@@ -7,10 +7,10 @@
 #include "tools/local/lm/check.h"
 
 /*
- * Models in training: made by a request of a session, ended by unload_model or
- * with the session. An ended model is unknown at once and freed when its
- * thread has let go of it. The first of its queue runs on a thread, one at a
- * time.
+ * Models in training: a request of a session creates a model; unload_model or
+ * the end of the session ends it. An ended model can no longer be found, and is
+ * freed when its thread has finished. The first operation of its queue runs on
+ * a thread, one at a time.
  */
 
 void local_model_free(local_model_t *model) {
@@ -31,7 +31,7 @@ void local_model_end(local_model_t *model, const char *why) {
     local_model_free(model);
     return;
   }
-  /* The slice that runs still uses it: on_done() frees it. */
+  /* The current slice still uses it: on_done() frees it. */
   model->ended = why;
   local_job_cancel(&model->server->work, &model->job);
 }
@@ -83,12 +83,12 @@ static void on_done(local_job_t *job) {
       local_model_free(model);
     return;
   }
-  /* A strict server gives the number of a failed request back. */
+  /* A strict server allows the number of a failed request again. */
   if (op->err != TNK_OK && op->seq >= 0 &&
       model->server->options.sequence == LOCAL_STRICT)
     model->next_seq = op->seq;
   if (model->ended != NULL) {
-    /* What it computed is lost with the model; the future must still be
+    /* The result is lost with the model, but the future must still be
      * settled. */
     local_future_fail(op->future, 410, "user", "%s", model->ended);
     op->future = NULL;
@@ -107,13 +107,15 @@ static int on_thread(local_job_t *job) {
   return local_op_run(tnk__container_of(job, local_model_t, job)->running);
 }
 
-/* Everything but making a model, and ending one, needs the model. */
+/* All operations except the creation and the end of a model need the
+ * weights. */
 static int needs_weights(const local_op_t *op) {
   return op->kind != LOCAL_CREATE_MODEL && op->kind != LOCAL_UNLOAD_MODEL &&
          !(op->kind == LOCAL_LOAD_WEIGHTS && op->u.load.creates);
 }
 
-/* Fail what cannot run before it costs a thread. 1 when it has been settled. */
+/* Fail an operation that cannot run, without using a thread. Returns 1 if it
+ * was settled. */
 static int settle_early(local_model_t *model, local_op_t *op) {
   if (needs_weights(op) && model->lm == NULL && op->err == TNK_OK)
     op->err =
@@ -157,9 +159,9 @@ void local_model_refuse(local_model_t *model, int64_t seq) {
   start_next(model);
 }
 
-/* ---- Taking in ---- */
+/* ---- Accepting operations ---- */
 
-/* A number that was there before: 1 when the call has been answered. */
+/* Handle a used number: returns 1 if the call was answered. */
 static int answer_repeat(local_call_t *call, const local_model_t *model,
                          int64_t seq, uint64_t hash) {
   local_sequence_t mode = call->server->options.sequence;
@@ -168,8 +170,8 @@ static int answer_repeat(local_call_t *call, const local_model_t *model,
   if (seq < 0 || mode == LOCAL_STRICT)
     return 0;
   seen = local_seqs_find(&model->seqs, seq);
-  /* Refused before (local_model_refuse()): the number is remembered without a
-   * request, and is taken once. */
+  /* It was refused before (local_model_refuse()): the number is remembered
+   * without a request, and accepted once. */
   if (seen != NULL && seen->request_id[0] == '\0')
     return 0;
   if (seen != NULL && seen->hash == hash) {
@@ -217,7 +219,8 @@ void local_model_submit(local_call_t *call, local_model_t *model,
   op->seq = seq;
   model->n_seqd++;
   model->last_ms = (uint64_t)local_now_ms(model->server);
-  /* Answered first: what follows may settle the future at once. */
+  /* Answered first, because the following calls may settle the future at
+   * once. */
   local_reply_future(call, op->future->id, model->id, NULL);
   local_queue_add(model, op);
   start_next(model);

@@ -7,8 +7,8 @@
 #include "tools/local/store/store.h"
 #include "tools/local/sample/weights.h"
 
-/* A run of tokens whose origin a client names: `length` of the prompt, or of
- * the sampled tokens, of a sequence. */
+/* A run of tokens with the origin that a client names: `length` tokens of the
+ * prompt or of the sampled tokens in a sequence. */
 typedef struct {
   const char *sequence_id;
   int is_sampled;
@@ -16,7 +16,7 @@ typedef struct {
   int64_t length;
 } local_run_t;
 
-/* Where the input and the targets of an example come from. */
+/* The origins of an example's input and targets. */
 typedef struct {
   const local_run_t *input;
   size_t n_input;
@@ -28,13 +28,13 @@ typedef struct {
 typedef struct {
   tnk__lm_loss_t loss;
   int backward;
-  int32_t n_vocab; /* ids that the data may have; 0: those of bytes */
+  int32_t n_vocab; /* see lm/vocab.h; 0: ids of bytes */
   size_t n;
   tnk__lm_datum_t *data;
   local_origin_t *origins; /* for stable_reinforce, else NULL */
-  float **logprobs;        /* what came out, n_tokens x n_targets each */
+  float **logprobs;        /* the results, n_tokens x n_targets each */
   double loss_sum;
-  size_t next; /* first datum that has not run */
+  size_t next; /* next datum to run */
   uint64_t n_tokens;
 } local_pass_t;
 
@@ -52,14 +52,14 @@ typedef struct {
   char *metadata; /* JSON, or NULL */
   char *project;  /* or NULL */
   int with_optimizer;
-  const local_recipients_t *to; /* of external weights */
-  /* An unnamed save for sampling: */
+  const local_recipients_t *to; /* for external weights */
+  /* For an unnamed save of sampler weights: */
   int is_unnamed;
   char sampler_id[LOCAL_ID];
   tnk__lm_weights_t *snapshot;
   uint64_t n_bytes;
   int64_t expires_ms;
-  int64_t old_ms; /* of what was replaced: since when it was there; 0: none */
+  int64_t old_ms; /* creation time of the replaced checkpoint; 0: none */
   int64_t old_bytes;
 } local_save_t;
 
@@ -71,7 +71,7 @@ typedef struct {
 } local_load_t;
 
 /*
- * One training request, from acceptance to result. Owned by its model.
+ * A training request, from acceptance to its result. Owned by its model.
  */
 typedef struct local_op {
   tnk__list_t link; /* in local_model_t.queue or .held */
@@ -87,10 +87,10 @@ typedef struct local_op {
     local_load_t load;
     tnk__lm_config_t create;
   } u;
-  /* Decided before it runs (the data are wrong), or by the thread. */
+  /* Set before it runs (invalid data) or by the thread. */
   int err;
   tnk__lm_why_t why;
-  int64_t begin_ms; /* since 1970, when it began to run; 0: not */
+  int64_t begin_ms; /* when it began to run, since 1970; 0: not yet */
 } local_op_t;
 
 typedef struct local_model {
@@ -100,92 +100,94 @@ typedef struct local_model {
   local_server_t *server;
   char id[LOCAL_ID];
   char *metadata; /* JSON, or NULL */
-  tnk__lm_t *lm;  /* NULL until made; the thread's while a job is active */
+  tnk__lm_t *lm;  /* NULL until created; the thread's during a job */
   tnk__lm_config_t config;
-  int unloaded;      /* by its own request; ends after that */
-  const char *ended; /* why; waits for the slice that runs */
-  int n_seqd;        /* numbered requests accepted */
+  int unloaded;      /* by its unload request; ends after that */
+  const char *ended; /* the reason; takes effect after the current slice */
+  int n_seqd;        /* number of accepted numbered requests */
   tnk__list_t queue; /* ready to run, in order; the first may be running */
-  tnk__list_t held;  /* behind a gap, by number */
+  tnk__list_t held;  /* after a gap, sorted by number */
   size_t n_held;
   int64_t next_seq;
   local_seqs_t seqs;
   local_job_t job;
   local_op_t *running;
   uint64_t n_steps;
-  uint64_t last_ms; /* wall clock of the last request */
+  uint64_t last_ms; /* wall-clock time of the last request */
 } local_model_t;
 
 /* ---- op.c ---- */
 
 local_op_t *local_op_new(local_server_t *server, local_kind_t kind);
 void local_op_free(local_op_t *op, local_server_t *server);
-/* Make one for a call; NULL: answered. */
+/* Create an operation for a call; NULL if answered. */
 local_op_t *local_need_op(local_call_t *call, local_kind_t kind);
-/* Read the number of a call, -1 without one; 0 when answered. */
+/* Parse the sequence number of a call, -1 without one; returns 0 if
+ * answered. */
 int local_want_seq(local_call_t *call, int64_t *seq);
 
-/* Fail a pass in its turn, for what is wrong with an example; the first reason
- * stays. */
+/* Note an invalid example, so that the pass fails in its turn; the first reason
+ * is kept. */
 void local_pass_note(local_op_t *op, size_t datum, const tnk__lm_why_t *why);
 
 /* ---- queue.c ---- */
 
-/* Put the operation where its number belongs: behind the others, or held until
- * the gap before it closes. */
+/* Add an operation at the position of its number: at the end of the queue, or
+ * held until the gap before it closes. */
 void local_queue_add(local_model_t *model, local_op_t *op);
-/* Put one without a number behind all others. */
+/* Add an operation without a number at the end. */
 void local_queue_append(local_model_t *model, local_op_t *op);
-/* Take the first that may run; NULL: there is none. */
+/* Remove the first operation that may run; NULL: none. */
 local_op_t *local_queue_take(local_model_t *model);
-/* Wait no longer for the request with this number. */
+/* Stop waiting for the request with this number. */
 void local_queue_skip(local_model_t *model, int64_t seq);
-/* Fail what waits, because the model ends. */
+/* Fail the waiting operations, because the model ends. */
 void local_queue_fail(local_model_t *model, const char *why);
 void local_queue_free(local_model_t *model);
 
-/* ---- run.c: on a thread; and what follows on the loop ---- */
+/* ---- run.c: on a thread, then on the loop ---- */
 
-/* Work on it for a slice; 1 when done. */
+/* Run one slice; returns 1 when finished. */
 int local_op_run(local_op_t *op);
-/* Turn the outcome into the future's result and free the operation. */
+/* Settle the future with the result and free the operation. */
 void local_op_settle(local_op_t *op);
 
 /* ---- model.c ---- */
 
-/* Make one that is still to be created or loaded; NULL: out of memory. */
+/* Create a model without weights, which an operation creates or loads; NULL
+ * without memory. */
 local_model_t *local_model_new(local_session_t *session, const char *id);
-/* Free it at the server's end, with no job running. */
+/* Free it at the server's end, when no job is running. */
 void local_model_free(local_model_t *model);
-/* The model in "model_id" that can work; NULL: answered. */
+/* Get the usable model in "model_id"; NULL if answered. */
 local_model_t *local_need_model(local_call_t *call, const char *id);
-/* Drop a model: what waits fails with `why`, a constant text. */
+/* End a model: waiting operations fail with `why`, a static string. */
 void local_model_end(local_model_t *model, const char *why);
 /*
- * Take the operation in (it is freed when refused) and answer the call. `hash`
- * tells a repeat from another request with the same number.
+ * Take the operation, which is freed if it is refused, and answer the call.
+ * `hash` distinguishes a repeat from another request with the same number.
  */
 void local_model_submit(local_call_t *call, local_model_t *model,
                         local_op_t *op, int64_t seq, uint64_t hash);
 /*
- * The request with this number has been refused with a definite answer. Some
- * clients spend the number on it, others use it for their next request: a
- * buffering server waits no longer for it, and still takes it once.
+ * The request with this number was refused with a final answer. Some clients
+ * then count the number as used; others use it for their next request. So a
+ * buffering server no longer waits for it, but still accepts it once.
  */
 void local_model_refuse(local_model_t *model, int64_t seq);
-/* Queue one without a number, such as creation, and start. */
+/* Queue an operation without a number, such as a creation, and start it. */
 void local_model_push(local_model_t *model, local_op_t *op);
 
 /* ---- model_calls.c ---- */
 
-/* Make a model for `op`, which creates or loads it, and answer the call. The
- * operation is taken. */
+/* Create a model for `op`, which creates or loads its weights, and answer the
+ * call. Takes ownership of the operation. */
 void local_model_make(local_call_t *call, local_session_t *session,
                       local_op_t *op, const tnk__lm_config_t *config,
                       int64_t first_seq);
 /* Write the member "optimizer_config". */
 void local_put_optimizer(tnk__json_writer_t *w, tnk__lm_optimizer_t optimizer);
-/* Read "optimizer_config" of a request; answered when unknown. */
+/* Parse "optimizer_config" of a request; returns 0 if answered. */
 int local_want_optimizer(local_call_t *call, tnk__lm_optimizer_t *out);
 void local_create_model(local_call_t *call);
 void local_get_info(local_call_t *call);

@@ -6,7 +6,7 @@
 #include "tools/local/lm/check.h"
 #include "tools/local/train/model.h"
 
-/* The requests about models: making them, asking for them, ending them. */
+/* The requests about models: create, get information, unload. */
 
 /* ---- Creation ---- */
 
@@ -58,8 +58,8 @@ static int read_lora(local_call_t *call, tnk__lm_config_t *config) {
   return 1;
 }
 
-/* The model that a session's model_seq_id stands for; a repeat of the request
- * that made it is answered, another request for the same is refused. */
+/* The model with a session's model_seq_id. A repeat of the request that created
+ * it is answered; any other request is refused. */
 static int answer_repeat(local_call_t *call, const char *id, uint64_t hash) {
   local_node_t *node = local_table_find(&call->server->models, id);
   const local_model_t *model;
@@ -68,8 +68,8 @@ static int answer_repeat(local_call_t *call, const char *id, uint64_t hash) {
   if (node == NULL)
     return 0;
   model = tnk__container_of(node, local_model_t, node);
-  /* The request that made the model is remembered under a number that no other
-   * has. */
+  /* The request that created the model is remembered with number -1, which no
+   * other request has. */
   made = local_seqs_find(&model->seqs, -1);
   if (made != NULL && made->hash == hash)
     local_reply_future(call, made->request_id, id, NULL);
@@ -100,7 +100,8 @@ void local_model_make(local_call_t *call, local_session_t *session,
   }
   if (server->models.n >= LOCAL_MAX_MODELS) {
     local_op_free(op, server);
-    /* No 429, which clients repeat in silence: only they can end a model. */
+    /* Not 429, which clients retry silently: only a client can unload a
+     * model. */
     local_reply_error(call->req, 400,
                       "There are %d models already, more do not fit: unload "
                       "one, or end its session",
@@ -114,7 +115,7 @@ void local_model_make(local_call_t *call, local_session_t *session,
     local_reply_error(call->req, 429, "Too many requests are pending");
     return;
   }
-  /* For the next request that brings no number. */
+  /* For the next request without a number. */
   if (model_seq >= session->n_models)
     session->n_models = model_seq + 1;
   local_seqs_add(&model->seqs, -1, hash, op->future->id);
@@ -148,7 +149,7 @@ void local_create_model(local_call_t *call) {
   local_model_make(call, session, op, &config, 1);
 }
 
-/* ---- What is known about one ---- */
+/* ---- Information ---- */
 
 void local_put_optimizer(tnk__json_writer_t *w, tnk__lm_optimizer_t optimizer) {
   tnk__json_key(w, "optimizer_config");

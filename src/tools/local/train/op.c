@@ -1,4 +1,4 @@
-/* A training request, from acceptance to result. */
+/* A training request, from acceptance to its result. */
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
 #include "tools/local/lm/check.h"
@@ -19,7 +19,7 @@ local_op_t *local_op_new(local_server_t *server, local_kind_t kind) {
 void local_op_free(local_op_t *op, local_server_t *server) {
   if (op->kind == LOCAL_SAVE_FOR_SAMPLER)
     tnk__lm_weights_free(op->u.save.snapshot);
-  /* At the end all futures are freed together, by local_futures_free(). */
+  /* At the server's end local_futures_free() frees all futures together. */
   if (op->future != NULL && !server->closing)
     local_future_drop(op->future);
   tnk__list_remove(&op->link);

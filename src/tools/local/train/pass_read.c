@@ -7,7 +7,7 @@
 #include "tools/local/lm/check.h"
 #include "tools/local/train/provenance.h"
 
-/* Far above the 1,024 examples a request that clients send. */
+/* Far above the 1,024 examples per request that clients send. */
 enum { MAX_DATUMS = 65536, MAX_SETTINGS = 64 };
 
 /* ---- Loss inputs ---- */
@@ -40,8 +40,8 @@ static int set_targets(tnk__lm_datum_t *datum, const local_tensor_t *t,
   return TNK_OK;
 }
 
-/* Names that the losses do not know are let by, as the service does. Weights
- * come after the targets, whose size they have. */
+/* Unknown names are ignored, as by the service. Weights are set after the
+ * targets, which determine their size. */
 static int set_input(tnk__lm_datum_t *datum, const char *name,
                      const local_tensor_t *t, tnk__lm_why_t *why) {
   size_t n = datum->n_tokens;
@@ -59,7 +59,8 @@ static int set_input(tnk__lm_datum_t *datum, const char *name,
   return TNK_OK;
 }
 
-/* One pass over the inputs in any order: targets, then weights, then rest. */
+/* The inputs may be in any order; they are set in the order targets, weights,
+ * others. */
 typedef struct {
   const char *name;
   local_tensor_t tensor;
@@ -83,7 +84,7 @@ static void apply(local_op_t *op, size_t at, tnk__lm_datum_t *datum,
     else
       err = set_input(datum, inputs[i].name, &inputs[i].tensor, &why);
   }
-  /* What it lacks still comes from its provenance. */
+  /* Its missing members are taken from its provenance. */
   if (err == TNK_OK && op->u.pass.loss.kind != TNK__LM_STABLE_REINFORCE)
     err = tnk__lm_datum_check(datum, &op->u.pass.loss, &why);
   if (err != TNK_OK)
@@ -123,7 +124,7 @@ static int begin(local_op_t *op, size_t n, const char *loss,
   return pass->data != NULL && pass->logprobs != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
-/* Room for what comes out, once all that comes in has been read. */
+/* Allocate the results after all input was parsed. */
 static int finish(local_op_t *op) {
   local_pass_t *pass = &op->u.pass;
 
@@ -201,7 +202,7 @@ static int datum_proto(local_op_t *op, size_t at,
              : TNK_OK;
 }
 
-/* Field 7 counts when it is there: only it holds texts. */
+/* Field 7 has priority if it is present, because only it can hold strings. */
 static int settings_proto(const TinkerPublic__ForwardBackwardRequest *request,
                           tnk_loss_setting_t *out, size_t *n,
                           tnk__lm_why_t *why) {

@@ -5,9 +5,8 @@
 #include "lib/wire/format/pb.h"
 
 /*
- * Every example has one output, "logprobs". A record holds a run of examples
- * with the same number of targets, because the trailing shape belongs to the
- * record.
+ * Every example has one output, "logprobs". A record holds consecutive examples
+ * with the same number of targets, because the record has the trailing shape.
  */
 
 typedef struct {
@@ -81,7 +80,7 @@ static void output(tnk__pb_t *pb, const local_pass_t *pass) {
   run_t run = {pass, 0, 0};
 
   tnk__pb_text(pb, 1, "scalar");
-  /* Nearly always one run: the examples of a pass are alike. */
+  /* Usually one record: the examples of a pass are alike. */
   while (run.first < pass->n) {
     run.n = 1;
     while (run.first + run.n < pass->n &&

@@ -3,7 +3,7 @@
 
 #include "tools/local/train/model.h"
 
-/* Append the outcome as a ForwardBackwardOutput; failures stick to the
+/* Append the result as a ForwardBackwardOutput; errors are kept in the
  * buffer. */
 void local_pass_write(tnk__buf_t *out, const local_pass_t *pass);
 

@@ -48,7 +48,7 @@ int local_origin_read(local_op_t *op, local_origin_t *out,
 
 /* ---- Looking up ---- */
 
-/* One example on its way through its runs. */
+/* An example, with the state of the walk through its runs. */
 typedef struct {
   local_server_t *server;
   const char *session;
@@ -63,12 +63,12 @@ static int64_t token_at(const trace_t *t, size_t i) {
                              : (int64_t)t->datum->tokens[i];
 }
 
-/* Targets in a prompt run have no weight, and programs put padding there. */
+/* Targets in a prompt run have no weight, and programs use padding there. */
 static int is_compared(const trace_t *t, const local_run_t *run) {
   return t->logprobs == NULL || run->is_sampled;
 }
 
-/* The tokens of one run, which begins at position `at`. */
+/* Process the tokens of one run, which begins at position `at`. */
 static int follow(const trace_t *t, const local_run_t *run, size_t at) {
   const char *what = t->logprobs != NULL ? "target" : "input";
   const local_record_t *record =

@@ -4,15 +4,15 @@
 #include "tinker.pb-c.h"
 #include "tools/local/train/model.h"
 
-/* Copy the runs of an example. TNK_OK or TNK_ENOMEM. */
+/* Copy the runs of an example. Returns TNK_OK or TNK_ENOMEM. */
 int local_origin_read(local_op_t *op, local_origin_t *out,
                       const TinkerPublic__Datum *from);
 /*
- * Give a pass of stable_reinforce the logprobs that the sampler recorded. Each
+ * Get the sampler's recorded logprobs for a pass of stable_reinforce. Each
  * input token and each sampled target must equal the recorded token. Targets in
- * a prompt run have no weight and may be padding. An example that does not fit
- * fails the operation in its turn. TNK_OK or TNK_ENOMEM. Other losses need no
- * provenance.
+ * a prompt run have no weight and may be padding. An example that does not
+ * match fails the operation in its turn. Returns TNK_OK or TNK_ENOMEM. Other
+ * losses need no provenance.
  */
 int local_pass_trace(local_op_t *op, const local_session_t *session);
 

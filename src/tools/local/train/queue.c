@@ -2,10 +2,10 @@
 #include "tools/local/train/model.h"
 
 /*
- * The order of a model's training requests. One that is accepted is either
- * held (its number is higher than the next) or queued; the first of the queue
- * is taken to run. What a number means depends on the server we resemble; see
- * server.h.
+ * The order of a model's training requests. An accepted request is held if its
+ * number is higher than the next one; otherwise it is queued. The first of the
+ * queue is taken to run. The meaning of a number depends on the server mode;
+ * see server.h.
  */
 
 #define OP(node) tnk__container_of(node, local_op_t, link)
@@ -13,14 +13,14 @@
 static void hold(local_model_t *model, local_op_t *op) {
   tnk__list_t *before = model->held.prev;
 
-  /* From the end, because what is behind a gap mostly comes in order. */
+  /* From the end, because requests after a gap usually come in order. */
   while (before != &model->held && OP(before)->seq > op->seq)
     before = before->prev;
   tnk__list_prepend(before, &op->link);
   model->n_held++;
 }
 
-/* Queue what the number just accepted has set free. */
+/* Queue the requests that the accepted number has released. */
 static void release(local_model_t *model) {
   tnk__list_t *node;
 
@@ -40,7 +40,7 @@ void local_queue_add(local_model_t *model, local_op_t *op) {
   } else if (op->seq > model->next_seq) {
     hold(model, op);
   } else {
-    /* A refused number that comes back is behind the next one already. */
+    /* A refused number that comes again is lower than the next one. */
     tnk__list_append(&model->queue, &op->link);
     if (op->seq == model->next_seq) {
       model->next_seq++;

@@ -10,17 +10,18 @@
 #include "tools/local/sample/sampler.h"
 
 /*
- * What an operation does on its thread, and how its outcome becomes a result on
- * the loop. A pass runs example by example; everything else in one piece.
+ * Runs operations on their thread, and converts their results on the loop. A
+ * pass runs example by example; all other operations run in one piece.
  */
 
-/* After this many another job gets the thread, in the middle of a pass too. */
+/* After this many tokens another job gets the thread, even in the middle of a
+ * pass. */
 enum { SLICE_TOKENS = 256 };
 
 /* ---- On a thread ---- */
 
-/* One slice of a pass. The longest example's memory is taken first, so that
- * the gradients of a batch come whole or not at all. */
+/* One slice of a pass. Memory for the longest example is reserved first, so
+ * that a batch adds all of its gradients or none. */
 static int run_pass(tnk__lm_t *lm, local_op_t *op) {
   local_pass_t *pass = &op->u.pass;
   size_t n_tokens = 0;
@@ -189,8 +190,8 @@ static void write_json(tnk__json_writer_t *w, const local_op_t *op) {
   tnk__json_end(w);
 }
 
-/* Make the sampler of an unnamed save, with the snapshot at hand; and let
- * samplers on an overwritten name read it anew. */
+/* Create the sampler of an unnamed save from the snapshot. For an overwritten
+ * name, make samplers load it again. */
 static int publish(local_op_t *op) {
   local_save_t *save = &op->u.save;
   local_server_t *server = op->model->server;
@@ -227,7 +228,7 @@ static void note_save(const local_model_t *model, const local_save_t *save) {
   local_place_note(server, "checkpoint_create", &save->place);
 }
 
-/* What ran, for the traces, and the tokens that it took. */
+/* Record the times for traces, and the use of tokens. */
 static void note_run(const local_op_t *op) {
   static const char *const names[] = {
       [LOCAL_CREATE_MODEL] = "create_model",
@@ -264,8 +265,8 @@ static void note_run(const local_op_t *op) {
 static void after(local_op_t *op) {
   local_model_t *model = op->model;
 
-  /* A checkpoint may have been made with another rank or optimizer than the
-   * request assumed. */
+  /* The checkpoint may have another rank or optimizer than the request
+   * assumed. */
   if (op->kind == LOCAL_CREATE_MODEL || op->kind == LOCAL_LOAD_WEIGHTS)
     model->config = *tnk__lm_config(model->lm);
   if (op->kind == LOCAL_OPTIM_STEP)
@@ -290,7 +291,7 @@ void local_op_settle(local_op_t *op) {
   note_run(op);
   if (op->err == TNK_OK)
     after(op);
-  /* It goes on without the operation, which must not drop it. */
+  /* The future continues without the operation, which must not drop it. */
   op->future = NULL;
   if (op->err != TNK_OK) {
     local_future_fail_code(future, op->err, op->why.text);

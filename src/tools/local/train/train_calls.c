@@ -8,7 +8,8 @@
 #include "tools/local/train/pass_read.h"
 #include "tools/local/train/provenance.h"
 
-/* The training requests: read, checked, handed to the model's queue. */
+/* The training requests: they are parsed, checked and added to the model's
+ * queue. */
 
 /* ---- Passes ---- */
 
@@ -26,7 +27,7 @@ static void submit_pass(local_call_t *call, local_op_t *op,
                         const tnk__lm_why_t *why) {
   local_model_t *model;
 
-  /* An unknown model comes before what is wrong with the data. */
+  /* An unknown model is reported before invalid data. */
   model = local_need_model(call, model_id);
   if (model == NULL) {
     local_op_free(op, call->server);
@@ -69,7 +70,8 @@ static void pass_proto(local_call_t *call, local_op_t *op) {
     tnk__arena_deinit(&room.arena);
     return;
   }
-  /* proto3 cannot tell 0 from an absent number, and none begins at 0. */
+  /* proto3 cannot distinguish 0 from an absent number, and numbers begin at
+   * 1. */
   seq = request->seq_id > 0 ? request->seq_id : -1;
   call->req->seq_id = seq;
   op->u.pass.n_vocab = call->server->options.n_vocab;
@@ -132,7 +134,7 @@ static int refuse_value(local_call_t *call, const char *key,
   return 0;
 }
 
-/* A number that may be absent, but is none when it is null. */
+/* A number may be absent, but not null. */
 static int read_number(local_call_t *call, const json_t *from, const char *key,
                        double *out) {
   tnk__json_has_t has = tnk__json_get_double(from, key, out);
