@@ -329,17 +329,22 @@ static int begin(wake_t *t, const script_kind_t *kind, stage_t stage) {
   return 1;
 }
 
-/* Requests without an answer, but for what the library asks by itself. */
-static size_t n_waiting(const wake_t *t) {
+/* The library sends these requests by itself. */
+static int is_background(const mock_request_t *request) {
+  return strstr(request->path, "heartbeat") != NULL ||
+         strstr(request->path, "dynamic_config") != NULL;
+}
+
+/* Requests of operations; with `waits`, those without an answer. */
+static size_t n_requests(const wake_t *t, int waits) {
   const mock_server_t *mock = t->script.mock;
   size_t n = 0;
 
   for (size_t i = 0; i < mock_n_requests(mock); i++) {
     const mock_request_t *request = mock_request(mock, i);
 
-    n += !request->is_answered && !request->is_gone &&
-         strstr(request->path, "heartbeat") == NULL &&
-         strstr(request->path, "dynamic_config") == NULL;
+    n += !is_background(request) &&
+         (!waits || (!request->is_answered && !request->is_gone));
   }
   return n;
 }
@@ -347,9 +352,19 @@ static size_t n_waiting(const wake_t *t) {
 /* An attempt that is under way without an answer has its own end; what is
  * looked at are pauses. */
 static void until_all_pause(wake_t *t) {
-  for (int i = 0; i < 600 && n_waiting(t) > 0; i++)
+  for (int i = 0; i < 600 && n_requests(t, 1) > 0; i++)
     script_advance(&t->script, STEP_MS);
-  CHECK_INT(n_waiting(t), 0);
+  CHECK_INT(n_requests(t, 1), 0);
+}
+
+/* A pause that the server asks for begins with a refusal. Without one, the
+ * pause could be nearly over already. */
+static void until_refused_again(wake_t *t) {
+  const size_t n = n_requests(t, 0);
+
+  for (int i = 0; i < 600 && n_requests(t, 0) == n; i++)
+    script_advance(&t->script, STEP_MS);
+  CHECK(n_requests(t, 0) > n);
 }
 
 static void answer_one(wake_t *t) {
@@ -370,6 +385,8 @@ static void must_wake(wake_t *t, const script_kind_t *kind, stage_t stage) {
     awake_ms += TIMEOUT_MS;
   else
     until_all_pause(t);
+  if (is_asked)
+    until_refused_again(t);
   if (t->outcome.n_done != 0)
     test_fail(__FILE__, __LINE__, "%s at %s ends after %s: %s", kind->name,
               stage_names[stage], failure_names[t->failure], t->outcome.text);
