@@ -4,9 +4,9 @@
 usage: kill.py TAKE
 
 A service and a store of files play in this process. Moments are counted in what
-they have sent, not in time: each kill comes behind one of them, wherever that is.
-Every file ends complete and equal, the directory is never there before, and of no file more than 1 MiB
-is fetched twice.
+they have sent, not in time: each kill follows one of them, wherever that is.
+Every file ends complete and equal. The directory is never there before. After a
+kill, no more than 1 MiB of a file is fetched again.
 """
 import hashlib
 import http.server
