@@ -55,7 +55,7 @@ class Client:
 
     def ask(self, path, body=None):
         self.http.request("GET" if body is None else "POST", path,
-                          None if body is None else json.dumps(body))
+                          None if body is None else json.dumps(body, separators=(",", ":")))
         answer = self.http.getresponse()
         return answer.status, json.loads(answer.read())
 
@@ -110,6 +110,36 @@ def results_are_fetched():
         server.ended(what)
 
 
+def new_connections_fetch():
+    """A client may poll on another connection than the one of its request."""
+    for what, args in (("the model", ()), ("the stub", ("--stub",))):
+        server = Server("local", "--latency-ms", "500", "--drain-s", "86400", *args)
+        first = Client(server)
+        first.sampler()
+        work = [first.sample() for _ in range(3)]
+        first.http.close()
+        server.send()
+        for sample in work:
+            late = Client(server)
+            late.http.request("POST", "/api/v1/retrieve_future",
+                              json.dumps({"request_id": sample[1]["request_id"]}, separators=(",", ":")))
+            check(late.http.getresponse().status == 200, f"{what}: a new connection gets its result")
+            late.http.close()
+        server.ended(what)
+
+
+def nobody_is_left():
+    """Nobody polls, and no connection is open: the server ends long before its work."""
+    for what, args in (("the model", ()), ("the stub", ("--stub",))):
+        server = Server("local", "--latency-ms", HOUR, "--drain-s", "86400", *args)
+        client = Client(server)
+        client.sampler()
+        client.sample()
+        client.http.close()
+        server.send()
+        server.ended(f"{what}, whose clients are gone")
+
+
 def ends_early():
     for what, args, n_signals in (
             ("a second signal", ("--drain-s", "86400"), 2),
@@ -157,12 +187,9 @@ def commands_finish():
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "no_proxy": "*", "TINKER_BASE_URL": server.url,
                  "TINKER_API_KEY": "tml-x"})
-        if args:
-            held_by(server)
-        else:
-            # Samples are logged when they are drawn, which is before the latency is over.
-            while log.read_text().count("\n") < 3:
-                pass
+        # The command sends a request for each sample. All are logged before their latency is over.
+        while log.read_text().count("\n") < 3:
+            pass
         server.send()
         out, err = command.communicate(timeout=60)
         check(command.returncode == 0 and len(json.loads(out)["samples"]) == 3,
@@ -198,6 +225,8 @@ def gateways_finish():
 
 
 results_are_fetched()
+new_connections_fetch()
+nobody_is_left()
 ends_early()
 nobody_fetches()
 commands_finish()

@@ -115,6 +115,8 @@ struct local_server {
   char run[20];           /* prefix of this server's ids */
   int n_open;             /* parts that are not closed yet */
   int drains;             /* accepts no further work */
+  uint64_t absence_ms;    /* how long draining waits for absent clients */
+  uint64_t seen_ms;       /* while draining: last time with a connection */
   int closing;
   void (*closed_cb)(void *user);
   void *closed_user;

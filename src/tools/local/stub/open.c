@@ -13,6 +13,7 @@
 #include "lib/base/alloc.h"
 #include "lib/base/buf.h"
 #include "tnk/error.h"
+#include "tools/local/base/clock.h"
 #include "tools/local/fault/calls.h"
 #include "tools/local/stub/state.h"
 
@@ -36,7 +37,7 @@ static uint64_t due_of(const local_stub_t *stub, uint64_t number) {
 }
 
 static void accept_kind(local_stub_t *stub, tnk__srv_req_t *req, char kind) {
-  uint64_t number = ++stub->n_ids;
+  uint64_t number = stub->n_ids + 1;
   uint64_t due = due_of(stub, number);
   uint64_t n = kind == 'S' ? local_stub_number(req, "num_samples", 1) : 0;
   uint64_t tokens = kind == 'S' ? local_stub_number(req, "max_tokens", 16) : 0;
@@ -45,6 +46,13 @@ static void accept_kind(local_stub_t *stub, tnk__srv_req_t *req, char kind) {
   char id[LOCAL_STUB_MAX_ID];
   size_t len;
 
+  if (stub->drains) {
+    /* Clients retry it, possibly with the next server on this port. */
+    tnk__srv_req_reply_text(req, 503, "application/json",
+                            "{\"detail\":\"The server is shutting down\"}");
+    return;
+  }
+  stub->n_ids = number;
   n = n < MAX_SAMPLES ? n : MAX_SAMPLES;
   tokens = tokens < LOCAL_STUB_MAX_TOKENS ? tokens : LOCAL_STUB_MAX_TOKENS;
   if (kind == 'F')
@@ -53,6 +61,8 @@ static void accept_kind(local_stub_t *stub, tnk__srv_req_t *req, char kind) {
            "%c:%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%" PRIu64, kind,
            due, n, tokens, turn, number);
   stub->n_turns += n;
+  if (due > stub->last_due_ms)
+    stub->last_due_ms = due;
   if (local_stub_log(stub, req, id, turn, n, tokens) != TNK_OK) {
     tnk__srv_req_reply_text(req, 500, "text/plain",
                             "the sample log cannot be written");
@@ -250,11 +260,22 @@ uint16_t local_stub_port(const local_stub_t *stub) {
   return (uint16_t)stub->http.port;
 }
 
-void local_stub_drain(local_stub_t *stub) {
-  tnk__srv_drain(&stub->http);
+void local_stub_drain(local_stub_t *stub, uint64_t absence_ms) {
+  stub->drains = 1;
+  stub->absence_ms = absence_ms;
+  stub->seen_ms = local_stub_now(stub);
 }
 
-int local_stub_is_drained(const local_stub_t *stub) {
+int local_stub_is_drained(local_stub_t *stub) {
+  const uint64_t now = local_stub_now(stub);
+  const int has_work =
+      stub->n_fetched < stub->n_ids && now < stub->last_due_ms + LOCAL_FETCH_MS;
+
+  if (stub->http.n_conns > 0)
+    stub->seen_ms = now;
+  if (now - stub->seen_ms < stub->absence_ms && has_work)
+    return 0;
+  tnk__srv_drain(&stub->http);
   return stub->http.n_conns == 0;
 }
 

@@ -78,6 +78,7 @@ static void give_result(local_stub_t *stub, tnk__srv_req_t *req, const char *id,
                         int is_held) {
   uint64_t there_ns = id[0] == 'S' ? note_there(stub, id, is_held) : 0;
 
+  stub->n_fetched++;
   local_stub_result(stub, req, id, there_ns);
 }
 

@@ -32,6 +32,11 @@ struct local_stub {
   local_stub_options_t options;
   tnk__buf_t config;       /* the answer of client/config */
   uint64_t n_ids;          /* number of ids since the start */
+  uint64_t n_fetched;      /* number of results sent; a repeated poll counts */
+  uint64_t last_due_ms;    /* when the last result is available */
+  uint64_t absence_ms;     /* how long draining waits for absent clients */
+  uint64_t seen_ms;        /* while draining: last time with a connection */
+  int drains;              /* accepts no further work */
   uint64_t n_turns;        /* number of sequences in samples */
   uint64_t n_cut;          /* number of cut polls */
   size_t n_held;           /* number of polls held now */

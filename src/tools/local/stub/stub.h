@@ -62,11 +62,9 @@ typedef struct {
 int local_stub_open(local_stub_t **out, uv_loop_t *loop,
                     const local_stub_options_t *options);
 uint16_t local_stub_port(const local_stub_t *stub);
-/* Accept no new connections, and close each connection after the answers to its
- * requests. Results without a waiting poll are dropped. */
-void local_stub_drain(local_stub_t *stub);
-/* Whether all connections are closed. */
-int local_stub_is_drained(const local_stub_t *stub);
+/* Like local_server_drain() and local_server_is_drained(). */
+void local_stub_drain(local_stub_t *stub, uint64_t absence_ms);
+int local_stub_is_drained(local_stub_t *stub);
 void local_stub_close(local_stub_t *stub);
 
 #endif

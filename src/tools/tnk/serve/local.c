@@ -18,6 +18,7 @@
 #include "tools/tnk/text/tokenizer.h"
 #endif
 #include "tnk/error.h"
+#include "tools/local/base/clock.h"
 #include "tools/local/lm/lm.h"
 #include "tools/local/stub/stub.h"
 
@@ -77,7 +78,7 @@ static void on_drain_tick(uv_timer_t *timer) {
     end(run);
 }
 
-static void drain(run_t *run) {
+static void drain(run_t *run, uint64_t absence_ms) {
   const int serves = run->server != NULL || run->stub != NULL;
 
   if (run->deadline_ms > 0 || run->drain_s == 0 || !serves) {
@@ -86,15 +87,15 @@ static void drain(run_t *run) {
   }
   run->deadline_ms = uv_now(&run->loop) + run->drain_s * 1000;
   if (run->server != NULL)
-    local_server_drain(run->server);
+    local_server_drain(run->server, absence_ms);
   else
-    local_stub_drain(run->stub);
+    local_stub_drain(run->stub, absence_ms);
   uv_timer_start(&run->drain, on_drain_tick, 0, TICK_MS);
 }
 
 static void on_signal(uv_signal_t *signal, int number) {
   (void)number;
-  drain(signal->data);
+  drain(signal->data, LOCAL_FETCH_MS);
 }
 
 /* If the parent is gone, its connections are too, and draining ends at once. */
@@ -103,7 +104,7 @@ static void on_input_end(void *user) {
 
   cli_input_close(&run->input);
   if (run->deadline_ms == 0)
-    drain(run);
+    drain(run, 0);
 }
 
 /* Thousands of held polls need thousands of connections. The limit of open
