@@ -51,8 +51,12 @@ static int bad_folder(const char *path) {
   return is_failing() ? disk.code : tnk__ledger_disk.sync_folder(path);
 }
 
+static int lock_at_once(int fd) {
+  return tnk__ledger_disk.lock(fd);
+}
+
 static const tnk__ledger_disk_t bad_disk = {bad_write, bad_sync, bad_cut,
-                                            bad_folder};
+                                            bad_folder, lock_at_once};
 
 static void start_failing(bench_t *bench, int at, int once, int half,
                           int code) {

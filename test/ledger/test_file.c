@@ -1,5 +1,6 @@
 #include "ledger/bench.h"
 
+#include <limits.h>
 #include <time.h>
 
 static void open_with(bench_t *bench, const char *text) {
@@ -140,6 +141,97 @@ TEST(a_ledger_that_is_only_opened_waits_for_no_disk) {
   script_ok(&bench.script, &outcome, bench_save(&bench, "a", NULL));
   outcome_drop(&outcome);
   CHECK_INT(n_syncs, 3); /* the folder, the intent, the result */
+  bench_close(&bench);
+}
+
+/* ---- A file that is replaced between opening and locking ---- */
+
+static struct {
+  const char *path;
+  int n_left; /* so often it is replaced, or removed */
+  int is_removed;
+  int n_locks;
+} thief;
+
+static void put_another(void) {
+  char other[160];
+  FILE *file;
+
+  snprintf(other, sizeof(other), "%s.new", thief.path);
+  file = fopen(other, "w");
+  CHECK(file != NULL);
+  fprintf(
+      file,
+      "{\"name\":\"n\",\"batch\":%d,\"state_path\":\"tinker://r/weights/n\"}"
+      "\n",
+      100 + thief.n_left);
+  CHECK_INT(fclose(file), 0);
+  CHECK_INT(rename(other, thief.path), 0);
+}
+
+static int late_lock(int fd) {
+  thief.n_locks++;
+  if (thief.n_left > 0) {
+    thief.n_left--;
+    if (thief.is_removed)
+      CHECK_INT(unlink(thief.path), 0);
+    else
+      put_another();
+  }
+  return tnk__ledger_disk.lock(fd);
+}
+
+static void open_while_replaced(bench_t *bench, int n_left, int is_removed) {
+  static tnk__ledger_disk_t disk;
+
+  disk = tnk__ledger_disk;
+  disk.lock = late_lock;
+  bench_folder(bench);
+  bench_write(bench, LINE("000010", "10"));
+  bench_begin(bench);
+  bench->script.service->ledgers.disk = &disk;
+  memset(&thief, 0, sizeof(thief));
+  thief.path = bench->file;
+  thief.n_left = n_left;
+  thief.is_removed = is_removed;
+}
+
+TEST(a_file_that_is_replaced_before_it_is_locked_is_not_the_ledger) {
+  static const struct {
+    int n_times;
+    int is_removed;
+    long batch; /* of the last line; 0: there is none */
+  } rows[] = {{0, 0, 10}, {1, 0, 100}, {3, 0, 100}, {1, 1, 0}, {3, 1, 0}};
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    const tnk_ledger_entry_t *last;
+    bench_t bench;
+    outcome_t outcome;
+
+    open_while_replaced(&bench, rows[i].n_times, rows[i].is_removed);
+    bench_open_ledger(&bench);
+    CHECK_INT(thief.n_locks, rows[i].n_times + 1);
+    last = tnk_ledger_last(bench.ledger);
+    CHECK_INT(last != NULL ? last->batch : 0, rows[i].batch);
+    /* Saves go to the file that is there. */
+    script_ok(&bench.script, &outcome, bench_save(&bench, "mine", NULL));
+    outcome_drop(&outcome);
+    CHECK(bench_has(&bench, "\"name\":\"mine\""));
+    bench_close(&bench);
+  }
+}
+
+TEST(a_file_that_is_replaced_all_the_time_is_refused) {
+  bench_t bench;
+  outcome_t outcome;
+
+  open_while_replaced(&bench, INT_MAX, 0);
+  script_fails(&bench.script, &outcome,
+               tnk_ledger_open(bench.script.service, bench.run, NULL),
+               TNK_ECONFLICT);
+  CHECK(strstr(outcome.text, bench.file) != NULL);
+  CHECK(thief.n_locks < 20);
+  outcome_drop(&outcome);
   bench_close(&bench);
 }
 

@@ -104,6 +104,8 @@ static int run(long n) {
   bench_begin(&bench);
   bench_open_ledger(&bench);
   CHECK(tnk_ledger_last(bench.ledger) != NULL);
+  CHECK_INT(bench.ledger->n_bad, 0);
+  CHECK(!bench.ledger->pen.file.was_mended);
   bench_close(&bench);
   return did_fail;
 }
@@ -114,4 +116,125 @@ TEST_LIMIT(each_allocation_fails_once, 60) {
   while (run(n))
     CHECK(++n < MAX_ALLOCATIONS);
   CHECK(n > 50);
+}
+
+/* ---- Texts that have no memory ---- */
+
+enum { N_LINES = 4, LONG = 8000 };
+
+typedef struct {
+  tnk__pen_line_t pen_line;
+  tnk__buf_t text;
+  int n_done;
+  int cause;
+} written_t;
+
+static void on_written(tnk__pen_line_t *pen_line, int cause) {
+  written_t *written = tnk__container_of(pen_line, written_t, pen_line);
+
+  written->n_done++;
+  written->cause = cause;
+}
+
+/* A save's line; a failed one ends in the middle of a member. */
+static void write_at(bench_t *bench, written_t *written, int i, int fails,
+                     size_t length) {
+  const tnk_allocator_t *alloc = &bench->script.service->root.context.alloc;
+  tnk__ledger_line_t line = tnk__ledger_blank;
+  char cursor[LONG + 1];
+  char path[64];
+
+  memset(cursor, 'c', length);
+  cursor[length] = '\0';
+  snprintf(path, sizeof(path), "tinker://r/weights/%d", i);
+  line.name = path + strlen("tinker://r/weights/");
+  line.event = TNK__LEDGER_SAVED;
+  line.attempt = 1;
+  line.save = i + 1;
+  line.state_path = path;
+  line.cursor = cursor;
+  memset(written, 0, sizeof(*written));
+  tnk__buf_init(&written->text, alloc, 64 * 1024);
+  CHECK_INT(tnk__ledger_write(&written->text, &line), TNK_OK);
+  if (fails) {
+    written->text.len /= 2;
+    written->text.err = TNK_ENOMEM;
+  }
+  tnk__pen_line_init(&written->pen_line, on_written);
+}
+
+static void write_all(bench_t *bench, written_t lines[N_LINES]) {
+  for (int i = 0; i < N_LINES; i++)
+    tnk__pen_write(&bench->ledger->pen, &lines[i].pen_line, &lines[i].text);
+  while (bench->ledger->pen.is_busy)
+    mock_turns(bench->script.mock, 1);
+}
+
+/* What the next program reads is what was promised, whole. */
+static void check_lines(bench_t *bench, written_t lines[N_LINES]) {
+  size_t n = 0;
+  char path[64];
+
+  bench_end(bench);
+  bench_begin(bench);
+  bench_open_ledger(bench);
+  CHECK_INT(bench->ledger->n_bad, 0);
+  CHECK(!bench->ledger->pen.file.was_mended);
+  for (int i = 0; i < N_LINES; i++) {
+    CHECK_INT(lines[i].n_done, 1);
+    if (lines[i].cause != 0)
+      continue;
+    snprintf(path, sizeof(path), "tinker://r/weights/%d", i);
+    CHECK(n < tnk_ledger_count(bench->ledger));
+    CHECK_STR(tnk_ledger_entry(bench->ledger, n++)->state_path, path);
+  }
+  CHECK_INT(tnk_ledger_count(bench->ledger), n);
+}
+
+/* The first line is written alone, the others together: every set of them. */
+TEST(a_half_line_is_never_written) {
+  for (unsigned failing = 0; failing < 1u << N_LINES; failing++) {
+    written_t lines[N_LINES];
+    bench_t bench;
+
+    bench_open(&bench);
+    for (int i = 0; i < N_LINES; i++)
+      write_at(&bench, &lines[i], i, (failing >> i & 1) != 0, 10);
+    write_all(&bench, lines);
+    for (int i = 0; i < N_LINES; i++) {
+      CHECK_INT(lines[i].cause, (failing >> i & 1) != 0 ? UV_ENOMEM : 0);
+      tnk__buf_deinit(&lines[i].text);
+    }
+    check_lines(&bench, lines);
+    bench_close(&bench);
+  }
+}
+
+/* The batch itself has no memory, for the line alone or for those that follow.
+ */
+TEST(a_batch_without_memory_is_not_written_in_part) {
+  for (int n = 0; n < 2; n++) {
+    written_t lines[N_LINES];
+    bench_t bench;
+    outcome_t outcome;
+    int n_failed = 0;
+
+    bench_open(&bench);
+    for (int i = 0; i < N_LINES; i++)
+      write_at(&bench, &lines[i], i, 0, i == 0 && n > 0 ? 10 : LONG);
+    test_alloc_fail_at(n == 0 ? 0 : 1);
+    write_all(&bench, lines);
+    CHECK(test_alloc_did_fail());
+    test_alloc_fail_at(-1);
+    for (int i = 0; i < N_LINES; i++) {
+      n_failed += lines[i].cause == UV_ENOMEM;
+      tnk__buf_deinit(&lines[i].text);
+    }
+    CHECK(n_failed > 0);
+    /* The ledger works on. */
+    script_ok(&bench.script, &outcome, bench_save(&bench, "next", NULL));
+    outcome_drop(&outcome);
+    CHECK(bench_has(&bench, "\"name\":\"next\""));
+    bench_close(&bench);
+  }
 }

@@ -14,6 +14,10 @@
 #include "lib/base/alloc.h"
 #include "lib/files/fetch/files.h"
 
+/* A file that is replaced so often between opening and locking has another
+ * user. */
+enum { MAX_OPENS = 8 };
+
 /* ---- The system's disk ---- */
 
 static int64_t disk_write(int fd, const void *data, size_t n) {
@@ -40,22 +44,45 @@ static int disk_sync_folder(const char *path) {
   return 0;
 }
 
+static int disk_lock(int fd) {
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+    return 0;
+  return errno == EWOULDBLOCK ? UV_EBUSY : 0; /* 0: no locks here */
+}
+
 const tnk__ledger_disk_t tnk__ledger_disk = {disk_write, disk_sync, disk_cut,
-                                             disk_sync_folder};
+                                             disk_sync_folder, disk_lock};
 
 /* ---- Opening ---- */
 
-/* A file that was unlinked no longer counts as the ledger. */
-static int lock(int fd, const char *path) {
+/* Whether the path still names the file that was opened and locked. Another
+ * process may have replaced or removed it in between. */
+static int is_at(int fd, const char *path) {
   struct stat ours;
   struct stat there;
 
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-    return errno == EWOULDBLOCK ? UV_EBUSY : 0; /* 0: no locks here */
-  if (fstat(fd, &ours) != 0 || stat(path, &there) != 0 ||
-      ours.st_dev != there.st_dev || ours.st_ino != there.st_ino)
-    return UV_EBUSY;
-  return S_ISREG(ours.st_mode) ? 0 : UV_EINVAL;
+  return fstat(fd, &ours) == 0 && stat(path, &there) == 0 &&
+         ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+static int open_and_lock(tnk__ledger_file_t *file, const char *path) {
+  int err;
+
+  for (int i = 0; i < MAX_OPENS; i++) {
+    struct stat ours;
+
+    file->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (file->fd < 0)
+      return -errno;
+    err = file->disk->lock(file->fd);
+    if (err == 0 && is_at(file->fd, path))
+      return fstat(file->fd, &ours) == 0 && S_ISREG(ours.st_mode) ? 0
+                                                                  : UV_EINVAL;
+    tnk__ledger_file_close(file);
+    if (err != 0)
+      return err;
+  }
+  return UV_EBUSY;
 }
 
 static int read_all(int fd, const tnk_allocator_t *alloc, uint8_t **data,
@@ -115,10 +142,7 @@ int tnk__ledger_file_open(tnk__ledger_file_t *file, const char *path,
   if (err != 0)
     return err;
   file->path = path;
-  file->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file->fd < 0)
-    return -errno;
-  err = lock(file->fd, path);
+  err = open_and_lock(file, path);
   if (err == 0)
     err = read_all(file->fd, alloc, data, n);
   if (err == 0)

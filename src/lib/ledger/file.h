@@ -16,6 +16,7 @@ typedef struct {
   int (*sync)(int fd);
   int (*cut)(int fd, uint64_t size);
   int (*sync_folder)(const char *path); /* synchronizes the parent folder */
+  int (*lock)(int fd); /* UV_EBUSY: another process has the lock */
 } tnk__ledger_disk_t;
 
 /* The system's operations. */
@@ -42,10 +43,12 @@ typedef struct {
  * writer left after the last line is removed. If only the end of the line is
  * missing, the line is completed. The caller frees *data, which ends with a
  * NUL. `path` must stay valid until the file is closed. Opening an intact file
- * does not write to it; the first added line synchronizes its folder.
+ * does not write to it; the first added line synchronizes its folder. If
+ * another process replaces or removes the file before it is locked, the file
+ * that is there then is opened.
  *
- * Returns 0, UV_EBUSY if another process has the lock, UV_EFBIG, UV_ENOMEM, or
- * the code of the system error.
+ * Returns 0, UV_EBUSY if another process has the lock or keeps replacing the
+ * file, UV_EFBIG, UV_ENOMEM, or the code of the system error.
  */
 int tnk__ledger_file_open(tnk__ledger_file_t *file, const char *path,
                           const tnk_allocator_t *alloc, uint8_t **data,

@@ -49,7 +49,7 @@ static void ran(tnk__work_t *work) {
   while ((node = tnk__list_pop(&pen->writing)) != NULL) {
     tnk__pen_line_t *line = tnk__container_of(node, tnk__pen_line_t, link);
 
-    line->done(line, cause);
+    line->done(line, line->cause != 0 ? line->cause : cause);
   }
   tnk__buf_clear(&pen->batch);
   pen->is_busy = 0;
@@ -59,16 +59,18 @@ static void ran(tnk__work_t *work) {
     pen->idle(pen);
 }
 
+/* A text that could not be written whole must not reach the file: the next line
+ * would continue it. The other lines of the batch do not depend on it. */
 static void start(tnk__pen_t *pen) {
   tnk__list_t *node;
 
   while ((node = tnk__list_pop(&pen->waiting)) != NULL) {
-    const tnk__buf_t *text =
-        tnk__container_of(node, tnk__pen_line_t, link)->text;
+    tnk__pen_line_t *line = tnk__container_of(node, tnk__pen_line_t, link);
+    const tnk__buf_t *text = line->text;
 
-    tnk__buf_append(&pen->batch, text->data, text->len);
-    if (text->err != TNK_OK)
-      pen->batch.err = text->err;
+    line->cause = text->err == TNK_OK ? 0 : UV_ENOMEM;
+    if (line->cause == 0)
+      tnk__buf_append(&pen->batch, text->data, text->len);
     tnk__list_append(&pen->writing, node);
   }
   pen->is_busy = 1;

@@ -9,6 +9,7 @@
 typedef struct tnk__pen_line {
   tnk__list_t link;
   const tnk__buf_t *text; /* borrowed until the pool has it */
+  int cause;              /* of a text that has no memory: it is not written */
   /* Called with 0 once the lines are on the disk, or with libuv's error
    * code. */
   void (*done)(struct tnk__pen_line *self, int cause);
@@ -40,7 +41,8 @@ void tnk__pen_deinit(tnk__pen_t *pen);
 void tnk__pen_line_init(tnk__pen_line_t *line,
                         void (*done)(tnk__pen_line_t *self, int cause));
 /* Queue lines for writing. `text` must stay valid until `done`, which is never
- * called inside this function. */
+ * called inside this function. If `text` has failed, nothing of it is written
+ * and `done` gets UV_ENOMEM. */
 void tnk__pen_write(tnk__pen_t *pen, tnk__pen_line_t *line,
                     const tnk__buf_t *text);
 /* Drop lines: `done` is not called, and lines that the pool does not have yet
