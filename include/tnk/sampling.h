@@ -76,7 +76,9 @@ TNK_API tnk_promise_t *tnk_sampling_sample(tnk_sampling_t *sampling,
                                            const tnk_sampling_params_t *params,
                                            const tnk_sample_options_t *options);
 
-/** One token of a stream. `text` is valid until the callback returns. */
+/** One token of a stream. `text` is valid until the callback returns. It is
+ * empty if the token ends inside a character; a later token has the whole
+ * character then. */
 typedef struct {
   int32_t token;     /**< Vocabulary id. */
   uint32_t index;    /**< Position in the sequence, from 0. */

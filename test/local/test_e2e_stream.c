@@ -1,5 +1,6 @@
 /* Samples as streams of the local server (I2, I4). */
 #include "local/e2e.h"
+#include "tools/local/sample/sampler.h"
 
 enum { N = 20 };
 
@@ -7,6 +8,8 @@ typedef struct {
   int32_t tokens[N];
   float logprobs[N];
   size_t n;
+  size_t n_texts;
+  char text[N * LOCAL_TEXT_MAX];
 } told_t;
 
 static int on_token(const tnk_stream_token_t *token, void *user) {
@@ -16,6 +19,10 @@ static int on_token(const tnk_stream_token_t *token, void *user) {
   CHECK_INT(token->index, told->n);
   told->tokens[told->n] = token->token;
   told->logprobs[told->n++] = token->logprob;
+  if (token->text != NULL) {
+    told->n_texts++;
+    strcat(told->text, token->text);
+  }
   return 0;
 }
 
@@ -69,6 +76,75 @@ TEST_LIMIT(I2_a_stream_has_the_tokens_of_a_sample, 60) {
   tnk_promise_unref(sampled);
   tnk_promise_unref(streamed);
   e2e_close(&e2e);
+}
+
+/* The texts of the tokens, each followed by `mark`. */
+static const char *pieces(const int32_t *tokens, size_t n, const char *mark) {
+  static char out[N * LOCAL_TEXT_MAX];
+  local_text_t text = {.n = 0};
+  size_t len = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    len += local_text_add(&text, tokens[i], i + 1 == n, out + len);
+    out[len] = '\0';
+    strcat(out, mark);
+    len += strlen(mark);
+  }
+  CHECK_INT(text.n, 0);
+  return out;
+}
+
+#define FFFD "\xef\xbf\xbd"
+
+TEST(I2_a_character_is_the_text_of_its_last_token) {
+  static const struct {
+    const char *text;
+    int32_t tokens[8];
+    size_t n;
+  } rows[] = {
+      {"a|b|", {'a', 'b'}, 2},
+      {"||\xe2\x82\xac|x|", {0xe2, 0x82, 0xac, 'x'}, 4},
+      {"|||\xf0\x9f\x98\x80|", {0xf0, 0x9f, 0x98, 0x80}, 4},
+      {"|" FFFD "a|", {0xe2, 'a'}, 2},
+      {"||" FFFD "|\xc3\xa9|", {0xe2, 0x82, 0xc3, 0xa9}, 4},
+      {"|||" FFFD FFFD "|", {0xf0, 0x9f, 0x98, 0xff}, 4},
+      {FFFD "|" FFFD "|", {0x80, 0xff}, 2},
+      {"|" FFFD FFFD "|" FFFD "|", {0xed, 0xa0, 0x80}, 3},
+      {"||" FFFD "|", {0xf0, 0x9f, 0x98}, 3},
+      {"a|" FFFD "|b|", {'a', 0, 'b'}, 3},
+      {"|" FFFD FFFD "|", {0xe2, 0}, 2},
+      {"<|begin|>|a|<|end|>|", {256, 'a', 257}, 3},
+      {"|" FFFD "<|end|>|", {0xe2, 257}, 2},
+      {"||" FFFD "<|begin|>||\xc3\xa9|", {0xe2, 0x82, 256, 0xc3, 0xa9}, 5},
+  };
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+    CHECK_STR(pieces(rows[i].tokens, rows[i].n, "|"), rows[i].text);
+}
+
+/* Only bytes have a known text. */
+TEST_LIMIT(I2_a_stream_has_the_text_of_bytes, 60) {
+  static const struct {
+    int32_t n_vocab;
+    int has_tokenizer;
+    size_t n_texts;
+  } rows[] = {{0, 0, N}, {1000, 0, 0}, {0, 1, 0}};
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    local_options_t options = LOCAL_OPTIONS_INIT;
+    told_t told;
+    e2e_t e2e;
+
+    options.n_vocab = rows[i].n_vocab;
+    options.has_tokenizer = rows[i].has_tokenizer;
+    e2e_open(&e2e, options);
+    e2e_train(&e2e, 4);
+    e2e_done(stream(e2e_snapshot(&e2e), &told));
+    CHECK_INT(told.n, N);
+    CHECK_INT(told.n_texts, rows[i].n_texts);
+    CHECK_STR(told.text, rows[i].n_texts > 0 ? pieces(told.tokens, N, "") : "");
+    e2e_close(&e2e);
+  }
 }
 
 /* Before the first token it is asked for again, and the server, which knows the

@@ -39,6 +39,10 @@ enum {
   TNK__LM_MAX_TOPK = 258
 };
 
+/* Names of the special tokens in texts. */
+#define TNK__LM_BOS_TEXT "<|begin|>"
+#define TNK__LM_EOS_TEXT "<|end|>"
+
 /* Name of the base model, and names of its parts. */
 #define TNK__LM_NAME "tnk/byte-lm"
 #define TNK__LM_ARCH "tnk_byte_lm"

@@ -11,9 +11,6 @@
  * bytes; each byte is represented by a visible character.
  */
 
-#define BOS "<|begin|>"
-#define EOS "<|end|>"
-
 static int is_seen(unsigned byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) ||
          byte >= 0xae;
@@ -99,8 +96,8 @@ static void put_tokenizer(tnk__json_writer_t *w) {
   tnk__json_put_text(w, "padding", NULL);
   tnk__json_key(w, "added_tokens");
   tnk__json_begin_array(w);
-  put_special(w, TNK__LM_BOS, BOS);
-  put_special(w, TNK__LM_EOS, EOS);
+  put_special(w, TNK__LM_BOS, TNK__LM_BOS_TEXT);
+  put_special(w, TNK__LM_EOS, TNK__LM_EOS_TEXT);
   tnk__json_end(w);
   tnk__json_put_text(w, "normalizer", NULL);
   put_byte_level(w, "pre_tokenizer");
@@ -113,9 +110,9 @@ static void put_tokenizer(tnk__json_writer_t *w) {
 static void put_config(tnk__json_writer_t *w) {
   tnk__json_begin_object(w);
   tnk__json_put_text(w, "tokenizer_class", "PreTrainedTokenizerFast");
-  tnk__json_put_text(w, "bos_token", BOS);
-  tnk__json_put_text(w, "eos_token", EOS);
-  tnk__json_put_text(w, "pad_token", EOS);
+  tnk__json_put_text(w, "bos_token", TNK__LM_BOS_TEXT);
+  tnk__json_put_text(w, "eos_token", TNK__LM_EOS_TEXT);
+  tnk__json_put_text(w, "pad_token", TNK__LM_EOS_TEXT);
   tnk__json_put_bool(w, "clean_up_tokenization_spaces", 0);
   tnk__json_put_int(w, "model_max_length", TNK__LM_MAX_CONTEXT);
   tnk__json_end(w);

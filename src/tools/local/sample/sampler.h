@@ -86,6 +86,22 @@ void local_sample_write(tnk__buf_t *out, const local_sample_t *sample);
 
 /* ---- stream.c ---- */
 
+/* Large enough for four replacement characters and a special token. */
+enum { LOCAL_TEXT_MAX = 32 };
+
+/* Bytes of a sequence that are not a whole character yet. Initially zero. */
+typedef struct {
+  uint8_t bytes[4];
+  size_t n;
+} local_text_t;
+
+/* Write the text that the next token completes, and return its length. The
+ * token that ends a character has the whole of it, and the tokens before have
+ * an empty text. U+FFFD replaces bytes that belong to no character. It replaces
+ * a NUL byte too, which clients cannot have in a string. */
+size_t local_text_add(local_text_t *text, int32_t token, int is_last,
+                      char out[LOCAL_TEXT_MAX]);
+
 /* Write a finished draw of one sequence as a stream of events. */
 void local_stream_write(tnk__buf_t *out, const local_sample_t *sample);
 /* Answer with the result of such a future, now or when it is settled. If the

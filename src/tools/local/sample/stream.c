@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "lib/base/alloc.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/format/json_write.h"
 #include "tools/local/sample/sampler.h"
 
@@ -9,12 +10,54 @@
  * All events are sent when the sample is complete.
  */
 
+/* U+FFFD, in place of bytes that are no character. */
+static const char replacement[] = "\xef\xbf\xbd";
+
 /* A client that waits for its stream. */
 typedef struct {
   local_waiter_t waiter;
   local_future_t *future;
   tnk__srv_req_t *req;
 } held_t;
+
+/* ---- Text ---- */
+
+static size_t put(char *out, size_t n, const void *bytes, size_t n_bytes) {
+  memcpy(out + n, bytes, n_bytes);
+  return n + n_bytes;
+}
+
+size_t local_text_add(local_text_t *text, int32_t token, int is_last,
+                      char out[LOCAL_TEXT_MAX]) {
+  const int is_byte = token < TNK__LM_BOS;
+  const char *name = is_byte                ? ""
+                     : token == TNK__LM_BOS ? TNK__LM_BOS_TEXT
+                                            : TNK__LM_EOS_TEXT;
+  size_t at = 0;
+  size_t n = 0;
+
+  if (is_byte)
+    text->bytes[text->n++] = (uint8_t)token;
+  while (at < text->n) {
+    size_t bad;
+    int is_cut;
+    const size_t length =
+        tnk__utf8_check(text->bytes + at, text->n - at, &bad, &is_cut);
+
+    if (is_cut && is_byte && !is_last)
+      break;
+    if (length > 0 && text->bytes[at] != 0) {
+      n = put(out, n, text->bytes + at, length);
+      at += length;
+    } else {
+      n = put(out, n, replacement, sizeof(replacement) - 1);
+      at += bad;
+    }
+  }
+  text->n -= at;
+  memmove(text->bytes, text->bytes + at, text->n);
+  return put(out, n, name, strlen(name));
+}
 
 /* ---- Writing ---- */
 
@@ -30,12 +73,29 @@ static void end(tnk__json_writer_t *w, tnk__buf_t *out) {
   tnk__buf_text(out, "\n\n");
 }
 
+/* Without a tokenizer, only bytes have a known text. */
+static int has_text(const local_sample_t *sample) {
+  const local_options_t *options = &sample->server->options;
+
+  return options->n_vocab == 0 && !options->has_tokenizer;
+}
+
 void local_stream_write(tnk__buf_t *out, const local_sample_t *sample) {
   const tnk__lm_sample_t drawn = tnk__lm_draw_sample(sample->draw, 0);
+  const int is_told = has_text(sample);
+  local_text_t text = {.n = 0};
   tnk__json_writer_t w;
+  char piece[LOCAL_TEXT_MAX];
 
   for (size_t i = 0; i < drawn.n_tokens; i++) {
     begin(&w, out);
+    if (is_told) {
+      const int is_last = i + 1 == drawn.n_tokens;
+
+      tnk__json_key(&w, "token");
+      tnk__json_text_n(&w, piece,
+                       local_text_add(&text, drawn.tokens[i], is_last, piece));
+    }
     tnk__json_put_int(&w, "token_id", drawn.tokens[i]);
     tnk__json_put_int(&w, "index", (int64_t)i);
     tnk__json_key(&w, "logprob");
