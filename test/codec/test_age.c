@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/base64.h"
+#include "lib/files/age/head.h"
 #include "lib/wire/data/secret.h"
 #include "support/test.h"
 #include "tnk/error.h"
@@ -202,6 +204,75 @@ TEST(a_header_is_bounded) {
   CHECK_STR(opened.why, "the file is empty");
   tnk__buf_deinit(&opened.data);
   tnk__buf_deinit(&text);
+}
+
+#define SCRYPT                                                                 \
+  "-> scrypt 3d9y0G+8q1ffPQ0xJJatIQ 10\n"                                      \
+  "foZolxuhRSL7IG7oaR+456IzkHtvue7j4mUjh3DB6EI\n"
+#define OTHER "-> other scrypt\n\n"
+
+/* Make the header of a file that the key opens, with a valid MAC over more
+ * stanzas before and behind. Returns the reader's result. */
+static int read_head(const char *before, const char *behind, const char **why) {
+  static const uint8_t file_key[TNK__AGE_FILE_KEY] = {4, 5};
+  uint8_t recipient[1][TNK__AGE_KEY], identity[TNK__AGE_KEY];
+  uint8_t mac[TNK__AGE_KEY];
+  const size_t n_version = strlen("age-encryption.org/v1\n");
+  const size_t n_mac = strlen("--- \n") + 43;
+  tnk__buf_t made, text;
+  tnk__age_head_t head;
+  size_t used;
+  int err;
+
+  read_pair(recipient[0], identity);
+  tnk__buf_init(&made, test_allocator(), ROOM);
+  tnk__buf_init(&text, test_allocator(), ROOM);
+  CHECK_INT(tnk__age_head_write(&made, file_key,
+                                (const uint8_t(*)[TNK__AGE_KEY])recipient, 1,
+                                random_bytes, NULL),
+            TNK_OK);
+  tnk__buf_append(&text, made.data, n_version);
+  tnk__buf_text(&text, before);
+  tnk__buf_append(&text, made.data + n_version, made.len - n_version - n_mac);
+  tnk__buf_text(&text, behind);
+  tnk__buf_text(&text, "---");
+  CHECK_INT(tnk__age_mac(mac, file_key, text.data, text.len), TNK_OK);
+  tnk__buf_text(&text, " ");
+  tnk__base64_write(&text, mac, sizeof(mac));
+  text.data[text.len - 1] = '\n'; /* no padding */
+  tnk__age_head_init(&head, test_allocator(), random_bytes, NULL);
+  memcpy(head.identities[head.n_identities++], identity, sizeof(identity));
+  err = tnk__age_head_feed(&head, text.data, text.len, &used);
+  *why = head.why;
+  tnk__age_head_deinit(&head);
+  tnk__buf_deinit(&made);
+  tnk__buf_deinit(&text);
+  return err;
+}
+
+TEST(a_passphrase_must_be_the_only_recipient) {
+  static const struct {
+    const char *before, *behind;
+    int err;
+  } rows[] = {
+      {"", "", TNK_OK},
+      {OTHER, "", TNK_OK},
+      {"", OTHER, TNK_OK},
+      {SCRYPT, "", TNK_EPROTO},
+      {"", SCRYPT, TNK_EPROTO},
+      {SCRYPT, OTHER, TNK_EPROTO},
+      {OTHER, SCRYPT, TNK_EPROTO},
+      {SCRYPT, SCRYPT, TNK_EPROTO},
+  };
+  const char *why;
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    CHECK_INT(read_head(rows[i].before, rows[i].behind, &why), rows[i].err);
+    CHECK_STR(why, rows[i].err == TNK_OK
+                       ? NULL
+                       : "the file has other recipients in addition to a "
+                         "passphrase, which age forbids");
+  }
 }
 
 TEST(keys_are_read_and_what_is_wrong_with_them_is_told) {

@@ -8,6 +8,10 @@
 enum { COLUMNS = 64, MAC_DIGITS = 43, LINE_BYTES = 48 };
 
 static const char malformed[] = "the header of the file is malformed";
+/* Otherwise a key could open a file that the passphrase does not protect. */
+static const char not_alone[] =
+    "the file has other recipients in addition to a passphrase, which age "
+    "forbids";
 
 void tnk__age_head_init(tnk__age_head_t *head, const tnk_allocator_t *alloc,
                         tnk__age_random_t random, void *user) {
@@ -152,8 +156,10 @@ static int check_mac(tnk__age_head_t *head, const char *digits, size_t n) {
   unsigned differs = 0;
   int err;
 
-  if (head->n_stanzas == 0 || (head->has_scrypt && head->n_stanzas > 1) ||
-      n != MAC_DIGITS || decode(told, digits, n) != sizeof(mac))
+  if (head->has_scrypt && head->n_stanzas > 1)
+    return refuse(head, TNK_EPROTO, not_alone);
+  if (head->n_stanzas == 0 || n != MAC_DIGITS ||
+      decode(told, digits, n) != sizeof(mac))
     return refuse(head, TNK_EPROTO, malformed);
   if (!head->has_key)
     return head->has_scrypt
