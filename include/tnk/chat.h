@@ -367,7 +367,12 @@ tnk_chat_tokens_messages(const tnk_chat_tokens_t *tokens);
  *
  * Both ends must be token boundaries, and each rendering must be a prefix of
  * the next one. A template that writes a message differently when others follow
- * is rejected with the reason.
+ * is rejected, and the error names the message. There are exceptions for
+ * answers of which the template shows the trained tokens unchanged. If only the
+ * end of an answer differs, the end is not trained. If the generation prompt
+ * begins thoughts that the answer does not have, the answer is trained from its
+ * own words on. If an empty block before an answer is removed, the answer is
+ * trained without it.
  *
  * @param tokens   Receives the tokens. Its previous contents are lost, also on
  *                 failure.

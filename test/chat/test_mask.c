@@ -234,7 +234,7 @@ TEST(answers_of_words_alone_are_learnt_as_they_stand) {
       "{% endfor %}{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}"
       "{% if m.role == 'assistant' and loop.index0 > ns.user %}"
       "{{ '<think></think>' }}{% endif %}"
-      "{{ m.content.split('</think>')[-1] }}"
+      "{{ (m.content or '').split('</think>')[-1] }}"
       "{% for c in m.tool_calls or [] %}{{ c }}{% endfor %}"
       "{{ '<|im_end|>' + '\n' }}{% endfor %}"
       "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif "
@@ -250,7 +250,10 @@ TEST(answers_of_words_alone_are_learnt_as_they_stand) {
       {TALK("\"content\":\"Xb Y\""),
        "Xb Y<|im_end|>|<think></think>d<|im_end|>|"},
       {TALK("\"content\":\"b\",\"thinking\":\"t\""), NULL},
-      {TALK("\"content\":\"b\",\"tool_calls\":[1]"), NULL},
+      {TALK("\"content\":\"b\",\"tool_calls\":[1]"),
+       "b1<|im_end|>|<think></think>d<|im_end|>|"},
+      {TALK("\"tool_calls\":[1]"), "1<|im_end|>|<think></think>d<|im_end|>|"},
+      {TALK("\"content\":\"t</think>b\",\"tool_calls\":[1]"), NULL},
       {TALK("\"content\":\"t</think>b\""), NULL},
       {TALK("\"content\":\"\""), NULL},
   };

@@ -124,12 +124,17 @@ def each_answer():
         config = pathlib.Path(folder, "tokenizer_config.json")
         config.write_text(json.dumps({"eos_token": "<|end|>"}))
         got = run("--template", folder, "--train-on", "all-answers", "--show", data=[chat])
-        check(got.returncode == 1 and "--each-answer" in got.stderr, "refused, with a way out", got.stderr)
+        check(got.returncode == 1 and "message 1 " in got.stderr and "--each-answer accepts" in got.stderr,
+              "refused, with a way out", got.stderr)
         got = run("--template", folder, "--each-answer", "--show", data=[chat, TWO["messages"]])
         check([line for line in got.stdout.splitlines() if "learnt" in line] == [
             '  learnt (1) "(t)Hello<|end|>"', '  learnt (1) "(t)4<|end|>"',
             '  learnt (1) "Hello<|end|>"', '  learnt (1) "4<|end|>"'], "an example of each answer", got.stdout)
         check("2 conversations" in got.stderr, "conversations are counted", got.stderr)
+        path.write_text(thinks.replace("assistant:{% endif", "assistant:(s{% endif"))
+        got = run("--template", folder, "--train-on", "all-answers", "--show", data=[chat])
+        check(got.returncode == 1 and "message 1 " in got.stderr and "--each" not in got.stderr,
+              "nothing is offered that does not work either", got.stderr)
         got = run("--each-answer", data=[TWO["messages"][:1], TWO])
         check(got.returncode == 1 and len(got.stdout.splitlines()) == 2 and ":1: " in got.stderr,
               "a conversation without answers", got.stderr)

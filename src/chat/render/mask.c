@@ -11,8 +11,12 @@
 typedef struct {
   const tnk__mask_t *mask;
   size_t index;
-  size_t span; /* index of the current answer among all answers */
-  tnk__buf_t rendered, other;
+  size_t span;          /* index of the current answer among all answers */
+  int is_without_calls; /* the answer with other content has no calls */
+  tnk__buf_t opened; /* the messages before the current one, and the start of an
+                        answer */
+  tnk__buf_t closed; /* the messages up to the current one */
+  tnk__buf_t other;  /* a rendering with other content */
 } finder_t;
 
 static tnk__value_t message_at(const finder_t *finder) {
@@ -37,46 +41,49 @@ static int explain(tnk__why_t *why, int err, size_t index) {
                   index, said.text);
 }
 
-/* Render the first messages. The whole text must start with the result. */
-static int render(finder_t *finder, size_t n, int is_open, tnk__why_t *why) {
+/* Render the first messages. */
+static int render(finder_t *finder, size_t n, int is_open, tnk__buf_t *out,
+                  tnk__why_t *why) {
   const tnk__mask_t *mask = finder->mask;
-  char had[40], has[40];
-  size_t at;
-  int err;
 
-  tnk__buf_clear(&finder->rendered);
-  err = tnk__prompt_text(mask->prompt, mask->messages, n, is_open,
-                         &finder->rendered, NULL, why);
-  if (err != TNK_OK)
-    return explain(why, err, finder->index);
-  if (tnk__prompt_begins(&finder->rendered, mask->text))
-    return TNK_OK;
-  at = tnk__prompt_common(&finder->rendered, mask->text);
-  tnk__prompt_quote(&finder->rendered, at, had, sizeof(had));
-  tnk__prompt_quote(mask->text, at, has, sizeof(has));
-  return tnk__why(
-      why, TNK_EUNSUPPORTED, 0,
-      is_open ? "message %zu cannot be learnt: the template begins an "
-                "answer with \"%s\" at byte %zu and writes \"%s\" there "
-                "once the answer is known"
-              : "message %zu cannot be learnt: the template writes "
-                "\"%s\" at byte %zu, and \"%s\" there once other "
-                "messages follow; make an example of each answer",
-      finder->index, had, at, has);
+  tnk__buf_clear(out);
+  return explain(why,
+                 tnk__prompt_text(mask->prompt, mask->messages, n, is_open, out,
+                                  NULL, why),
+                 finder->index);
 }
 
-/* Find the end of the message. The last message ends with the text. */
-static int find_end(finder_t *finder, size_t *end, tnk__why_t *why) {
-  const tnk__mask_t *mask = finder->mask;
-  int err;
+/* Report how a rendering differs from the whole text. `helps`: an example of
+ * each answer shows the message as it is sampled. */
+static int refuse(const finder_t *finder, const tnk__buf_t *rendered, int helps,
+                  tnk__why_t *why) {
+  const size_t at = tnk__prompt_common(rendered, finder->mask->text);
+  const int is_open = rendered == &finder->opened;
+  char had[40], has[40];
 
-  *end = mask->text->len;
+  tnk__prompt_quote(rendered, at, had, sizeof(had));
+  tnk__prompt_quote(finder->mask->text, at, has, sizeof(has));
+  return tnk__why(
+      why, TNK_EUNSUPPORTED, 0,
+      "message %zu cannot be learnt: the template %s \"%s\" at byte "
+      "%zu, and %s\"%s\" there once %s%s",
+      finder->index, is_open ? "begins an answer with" : "writes", had, at,
+      is_open ? "writes " : "", has,
+      is_open ? "the answer is known" : "other messages follow",
+      helps ? "; make an example of each answer" : "");
+}
+
+/* Render the messages up to the current one. The text of the last message ends
+ * with the whole text. */
+static int render_closed(finder_t *finder, const tnk__buf_t **closed,
+                         tnk__why_t *why) {
+  const tnk__mask_t *mask = finder->mask;
+
+  *closed = mask->text;
   if (finder->index + 1 == mask->messages.as.list->n && !mask->is_open)
     return TNK_OK;
-  err = render(finder, finder->index + 1, 0, why);
-  if (err == TNK_OK)
-    *end = finder->rendered.len;
-  return err;
+  *closed = &finder->closed;
+  return render(finder, finder->index + 1, 0, &finder->closed, why);
 }
 
 /* The first and the last character of the content that are not white space. */
@@ -104,8 +111,10 @@ static tnk__value_t say_other(finder_t *finder, tnk__heap_t *heap, size_t n) {
     other++;
   if (message.kind == TNK__VALUE_DICT)
     for (size_t i = 0; i < message.as.dict->n; i++)
-      tnk__value_put(heap, changed, message.as.dict->entries[i].key,
-                     message.as.dict->entries[i].value);
+      if (!finder->is_without_calls ||
+          !tnk__value_is(message.as.dict->entries[i].key, "tool_calls"))
+        tnk__value_put(heap, changed, message.as.dict->entries[i].key,
+                       message.as.dict->entries[i].value);
   tnk__value_set(heap, changed, "content", tnk__value_text(other, 1));
   for (size_t i = 0; i < n; i++)
     tnk__value_append(heap, list,
@@ -180,37 +189,6 @@ static size_t n_spans(const tnk__mask_t *mask) {
   return mask->spans->len / sizeof(tnk__template_span_t);
 }
 
-/* Find the range of a message to train on: [*begin, *end). */
-static int find(finder_t *finder, size_t *begin, size_t *end, tnk__why_t *why) {
-  const tnk__mask_t *mask = finder->mask;
-  size_t stop;
-  int err;
-
-  if (is_answer(message_at(finder)) && n_spans(mask) > 0) {
-    const tnk__template_span_t *spans = (const void *)mask->spans->data;
-
-    *begin = spans[finder->span].start;
-    *end = spans[finder->span].end;
-    return TNK_OK;
-  }
-  if (is_answer(message_at(finder))) {
-    err = render(finder, finder->index, 1, why);
-    *begin = finder->rendered.len;
-  } else {
-    err = find_words(finder, begin, why);
-  }
-  if (err == TNK_OK)
-    err = find_end(finder, end, why);
-  if (err == TNK_OK && *begin > *end)
-    return tnk__why(why, TNK_EUNSUPPORTED, 0,
-                    "message %zu ends before it begins", finder->index);
-  /* White space after the end of an answer is never sampled. */
-  if (err == TNK_OK &&
-      tnk__prompt_stop(mask->prompt, mask->text, *begin, *end, &stop, end))
-    return TNK_OK;
-  return err;
-}
-
 /* Returns whether the text contains these words. */
 static int says(const tnk__buf_t *text, size_t from, size_t to,
                 tnk__value_t words) {
@@ -226,33 +204,212 @@ static int says(const tnk__buf_t *text, size_t from, size_t to,
   return 0;
 }
 
+static int has_calls(tnk__value_t message) {
+  return tnk__value_truth(tnk__value_get(message, "tool_calls"));
+}
+
+/* Returns whether an answer has no thoughts, and the range of the text has its
+ * words. An answer with calls may have no words. */
+static int is_without_thoughts(const finder_t *finder, size_t from, size_t to) {
+  const tnk__value_t message = message_at(finder);
+  const tnk__value_t content = tnk__value_get(message, "content");
+
+  if (tnk__prompt_thoughts(message).kind > TNK__VALUE_NONE)
+    return 0;
+  if (content.kind == TNK__VALUE_TEXT && content.n_text > 0)
+    return says(finder->mask->text, from, to, content);
+  return content.kind <= TNK__VALUE_TEXT && has_calls(message);
+}
+
+/* White space after the end of an answer is never sampled. */
+static void trim(const finder_t *finder, size_t begin, size_t *end) {
+  size_t stop;
+
+  (void)tnk__prompt_stop(finder->mask->prompt, finder->mask->text, begin, *end,
+                         &stop, end);
+}
+
+/* Find an answer that the template does not write after the start that it
+ * writes for answers. The text before that start must be the same. */
+static int find_own_words(finder_t *finder, size_t *begin, size_t *end,
+                          tnk__why_t *why) {
+  const tnk__buf_t *text = finder->mask->text;
+  size_t common = tnk__prompt_common(&finder->opened, text);
+  int err = render(finder, finder->index, 0, &finder->other, why);
+
+  if (err != TNK_OK || !tnk__prompt_begins(&finder->other, text) ||
+      common < finder->other.len)
+    return err != TNK_OK ? err : TNK_EUNSUPPORTED;
+  err = find_words(finder, begin, why);
+  if (err != TNK_OK)
+    return err;
+  trim(finder, *begin, end);
+  return *begin >= common && *begin < *end &&
+                 is_without_thoughts(finder, *begin, *end)
+             ? TNK_OK
+             : TNK_EUNSUPPORTED;
+}
+
+/*
+ * Find an answer by two renderings: the start of the answer after the messages
+ * before it, and the messages up to it. Usually both are prefixes of the whole
+ * text. There are two exceptions.
+ *
+ * The template may end an answer differently if other messages follow. What is
+ * before the end is the same, and only that is trained.
+ *
+ * The template may begin an answer with the start of thoughts, and write
+ * another text if the answer has none. It never shows such an answer after the
+ * start that it writes. The answer is trained from its own words on, after the
+ * text that the template writes instead.
+ */
+static int find_tile(finder_t *finder, const tnk__buf_t *closed, size_t *begin,
+                     size_t *end, tnk__why_t *why) {
+  const tnk__mask_t *mask = finder->mask;
+  const tnk__buf_t *opened = &finder->opened, *text = mask->text;
+  const int follows = tnk__prompt_begins(opened, text);
+  const int is_kept = tnk__prompt_begins(closed, text);
+  const int is_sampled = tnk__prompt_begins(opened, closed);
+  size_t stop, ignored;
+  int err;
+
+  *begin = opened->len;
+  *end = closed->len;
+  if (follows && is_kept) {
+    trim(finder, *begin, end);
+    return TNK_OK;
+  }
+  if (follows && is_sampled &&
+      tnk__prompt_stop(mask->prompt, closed, *begin, *end, &stop, &ignored) &&
+      tnk__prompt_common(closed, text) >= stop) {
+    *end = stop;
+    return TNK_OK;
+  }
+  if (is_kept && !is_sampled) {
+    err = find_own_words(finder, begin, end, why);
+    if (err != TNK_EUNSUPPORTED)
+      return err;
+  }
+  return follows ? refuse(finder, closed, is_sampled, why)
+                 : refuse(finder, opened, is_sampled, why);
+}
+
 /* Find an answer that has only text. It can be trained on even if the template
  * writes it differently after more messages follow. It must come after the
  * start of an answer, contain its words, and end as answers end. */
 static int find_words_of_answer(finder_t *finder, size_t *begin, size_t *end,
                                 tnk__why_t *why) {
   const tnk__mask_t *mask = finder->mask;
-  const tnk__value_t message = message_at(finder);
-  const tnk__value_t content = tnk__value_get(message, "content");
-  const tnk__value_t thoughts = tnk__prompt_thoughts(message);
   size_t words, stop;
   int err;
 
-  if (thoughts.kind > TNK__VALUE_NONE || content.kind != TNK__VALUE_TEXT ||
-      tnk__value_truth(tnk__value_get(message, "tool_calls")))
+  if (!tnk__prompt_begins(&finder->opened, mask->text) ||
+      has_calls(message_at(finder)))
     return TNK_EUNSUPPORTED;
-  err = render(finder, finder->index, 1, why);
-  if (err != TNK_OK)
-    return err;
-  *begin = finder->rendered.len;
+  *begin = finder->opened.len;
   err = find_in_place(finder, &words, end, why);
   if (err != TNK_OK)
     return err;
-  return *begin <= words && says(mask->text, words, *end, content) &&
+  return *begin <= words && is_without_thoughts(finder, words, *end) &&
                  tnk__prompt_stop(mask->prompt, mask->text, words, *end, &stop,
                                   end)
              ? TNK_OK
              : TNK_EUNSUPPORTED;
+}
+
+/* Find an answer with calls from which the template removes an empty block, for
+ * example of thoughts, once other messages follow. The rest of the answer must
+ * be unchanged. The removed text must be the template's own: it also begins an
+ * answer that has other words and no calls. */
+static int find_rest_of_answer(finder_t *finder, const tnk__buf_t *closed,
+                               size_t *begin, size_t *end, tnk__why_t *why) {
+  const tnk__mask_t *mask = finder->mask;
+  const tnk__buf_t *text = mask->text;
+  size_t at = finder->opened.len, stop, n;
+  int err;
+
+  *begin = at;
+  if (!tnk__prompt_begins(&finder->opened, text) ||
+      !tnk__prompt_begins(&finder->opened, closed) ||
+      !has_calls(message_at(finder)) ||
+      !tnk__prompt_stop(mask->prompt, closed, at, closed->len, &stop, &stop))
+    return TNK_EUNSUPPORTED;
+  finder->is_without_calls = 1;
+  err = render_other(finder, finder->index + 1, 0, why);
+  finder->is_without_calls = 0;
+  if (err != TNK_OK)
+    return err;
+  for (n = tnk__prompt_common(&finder->other, closed); at <= n; at++) {
+    *end = *begin + (stop - at);
+    if (at < stop && *end <= text->len &&
+        memcmp(text->data + *begin, closed->data + at, stop - at) == 0)
+      return is_without_thoughts(finder, *begin, *end) ? TNK_OK
+                                                       : TNK_EUNSUPPORTED;
+  }
+  return TNK_EUNSUPPORTED;
+}
+
+static int find_answer(finder_t *finder, size_t *begin, size_t *end,
+                       tnk__why_t *why) {
+  const int is_trained = finder->mask->weights[finder->index] != 0.0f;
+  const tnk__buf_t *closed;
+  tnk__why_t other = {0};
+  int err = render(finder, finder->index, 1, &finder->opened, why);
+  int again = TNK_EUNSUPPORTED, is_closed;
+
+  if (err != TNK_OK)
+    return err;
+  err = render_closed(finder, &closed, why);
+  is_closed = err == TNK_OK;
+  if (err == TNK_OK)
+    err = find_tile(finder, closed, begin, end, why);
+  if (err != TNK_EUNSUPPORTED || !is_trained)
+    return err;
+  if (is_closed)
+    again = find_rest_of_answer(finder, closed, begin, end, &other);
+  if (again == TNK_EUNSUPPORTED)
+    again = find_words_of_answer(finder, begin, end, &other);
+  if (again == TNK_EUNSUPPORTED)
+    return err;
+  if (again != TNK_OK && why != NULL)
+    *why = other;
+  return again;
+}
+
+static int find_message(finder_t *finder, size_t *begin, size_t *end,
+                        tnk__why_t *why) {
+  const tnk__buf_t *closed;
+  int err = find_words(finder, begin, why);
+
+  if (err == TNK_OK)
+    err = render_closed(finder, &closed, why);
+  if (err != TNK_OK)
+    return err;
+  if (!tnk__prompt_begins(closed, finder->mask->text))
+    return refuse(finder, closed, 0, why);
+  *end = closed->len;
+  trim(finder, *begin, end);
+  return TNK_OK;
+}
+
+/* Find the range of a message to train on: [*begin, *end). */
+static int find(finder_t *finder, size_t *begin, size_t *end, tnk__why_t *why) {
+  const tnk__mask_t *mask = finder->mask;
+  const int is_of_answer = is_answer(message_at(finder));
+  const tnk__template_span_t *spans = (const void *)mask->spans->data;
+  int err = TNK_OK;
+
+  if (is_of_answer && n_spans(mask) > 0) {
+    *begin = spans[finder->span].start;
+    *end = spans[finder->span].end;
+    return TNK_OK;
+  }
+  err = is_of_answer ? find_answer(finder, begin, end, why)
+                     : find_message(finder, begin, end, why);
+  if (err == TNK_OK && *begin > *end)
+    err = tnk__why(why, TNK_EUNSUPPORTED, 0,
+                   "message %zu ends before it begins", finder->index);
+  return err;
 }
 
 static void put(tnk__buf_t *cuts, size_t *at, size_t end, int32_t message,
@@ -268,18 +425,11 @@ static int cut_message(finder_t *finder, size_t *at, tnk__buf_t *cuts,
                        tnk__why_t *why) {
   const tnk__mask_t *mask = finder->mask;
   const float weight = mask->weights[finder->index];
-  tnk__why_t other = {0};
   size_t begin = 0, end = 0;
   int err = find(finder, &begin, &end, why);
 
-  if (err == TNK_EUNSUPPORTED && mask->each && !(weight != 0.0f)) {
+  if (err == TNK_EUNSUPPORTED && mask->each && !(weight != 0.0f))
     err = find_in_place(finder, &begin, &end, why);
-  } else if (err == TNK_EUNSUPPORTED && weight != 0.0f &&
-             is_answer(message_at(finder))) {
-    err = find_words_of_answer(finder, &begin, &end, &other);
-    if (err != TNK_OK && err != TNK_EUNSUPPORTED && why != NULL)
-      *why = other;
-  }
   if (err == TNK_OK && begin < *at)
     err = tnk__why(why, TNK_EUNSUPPORTED, 0,
                    "message %zu begins before the one in front of it ends",
@@ -312,7 +462,8 @@ int tnk__mask_cut(const tnk__mask_t *mask, tnk__buf_t *cuts, tnk__why_t *why) {
 
   if (!check_spans(mask))
     own.spans = &none;
-  tnk__buf_init(&finder.rendered, mask->prompt->alloc, MAX_TEXT);
+  tnk__buf_init(&finder.opened, mask->prompt->alloc, MAX_TEXT);
+  tnk__buf_init(&finder.closed, mask->prompt->alloc, MAX_TEXT);
   tnk__buf_init(&finder.other, mask->prompt->alloc, MAX_TEXT);
   for (; err == TNK_OK && finder.index < own.messages.as.list->n;
        finder.index++) {
@@ -320,9 +471,10 @@ int tnk__mask_cut(const tnk__mask_t *mask, tnk__buf_t *cuts, tnk__why_t *why) {
     finder.span += is_answer(message_at(&finder)) != 0;
   }
   put(cuts, &at, own.text->len, -1, 0);
-  tnk__buf_deinit(&finder.rendered);
+  tnk__buf_deinit(&finder.opened);
+  tnk__buf_deinit(&finder.closed);
   tnk__buf_deinit(&finder.other);
-  if (err == TNK_OK && cuts->err != TNK_OK)
+  if (cuts->err != TNK_OK)
     err = tnk__why(why, cuts->err, 0, "out of memory");
   return err;
 }

@@ -289,6 +289,37 @@ static int take_answers(work_t *work, const tnk_chat_t *chat) {
   return failed;
 }
 
+static int accepts_each_answer(const work_t *work, const tnk_chat_t *chat) {
+  size_t i = 0;
+  int err = TNK_OK;
+
+  for (; err == TNK_OK && (i = tnk_chat_next_answer(chat, i)) != SIZE_MAX; i++)
+    err =
+        tnk_chat_encode_answer(work->tokens, work->template_, &work->tokenizer,
+                               chat, i, &work->options, NULL);
+  return err == TNK_OK;
+}
+
+static int accepts_parts(const work_t *work, const tnk_chat_t *chat) {
+  tnk_chat_options_t options = work->options;
+
+  options.by_parts = TNK_YES;
+  return tnk_chat_encode(work->tokens, work->template_, &work->tokenizer, chat,
+                         &options, NULL) == TNK_OK;
+}
+
+/* Offer the options that work for a rejected conversation. */
+static const char *find_way_out(const work_t *work, const tnk_chat_t *chat,
+                                int err) {
+  if (err != TNK_EUNSUPPORTED)
+    return "";
+  if (args.train_on == 1 && accepts_each_answer(work, chat))
+    return "; --each-answer accepts this conversation";
+  if (!args.each_answer && !args.by_parts && accepts_parts(work, chat))
+    return "; --by-parts accepts this conversation";
+  return "";
+}
+
 static int take_line(work_t *work, const char *line, size_t n) {
   tnk_chat_t *chat = tnk_chat_new(NULL);
   int err;
@@ -299,18 +330,15 @@ static int take_line(work_t *work, const char *line, size_t n) {
   err = read_chat(work, line, n, chat);
   if (err == TNK_OK)
     err = args.each_answer ? take_answers(work, chat) : take_whole(work, chat);
-  tnk_chat_free(chat);
   if (err == TNK_OK) {
     work->n_good++;
   } else if (!is_end(err)) {
     work->n_bad++;
     cli_warn(work->cli, "%s:%zu: %s%s", work->cli->words[0], work->line,
-             work->error.text,
-             err == TNK_EUNSUPPORTED && args.train_on == 1
-                 ? "; --each-answer makes an example of each answer"
-                 : "");
+             work->error.text, find_way_out(work, chat, err));
     err = TNK_OK;
   }
+  tnk_chat_free(chat);
   return err;
 }
 
