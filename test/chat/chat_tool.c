@@ -2,6 +2,7 @@
  * Renders what it is given: lines of JSON {"template", "variables"} come in,
  * and for each a line goes out, {"text", "used"} or {"code", "error"}. "used"
  * is its work in units of cost.h. With "now" the template is told that time.
+ * "max_work" is its budget in these units.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +30,11 @@ static int render(tnk__value_t line, tnk__heap_t *heap, tnk__buf_t *out,
   static size_t n_last;
   const tnk__value_t text = tnk__value_get(line, "template");
   const tnk__value_t time = tnk__value_get(line, "now");
+  const tnk__value_t max = tnk__value_get(line, "max_work");
   const tnk__template_env_t env = {
-      .now_s = time.kind == TNK__VALUE_INT ? now : NULL, .used = &used};
+      .now_s = time.kind == TNK__VALUE_INT ? now : NULL,
+      .max_work = max.kind == TNK__VALUE_INT ? (uint64_t)max.as.number : 0,
+      .used = &used};
   int err;
 
   if (text.kind != TNK__VALUE_TEXT)
