@@ -264,6 +264,18 @@ TEST(all_answers_are_trained_as_in_their_own_examples) {
   CHECK_INT(n_cells, 9 * N_FAMILIES * 2);
 }
 
+/* The thoughts before the calls are in the prompt of the last answer, and no
+ * longer in the whole text. */
+TEST(an_answer_after_other_messages_than_its_prompt_is_rejected) {
+  stage_t s;
+
+  stage_open(&s, 7, HARMONY, 0);
+  CHECK_INT(encode_own(&s, 5), TNK_EUNSUPPORTED);
+  CHECK(strncmp(s.error.text, "message 5 cannot", 16) == 0);
+  CHECK(strstr(s.error.text, "begins an answer with") != NULL);
+  stage_close(&s);
+}
+
 TEST_LIMIT(answers_without_memory, 60) {
   for (int family = 0; family < N_FAMILIES; family++) {
     stage_t s;
