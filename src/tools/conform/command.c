@@ -84,8 +84,8 @@ const cli_command_t cli_conform = {
     .options = rows,
     .sections = sections,
     .examples = examples,
-    .failed = "A rule differs, or could not be tried for want of what it "
-              "stands on.",
+    .failed = "A rule differs, or could not be tried because what it "
+              "needs is missing.",
     .has = CLI_HAS_JSON,
     .run = run,
 };

@@ -22,7 +22,7 @@ static const cli_option_t options[] = {
      .number = &count,
      .min = 1,
      .max = MAX_COUNT,
-     .help = "Ask so often (3); the first time takes a new connection."},
+     .help = "Number of requests (3). The first one opens a connection."},
     {.name = NULL}};
 
 typedef struct {

@@ -108,20 +108,19 @@ const cli_option_t cli_local_options[] = {
      .value = "N",
      .number = &given.port,
      .max = 65535,
-     .help = "Port to listen on; 0 selects a free one (0)."},
+     .help = "Port to listen on. 0 selects a free one (0)."},
     {.name = "host",
      .value = "ADDRESS",
      .text = &given.host,
-     .help = "Numeric address, or localhost (127.0.0.1); others than loopback "
-             "ones need --api-key."},
+     .help = "Numeric address, or localhost (127.0.0.1). An address that "
+             "is not loopback needs --api-key."},
     {.name = "tls-cert",
      .value = "FILE",
      .text = &given.tls_cert,
      .offer = CLI_OFFER_FILES,
-     .help = "Serve https with this certificate, in PEM or DER, and what leads "
-             "to its authority; TLS 1.2 and, built with Mbed TLS 3.6, 1.3. "
-             "Clients find it trustworthy by SSL_CERT_FILE=FILE if it has "
-             "signed itself."},
+     .help = "Serve https with this certificate and its chain, in PEM or "
+             "DER. TLS 1.2; with Mbed TLS 3.6 also TLS 1.3. Clients "
+             "trust a self-signed certificate with SSL_CERT_FILE=FILE."},
     {.name = "tls-key",
      .value = "FILE",
      .text = &given.tls_key,
@@ -130,74 +129,73 @@ const cli_option_t cli_local_options[] = {
     {.name = "api-key",
      .value = "KEY",
      .text = &given.api_key,
-     .help = "Refuse requests whose X-API-Key is another; clients want it to "
-             "begin with \"tml-\"."},
+     .help = "Reject requests with another X-API-Key. Clients expect a "
+             "key that begins with \"tml-\"."},
     {.name = "tokens",
      .value = "SECONDS",
      .number = &given.tokens,
      .max = 31536000,
-     .help = "Clients must exchange the key for tokens, which live so long; 0 "
-             "not (0)."},
+     .help = "Clients must exchange the key for tokens that expire after "
+             "this time. 0: no tokens (0)."},
     {.name = "data",
      .value = "DIR",
      .text = &given.data,
      .offer = CLI_OFFER_FOLDERS,
-     .help = "Keep checkpoints here, and what was used and done; without it "
-             "they go at the end."},
+     .help = "Keep checkpoints, usage and the audit log in this "
+             "directory. Without it they are deleted at the end."},
     {.name = "model-dir",
      .value = "DIR",
      .text = &given.model_dir,
      .offer = CLI_OFFER_FOLDERS,
-     .help = "Write the model's tokenizer here, and give the model this "
-             "directory's name, which clients that load the tokenizer of a "
-             "model by its name can then do."},
+     .help = "Write the model's tokenizer to this directory, and name "
+             "the model after it, so that clients can load the tokenizer "
+             "by the model's name."},
 #ifdef CLI_TOKENIZERS
     {.name = "tokenizer",
      .value = "PATH",
      .text = &given.tokenizer,
      .offer = CLI_OFFER_FILES,
-     .help = "A directory with tokenizer.json, tiktoken.model or a "
-             "SentencePiece model, or that file: the model takes and gives its "
-             "token ids, as with --vocab, and has the directory's name, by "
-             "which clients find it."},
+     .help = "Use this tokenizer's token ids, as with --vocab, and name "
+             "the model after its directory. A directory with "
+             "tokenizer.json, tiktoken.model or a SentencePiece model, "
+             "or one of these files."},
 #endif
     {.name = "model",
      .value = "NAME",
      .text = &given.model,
-     .help = "The name of the base model, such as Qwen/Qwen3-8B, for programs "
-             "that accept only the names of known models."},
+     .help = "Name of the base model, such as Qwen/Qwen3-8B, for "
+             "programs that accept only known models."},
     {.name = "link-life",
      .value = "SECONDS",
      .number = &given.link_life,
      .min = 1,
      .max = 604800,
-     .help = "How long links to files of external weights are good (900)."},
+     .help = "Links to files of external weights expire after this time "
+             "(900)."},
     {.name = "archive",
      .value = "MODE",
      .choice = &given.archive,
      .choices = archives,
-     .help = "The archive call of clients up to 0.25: answered with a redirect "
-             "(default), in json, or none."},
+     .help = "How the archive call of clients up to 0.25 is answered: "
+             "redirect (default), json, or none."},
     {.name = "sequence",
      .value = "MODE",
      .choice = &given.sequence,
      .choices = sequences,
-     .help = "The kind of server to resemble, in what it makes of numbers, "
-             "repeats, failures and polls: buffered (default), lenient or "
-             "strict (below)."},
+     .help = "Which kind of server to imitate for sequence numbers, "
+             "repeated requests, failures and polls: buffered (default), "
+             "lenient or strict (see below)."},
     {.name = "members",
      .value = "MODE",
      .choice = &given.members,
      .choices = members,
-     .help =
-         "Members that protocol 0.25 did not have: any (default) takes "
-         "them, strict answers 422, as a server of that age does that reads "
-         "its requests strictly."},
+     .help = "Members of requests that protocol 0.25 does not have: any "
+             "(default) accepts them, strict answers 422."},
     {.name = "latency-ms",
      .value = "N",
      .number = &given.latency_ms,
      .max = HOUR_MS,
-     .help = "Results appear no earlier (0)."},
+     .help = "Minimum time between a request and its result (0)."},
     {.name = "hold-ms",
      .value = "N",
      .number = &given.hold_ms,
@@ -207,9 +205,8 @@ const cli_option_t cli_local_options[] = {
      .value = "N",
      .number = &given.session_timeout_ms,
      .max = UINT32_MAX,
-     .help = "End sessions without a heartbeat for so long; clients send one "
-             "every 10000, so that less ends those that live; 0 never "
-             "(300000)."},
+     .help = "End a session after this time without a heartbeat. Clients "
+             "send one every 10000 ms. 0: never (300000)."},
     {.name = "json-results",
      .flag = &given.json_results,
      .help = "Never answer with protobuf."},
@@ -217,126 +214,133 @@ const cli_option_t cli_local_options[] = {
      .value = "BYTES",
      .number = &given.metadata_from,
      .max = MAX_SIZE,
-     .help = "Tell the size of larger results first; 0 never (0)."},
+     .help = "Send the size of larger results before the results. 0: "
+             "never (0)."},
     {.name = "max-chunk",
      .value = "N",
      .number = &given.max_chunk,
      .max = MAX_SIZE,
-     .help = "Clients put at most N examples in a request,"},
+     .help = "Clients send at most N examples per request."},
     {.name = "max-chunk-bytes",
      .value = "N",
      .number = &given.max_chunk_bytes,
      .max = MAX_SIZE,
-     .help = "and at most N bytes."},
+     .help = "Clients send at most N bytes per request."},
     {.name = "flag",
      .value = "NAME=VALUE",
      .set = set_flag,
-     .help = "A member of client/config or client/dynamic_config, such as "
-             "proto_compress_fwdbwd (=true); may be repeated."},
+     .help = "Add a member to client/config or client/dynamic_config, "
+             "such as proto_compress_fwdbwd (=true). May be repeated."},
     {.name = "max-body",
      .value = "BYTES",
      .number = &given.max_body,
      .max = MAX_SIZE,
-     .help = "Of a request (268435456)."},
+     .help = "Maximum size of a request (268435456)."},
     {.name = "max-connections",
      .value = "N",
      .number = &given.max_connections,
      .min = 1,
      .max = MAX_SIZE,
-     .help = "At a time, as far as the system's limit of open files allows "
-             "(4096; of --stub 65536)."},
+     .help = "Maximum number of connections, within the limit of open "
+             "files (4096; with --stub 65536)."},
     {.name = "full",
      .value = "MODE",
      .choice = &given.full,
      .choices = fulls,
-     .help =
-         "Connections beyond them wait (default) until another one ends, or "
-         "are refused as at the edge of a network: close or reset as soon "
-         "as they are made, or 503 to their first request."},
+     .help = "What happens to further connections: wait (default) until "
+             "another one ends, close or reset at once, or 503 to their "
+             "first request."},
     {.name = "max-streams",
      .value = "N",
      .number = &given.max_streams,
      .min = 1,
      .max = 65535,
-     .help = "Requests at a time on a connection of HTTP/2 (128)."},
+     .help = "Maximum number of concurrent requests on an HTTP/2 "
+             "connection (128)."},
     {.name = "max-pending",
      .value = "N",
      .number = &given.max_pending,
      .max = MAX_SIZE,
-     .help = "Requests without a result; more get 429 (16384)."},
+     .help = "Maximum number of requests without a result. More get 429 "
+             "(16384)."},
     {.name = "threads",
      .value = "N",
      .number = &given.threads,
      .min = 1,
      .max = 8,
-     .help = "Jobs on the thread pool, 1 to 8 (2)."},
+     .help = "Number of jobs that run on the thread pool at once, 1 to 8 "
+             "(2)."},
     {.name = "vocab",
      .value = "N",
      .number = &given.vocab,
      .min = 258,
      .max = 16777216,
-     .help = "Token ids from 0 to N-1, for the tokenizer of any model. The "
-             "model stays as small: it cannot tell ids apart that differ by a "
-             "multiple of 258, and gives them equal shares. Stop is then ids "
-             "(258)."},
+     .help = "Accept token ids from 0 to N-1, for the tokenizer of "
+             "another model. The model stays small: ids that differ by a "
+             "multiple of 258 get equal probabilities. Stop sequences "
+             "must then be ids (258)."},
     {.name = "stub",
      .flag = &given.stub,
-     .help =
-         "Canned answers and no model, for measuring clients; takes --host, "
-         "--port, --tls-*, --latency-ms, --flag, --hold-ms, "
-         "--max-connections, --full, --max-streams, --fault*, --sample-log."},
+     .help = "Send canned answers without a model, to measure clients. "
+             "Allows --host, --port, --tls-*, --latency-ms, --flag, "
+             "--hold-ms, --max-connections, --full, --max-streams, "
+             "--fault*, --sample-log and --drain-s."},
     {.name = "faults",
      .value = "LIST",
      .set = set_faults,
-     .help = "What goes wrong, such as "
-             "seed=7,mild=5%,goaway/optim_step@3,429=1%:ms=20 (below)."},
+     .help = "Faults to inject, such as "
+             "seed=7,mild=5%,goaway/optim_step@3,429=1%:ms=20 (see "
+             "below)."},
     {.name = "fault-log",
      .value = "FILE",
      .text = &given.fault_log,
      .offer = CLI_OFFER_FILES,
-     .help = "A line of JSON for each injected fault, appended."},
+     .help = "Append a line of JSON for each injected fault."},
     {.name = "fault-control",
      .flag = &given.fault_control,
-     .help = "GET " LOCAL_FAULTS_PATH " lists faults, PUT sets them."},
+     .help =
+         "Serve GET " LOCAL_FAULTS_PATH ", which lists the faults, and PUT, "
+         "which sets them."},
     {.name = "sample-log",
      .value = "FILE",
      .text = &given.sample_log,
      .offer = CLI_OFFER_FILES,
-     .help = "A line of JSON for each sequence that was sampled, appended "
-             "before its result can be fetched: request_id, index, weights, "
-             "prompt, tokens, logprobs, stop_reason. One that cannot be "
-             "written is not given out."},
+     .help = "Append a line of JSON for each sampled sequence, before "
+             "its result can be fetched: request_id, index, weights, "
+             "prompt, tokens, logprobs, stop_reason. A result whose line "
+             "cannot be written is not sent."},
     {.name = "stub-answers",
      .value = "FILE",
      .text = &given.stub_answers,
      .offer = CLI_OFFER_FILES,
-     .help = "What its samples say, one a line and in turn: a text in JSON, "
-             "whose bytes are its tokens, or a list of token ids; max_tokens "
-             "cuts them off. - is the standard input."},
+     .help = "Answers of the stub, one per line, used in turn: a string "
+             "in JSON, whose bytes are the tokens, or a list of token "
+             "ids. max_tokens truncates them. - reads standard input."},
     {.name = "stub-spread-ms",
      .value = "N",
      .number = &given.stub_spread_ms,
      .max = HOUR_MS,
-     .help = "Its results come up to N ms later."},
+     .help = "Delay each result of the stub by a random time up to N ms."},
     {.name = "stub-cut-ms",
      .value = "N",
      .number = &given.stub_cut_ms,
      .max = HOUR_MS,
-     .help = "It breaks the connection of the first poll for each sample, and "
-             "of every other batched one, after N ms."},
+     .help = "Close the connection of the first poll for each sample, "
+             "and of every other batched poll, after N ms."},
     {.name = "drain-s",
      .value = "N",
      .number = &given.drain_s,
      .max = 86400,
-     .help = "Time in seconds to finish the work under way after a signal "
-             "(30). A second signal ends at once."},
+     .help = "Seconds to wait for work in progress after a signal (30). "
+             "A second signal ends at once."},
     {.name = "exit-with-stdin",
      .flag = &given.exit_with_stdin,
-     .help = "End when the standard input does, so with the parent."},
+     .help = "Exit when standard input ends, and so when the parent "
+             "process does."},
     {.name = "verbose",
      .letter = 'v',
      .flag = &given.verbose,
-     .help = "A line for each request on standard error."},
+     .help = "Log each request to standard error."},
     {.name = NULL}};
 
 /* ---- Combinations ---- */
@@ -430,7 +434,7 @@ static void put_limits(local_options_t *server) {
     server->n_threads = (unsigned)given.threads;
 }
 
-static void put_behaviour(local_options_t *server) {
+static void put_behavior(local_options_t *server) {
   if (given.tokens >= 0)
     server->token_life_s = (uint64_t)given.tokens;
   if (given.link_life >= 0)
@@ -473,7 +477,7 @@ void cli_local_args(cli_local_args_t *args) {
   add_number_flag(0, "fwdbwd_max_chunk_len", given.max_chunk);
   add_number_flag(1, "fwdbwd_max_chunk_bytes_count", given.max_chunk_bytes);
   put_limits(&args->server);
-  put_behaviour(&args->server);
+  put_behavior(&args->server);
   args->server.flags = given.flags;
   args->server.n_flags = given.n_flags;
   if (given.port >= 0)
@@ -495,64 +499,76 @@ void cli_local_args(cli_local_args_t *args) {
 /* ---- Help ---- */
 
 static const cli_item_t modes[] = {
-    {"buffered", "Holds a request until the gap before its number closes; a "
-                 "repeat gets the first answer, a failure uses its number up."},
-    {"lenient",
-     "Runs requests as they come; refuses a name that is taken, weights that "
-     "are loaded into a used model, and a model made from a checkpoint in one "
-     "call, so that clients must restore with create_model and load_weights."},
-    {"strict", "Runs only the very next number, any other fails with 409; a "
-               "request whose answer was lost cannot be repeated, by any "
-               "client: its result is gone, though it was run."},
+    {"buffered", "Holds a request until the gap before its number closes. A "
+                 "repeated request gets the first answer. A failed request "
+                 "uses its number."},
+    {"lenient", "Runs requests in the order of their arrival. Rejects a "
+                "name that is taken, weights loaded into a used model, and "
+                "a model created from a checkpoint in one call: clients "
+                "must restore with create_model and load_weights."},
+    {"strict", "Runs only the next number; any other fails with 409. A "
+               "request cannot be repeated: if its answer was lost, so is "
+               "its result, although it ran."},
     {NULL, NULL}};
 
 static const cli_item_t faults[] = {
-    {"refuse", "Reset connections when they are made."},
-    {"reset:KIND", "Reset before the request is read."},
-    {"goaway", "Hang up before it; goaway:after behind the answer."},
-    {"drop_after_commit", "Serve it, but hang up instead of answering."},
-    {"cut_body:BYTES", "Hang up after so much of the answer."},
-    {"slow_body:BYTES", "So many a second."},
-    {"STATUS", "400 to 599; arguments: after (serve it first); json, html or "
-               "empty; ms=N, s=N, date=N, rfc850=N or asctime=N, when to come "
-               "back; 409 takes expected=N, +N or -N."},
-    {"try_again:STATE", "active, paused_capacity, paused_rate_limit, strange."},
-    {"bad_json, bad_proto", "An answer that cannot be read."},
-    {"wrong_type", "Called text/html."},
-    {"other_answer", "That of another request."},
-    {"extra_answer", "The right one, twice."},
+    {"refuse", "Reset new connections."},
+    {"reset:KIND", "Reset the connection before the request is read."},
+    {"goaway", "Close the connection before the request; goaway:after "
+               "closes it after the answer."},
+    {"drop_after_commit",
+     "Run the request, and close the connection instead of "
+     "answering."},
+    {"cut_body:BYTES", "Close the connection after BYTES of the answer."},
+    {"slow_body:BYTES", "Send BYTES of the answer per second."},
+    {"STATUS", "Answer with this status, 400 to 599. Arguments: after (run "
+               "the request first); json, html or empty (the body); ms=N, "
+               "s=N, date=N, rfc850=N or asctime=N (when to retry); for "
+               "409: expected=N, +N or -N."},
+    {"try_again:STATE", "Answer a poll with try_again and this state: active, "
+                        "paused_capacity, paused_rate_limit, strange."},
+    {"bad_json, bad_proto", "Send an answer that cannot be parsed."},
+    {"wrong_type", "Send the answer as text/html."},
+    {"other_answer", "Send the answer to another request."},
+    {"extra_answer", "Send the answer twice."},
     {"duplicate_header:NAME",
-     "content-type, content-length, retry-after, date."},
-    {"oversized:BYTES", "Announced, and some of it sent."},
-    {"short_body:BYTES", "So many bytes less, which the header does not tell."},
-    {"no_range", "A file, of which a part was asked for, as a whole."},
-    {"other_range", "Another part of it."},
-    {"redirect:TO", "A file is elsewhere: origin, same, http, file."},
-    {"other_names:KIND", "Files of external weights are called otherwise: "
-                         "parent, absolute, empty, dot, long, other."},
-    {"pending", "A trace is not yet ready."},
-    {"mild, all", "Any of those a client survives unnoticed; any."},
+     "Send a header twice: content-type, content-length, "
+     "retry-after, date."},
+    {"oversized:BYTES", "Announce BYTES and send some of them."},
+    {"short_body:BYTES", "Send BYTES fewer than the header announces."},
+    {"no_range", "Send a whole file when a part was requested."},
+    {"other_range", "Send another part of the file."},
+    {"redirect:TO",
+     "Redirect the download of a file: origin, same, http, file."},
+    {"other_names:KIND",
+     "Rename the files of external weights: parent, absolute, "
+     "empty, dot, long, other."},
+    {"pending", "Report that a trace is not ready."},
+    {"mild, all", "mild: a fault that clients survive without an error. all: "
+                  "any fault."},
     {NULL, NULL}};
 
 static const cli_item_t variables[] = {
-    {"TINKER_BASE_URL", "http://127.0.0.1:PORT, as the server says it."},
-    {"TINKER_API_KEY", "tml-local, or what --api-key says."},
+    {"TINKER_BASE_URL",
+     "http://127.0.0.1:PORT, the address that the server prints."},
+    {"TINKER_API_KEY", "tml-local, or the key of --api-key."},
     {NULL, NULL}};
 
 const cli_section_t cli_local_sections[] = {
     {"Modes of --sequence, each like one kind of server", NULL, modes},
     {"Faults",
-     "A fault is NAME[/CALL][=SHARE|@POSITION][:ARGUMENT...], several are "
-     "separated by commas. A share in percent may also follow the arguments, "
-     "as in reset:connection=0.2%. CALL is a path below /api/v1, or files, or "
-     "the end "
-     "of a call on a checkpoint or session such as archive; SHARE is like 2% "
-     "or "
-     "0.02, POSITION like 12, 3-5 or 7-; without either it happens always. "
-     "seed=N makes another choice of the same shares. Over HTTP/2 the stream "
-     "is reset, with the code of KIND: refused, calm, cancel, protocol or "
-     "http_1_1. reset:connection and drop_after_commit:connection take its "
-     "neighbours along.",
+     "A fault is NAME[/CALL][=SHARE|@POSITION][:ARGUMENT...]. "
+     "Commas separate faults. CALL is a path below /api/v1, the "
+     "word files, or the end of the path of a call on a "
+     "checkpoint or session, such as archive. SHARE is like 2% "
+     "or 0.02, POSITION like 12, 3-5 or 7-. Without them the "
+     "fault always happens. A share in percent may also follow "
+     "the arguments, as in reset:connection=0.2%. seed=N selects "
+     "other requests for the same shares. Over HTTP/2 the stream "
+     "is reset with the code of KIND: refused, calm, cancel, "
+     "protocol or http_1_1. reset:connection and "
+     "drop_after_commit:connection close the whole connection, "
+     "with all of its requests.",
      faults},
     {"Clients use it with", NULL, variables},
     {NULL, NULL, NULL}};

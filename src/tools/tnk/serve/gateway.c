@@ -413,16 +413,16 @@ static const cli_item_t endpoints[] = {
 
 static const cli_section_t sections[] = {
     {"Endpoints",
-     "In front of each path may stand /s/NAME, which names a session; so do "
-     "the header X-Tnk-Session and a key with :NAME behind it.",
+     "A session is named by the prefix /s/NAME of each path, by the header "
+     "X-Tnk-Session, or by :NAME at the end of the key.",
      endpoints},
     {NULL, NULL, NULL}};
 
 static const cli_item_t examples[] = {
     {"tnk gateway --model tnk/byte-lm --record agent.jsonl",
-     "with TINKER_BASE_URL naming a tnk local"},
+     "serve and record, with TINKER_BASE_URL set to a tnk local"},
     {"tnk gateway --datums agent.jsonl --rewarded >data.jsonl",
-     "what was recorded, to train on"},
+     "print the recorded turns as training data"},
     {NULL, NULL}};
 
 const cli_command_t cli_gateway = {
