@@ -1,4 +1,4 @@
-/* Describes answers for the report. */
+/* Describes and judges answers. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,12 +40,15 @@ conform_verdict_t conform_tell(conform_t *c, conform_verdict_t verdict,
   conform_hide(c, detail, strlen(detail));
   tnk__utf8_repair(detail);
   tnk__text_clean(detail, strlen(detail));
-  return verdict;
+  return c->finding->verdict = verdict;
 }
 
-conform_verdict_t conform_skip(conform_t *c) {
-  c->n_unmet++;
-  return conform_tell(c, CONFORM_SKIPPED, "%s", c->why);
+conform_verdict_t conform_told(const conform_t *c) {
+  return c->finding->verdict;
+}
+
+conform_verdict_t conform_holds(conform_t *c) {
+  return conform_tell(c, CONFORM_HOLDS, "%s", "");
 }
 
 /* ---- Answers ---- */
@@ -80,4 +83,67 @@ conform_verdict_t conform_other(conform_t *c, const conform_call_t *call,
                         call->words);
   return conform_tell(c, CONFORM_DIFFERS, "%d instead of %s%s%s", call->status,
                       wanted, call->words[0] != '\0' ? ": " : "", call->words);
+}
+
+int conform_accepted(conform_t *c, const conform_call_t *call,
+                     const char *wanted) {
+  if (!conform_is_ok(call))
+    conform_other(c, call, wanted);
+  return conform_is_ok(call);
+}
+
+int conform_offered(conform_t *c, const conform_call_t *call,
+                    const char *wanted) {
+  if (!conform_is_absent(c, call))
+    return conform_accepted(c, call, wanted);
+  conform_tell(c, CONFORM_ABSENT, "%d", call->status);
+  return 0;
+}
+
+int conform_announced(conform_t *c, const conform_call_t *call,
+                      const char *flag) {
+  if (!conform_is_absent(c, call) || !conform_flag(c, flag))
+    return conform_offered(c, call, "200");
+  conform_tell(c, CONFORM_DIFFERS, "%d, though client/config asks for it",
+               call->status);
+  return 0;
+}
+
+int conform_flag(const conform_t *c, const char *name) {
+  return json_is_true(json_object_get(c->flags, name));
+}
+
+/* ---- Common judgements ---- */
+
+conform_verdict_t conform_refusal(conform_t *c, const char *taken,
+                                  const char *wanted) {
+  if (conform_is_refusal(c->call))
+    return conform_tell(c, CONFORM_HOLDS, "%d", c->call->status);
+  if (conform_is_ok(c->call) && taken != NULL)
+    return conform_tell(c, CONFORM_ALLOWED, "%s", taken);
+  return conform_other(c, c->call, wanted);
+}
+
+conform_verdict_t conform_refused(conform_t *c) {
+  return conform_refusal(c, NULL, "a 4xx");
+}
+
+conform_verdict_t conform_refused_404(conform_t *c) {
+  return conform_refusal(c, NULL, "404");
+}
+
+conform_verdict_t conform_same(conform_t *c, int is_same, const char *what) {
+  if (is_same)
+    return conform_tell(c, CONFORM_HOLDS, "the same %s", what);
+  return conform_tell(c, CONFORM_ALLOWED, "a second %s", what);
+}
+
+conform_verdict_t conform_rejected(conform_t *c, conform_verdict_t verdict,
+                                   const char *taken) {
+  if (c->end.fate == CONFORM_FAILED)
+    return conform_tell(c, CONFORM_HOLDS, "%s",
+                        c->end.last == NULL ? "at once" : "by its result");
+  if (c->end.fate == CONFORM_RESULT)
+    return conform_tell(c, verdict, "%s", taken);
+  return conform_tell(c, CONFORM_DIFFERS, "%s", c->end.how);
 }

@@ -96,8 +96,8 @@ static int knock(conform_t *c) {
 }
 
 static void read_flags(conform_t *c) {
-  conform_call_t *call = conform_post(
-      c, "client/config", json_pack("{s:s}", "sdk_version", "0.38.0"));
+  conform_call_t *call =
+      conform_post(c, "client/config", "{s:s}", "sdk_version", "0.38.0");
 
   if (call->status == 401 || call->status == 403)
     c->is_refused = 1;

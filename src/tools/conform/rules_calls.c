@@ -12,19 +12,24 @@ typedef struct {
   const char *method;
   const char *path;
   need_t need;
-  const char *body; /* NULL: {}, which lacks all required members */
 } call_t;
 
-static conform_verdict_t offers(conform_t *c, const conform_rule_t *rule) {
-  const call_t *about = rule->about;
+/* The body {} lacks all required members. */
+static conform_call_t *try_call(conform_t *c) {
+  const call_t *about = c->about;
   const int has_body =
       strcmp(about->method, "GET") != 0 && strcmp(about->method, "DELETE") != 0;
-  const char *body = about->body != NULL ? about->body : "{}";
   const conform_ask_t ask = {.method = about->method,
                              .path = about->path,
-                             .body = body,
-                             .n_body = has_body ? strlen(body) : 0};
-  conform_call_t *call = conform_ask(c, &ask);
+                             .body = "{}",
+                             .n_body = has_body ? 2 : 0};
+
+  return conform_ask(c, &ask);
+}
+
+static conform_verdict_t offers(conform_t *c) {
+  const call_t *about = c->about;
+  const conform_call_t *call = c->call;
   const char *session = conform_text(call, "session_id");
 
   if (conform_is_ok(call) && session != NULL) /* even that was accepted */
@@ -34,24 +39,25 @@ static conform_verdict_t offers(conform_t *c, const conform_rule_t *rule) {
   if (call->status == 401 || call->status == 403)
     return conform_tell(c, CONFORM_SKIPPED, "%d: not for this key",
                         call->status);
+  if (conform_is_absent(c, call) && about->need == MUST)
+    return conform_tell(c, CONFORM_DIFFERS, "%d, and clients need it",
+                        call->status);
   if (conform_is_absent(c, call))
-    return conform_tell(
-        c, about->need == MUST ? CONFORM_DIFFERS : CONFORM_ABSENT, "%d%s",
-        call->status, about->need == MUST ? ", and clients need it" : "");
+    return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
   if (call->status >= 500 || call->status == 402 || call->status == 429)
     return conform_other(c, call, "an answer");
-  return conform_tell(c, CONFORM_HOLDS, "%s", "");
+  return conform_holds(c);
 }
 
 #define SHOWN(name, method, path, need, shown)                                 \
   {                                                                            \
-    "call-" name, method " " shown, "reference 14", CONFORM_FREE, offers,      \
-        &(const call_t) {                                                      \
-      method, path, need, NULL                                                 \
+    "call-" name, method " " shown, "reference 14", CONFORM_FREE, NULL,        \
+        try_call, offers, &(const call_t) {                                    \
+      method, path, need                                                       \
     }                                                                          \
   }
 #define CALL(name, method, path, need) SHOWN(name, method, path, need, path)
-#define NONE "tnk-conform-none"
+#define NONE CONFORM_NONE
 #define NO_CHECKPOINT "training_runs/" NONE "/checkpoints/weights/" NONE
 #define CHECKPOINT "training_runs/*/checkpoints/*/*"
 #define NO_EXPORT "training_runs/" NONE "/checkpoints/external_weights/" NONE

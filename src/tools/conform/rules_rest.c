@@ -8,14 +8,14 @@
 
 enum { MAX_PATH = 8192 };
 
-/* Request a page. Returns NULL if the finding is recorded already. */
-static tnk_page_t *page_of(conform_t *c, const tnk__ask_t *about,
-                           conform_verdict_t *verdict) {
+/* Request a page, and count its records. Returns 0 if the finding is recorded
+ * already. */
+static int count_page(conform_t *c, const tnk__ask_t *about, size_t *n) {
   const tnk_allocator_t *alloc = tnk__allocator_default();
   conform_ask_t ask = {.method = "GET"};
-  const conform_call_t *call;
   const char *what = NULL;
   tnk_page_t *page = NULL;
+  const conform_call_t *call;
   tnk__buf_t target;
   uint8_t *copy;
 
@@ -26,65 +26,51 @@ static tnk_page_t *page_of(conform_t *c, const tnk__ask_t *about,
     ask.path += 8;
   call = conform_ask(c, &ask);
   tnk__buf_deinit(&target);
-  if (conform_is_absent(c, call)) {
-    *verdict = conform_tell(c, CONFORM_ABSENT, "%d", call->status);
-    return NULL;
-  }
-  if (!conform_is_ok(call)) {
-    *verdict = conform_other(c, call, "200");
-    return NULL;
-  }
+  if (!conform_offered(c, call, "200"))
+    return 0;
   copy = tnk__malloc(alloc, call->body.len + 1);
   if (copy != NULL)
     memcpy(copy, call->body.data, call->body.len);
-  if (copy != NULL && tnk__page_read(&page, alloc, about, NULL, copy,
-                                     call->body.len, &what) == TNK_OK)
-    return page;
-  *verdict = conform_tell(c, CONFORM_DIFFERS, "\"%s\" is missing or wrong",
-                          what != NULL ? what : "the list");
-  return NULL;
-}
-
-static void free_page(tnk_page_t *page) {
-  tnk__page_free(tnk__allocator_default(), page);
+  if (copy == NULL || tnk__page_read(&page, alloc, about, NULL, copy,
+                                     call->body.len, &what) != TNK_OK) {
+    conform_tell(c, CONFORM_DIFFERS, "\"%s\" is missing or wrong",
+                 what != NULL ? what : "the list");
+    return 0;
+  }
+  *n = page->n_received;
+  tnk__page_free(alloc, page);
+  return 1;
 }
 
 /* The records have the required members, and a page has at most the requested
  * number. */
-static conform_verdict_t list(conform_t *c, const conform_rule_t *rule) {
-  const tnk__ask_kind_t *kind = rule->about;
+static conform_verdict_t list(conform_t *c) {
+  const tnk__ask_kind_t *kind = c->about;
   const tnk__ask_t ask = {.kind = *kind, .limit = 1};
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  tnk_page_t *page = page_of(c, &ask, &verdict);
+  size_t n;
 
-  if (page == NULL)
-    return verdict;
-  verdict = page->n_received <= 1
-                ? conform_tell(c, CONFORM_HOLDS, "%s", "")
-                : conform_tell(c, CONFORM_ALLOWED, "%zu where 1 was asked for",
-                               page->n_received);
-  free_page(page);
-  return verdict;
+  if (!count_page(c, &ask, &n))
+    return conform_told(c);
+  if (n <= 1)
+    return conform_holds(c);
+  return conform_tell(c, CONFORM_ALLOWED, "%zu where 1 was asked for", n);
 }
 
 /* A page after the last one is empty. */
-static conform_verdict_t behind(conform_t *c, const conform_rule_t *rule) {
-  const tnk__ask_kind_t *kind = rule->about;
+static conform_verdict_t behind(conform_t *c) {
+  const tnk__ask_kind_t *kind = c->about;
   const tnk__ask_t ask = {.kind = *kind, .limit = 1, .offset = 999999999};
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  tnk_page_t *page = page_of(c, &ask, &verdict);
+  size_t n;
 
-  if (page == NULL)
-    return verdict;
-  verdict = page->n_received == 0
-                ? conform_tell(c, CONFORM_HOLDS, "%s", "")
-                : conform_tell(c, CONFORM_DIFFERS, "%zu", page->n_received);
-  free_page(page);
-  return verdict;
+  if (!count_page(c, &ask, &n))
+    return conform_told(c);
+  if (n == 0)
+    return conform_holds(c);
+  return conform_tell(c, CONFORM_DIFFERS, "%zu", n);
 }
 
-static conform_verdict_t unknown(conform_t *c, const conform_rule_t *rule) {
-  const conform_call_t *call = conform_get(c, rule->about);
+static conform_verdict_t unknown(conform_t *c) {
+  const conform_call_t *call = c->call;
 
   if (conform_is_absent(c, call))
     return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
@@ -99,151 +85,94 @@ static conform_verdict_t unknown(conform_t *c, const conform_rule_t *rule) {
 
 /* ---- Objects of the run ---- */
 
-/* Whether an answer has a list with a string. */
-static int lists(const conform_call_t *call, const char *key,
-                 const char *text) {
-  const json_t *all = tnk__json_arr(call->json, key);
-
-  for (size_t i = 0; i < json_array_size(all); i++) {
-    const json_t *item = json_array_get(all, i);
-
-    if (json_is_string(item) && strcmp(json_string_value(item), text) == 0)
-      return 1;
-  }
-  return 0;
+static conform_call_t *get_session(conform_t *c) {
+  return conform_of(c, "GET", "sessions", c->session, "", NULL);
 }
 
-static conform_call_t *get_by_id(conform_t *c, const char *folder,
-                                 const char *id, const char *suffix) {
-  conform_ask_t ask = {.method = "GET"};
-  conform_call_t *call;
-  tnk__buf_t path;
-
-  tnk__buf_init(&path, tnk__allocator_default(), MAX_PATH);
-  tnk__buf_printf(&path, "%s/", folder);
-  tnk__url_put_segment(&path, id);
-  tnk__buf_text(&path, suffix);
-  ask.path = tnk__buf_cstr(&path) != NULL ? (const char *)path.data : "";
-  call = conform_ask(c, &ask);
-  tnk__buf_deinit(&path);
-  return call;
-}
-
-static conform_verdict_t session(conform_t *c, const conform_rule_t *rule) {
-  const char *id = conform_session_id(c);
-  const conform_call_t *call;
-
-  (void)rule;
-  if (id == NULL)
-    return conform_skip(c);
-  call = get_by_id(c, "sessions", id, "");
-  if (conform_is_absent(c, call))
-    return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
-  if (!conform_is_ok(call))
-    return conform_other(c, call, "200");
-  if (tnk__json_arr(call->json, "training_run_ids") == NULL ||
-      tnk__json_arr(call->json, "sampler_ids") == NULL)
+static conform_verdict_t session(conform_t *c) {
+  if (!conform_offered(c, c->call, "200"))
+    return conform_told(c);
+  if (tnk__json_arr(c->call->json, "training_run_ids") == NULL ||
+      tnk__json_arr(c->call->json, "sampler_ids") == NULL)
     return conform_tell(c, CONFORM_DIFFERS,
                         "no \"training_run_ids\" or \"sampler_ids\"");
-  return conform_tell(c, CONFORM_HOLDS, "%s", "");
+  return conform_holds(c);
 }
 
-static conform_verdict_t search(conform_t *c, const conform_rule_t *rule) {
-  const char *id = conform_session_id(c);
-  const conform_call_t *call;
-  const json_t *found;
-  const char *first;
+static conform_call_t *search(conform_t *c) {
+  return conform_post(c, "sessions/search", "{s:s,s:{},s:{s:s},s:i}",
+                      "session_id", c->session, "user_metadata", "owner",
+                      "type", "own", "limit", 2);
+}
 
-  (void)rule;
-  if (id == NULL)
-    return conform_skip(c);
-  call = conform_post(c, "sessions/search",
-                      json_pack("{s:s,s:{},s:{s:s},s:i}", "session_id", id,
-                                "user_metadata", "owner", "type", "own",
-                                "limit", 2));
-  if (conform_is_absent(c, call))
-    return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
-  if (!conform_is_ok(call))
-    return conform_other(c, call, "200");
-  found = tnk__json_arr(call->json, "sessions");
-  first = tnk__json_str(json_array_get(found, 0), "session_id");
-  if (json_array_size(found) != 1 || first == NULL || strcmp(first, id) != 0)
+static conform_verdict_t found(conform_t *c) {
+  const json_t *all = tnk__json_arr(c->call->json, "sessions");
+  const char *first = tnk__json_str(json_array_get(all, 0), "session_id");
+
+  if (!conform_offered(c, c->call, "200"))
+    return conform_told(c);
+  if (json_array_size(all) != 1 || first == NULL ||
+      strcmp(first, c->session) != 0)
     return conform_tell(c, CONFORM_DIFFERS, "it is not found by its id");
-  return conform_tell(c, CONFORM_HOLDS, "%s", "");
+  return conform_holds(c);
 }
 
-static conform_verdict_t run(conform_t *c, const conform_rule_t *rule) {
-  const conform_made_t *model = conform_shared_model(c);
-  const conform_call_t *call;
-  const char *id;
+static conform_call_t *get_run(conform_t *c) {
+  return conform_of(c, "GET", "training_runs", c->model->id, "", NULL);
+}
 
-  (void)rule;
-  if (model == NULL)
-    return conform_skip(c);
-  call = get_by_id(c, "training_runs", model->id, "");
-  id = conform_text(call, "training_run_id");
-  if (conform_is_absent(c, call))
-    return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
-  if (!conform_is_ok(call))
-    return conform_other(c, call, "200");
-  if (id == NULL || strcmp(id, model->id) != 0 ||
-      conform_text(call, "base_model") == NULL)
+static conform_verdict_t run(conform_t *c) {
+  const char *id = conform_text(c->call, "training_run_id");
+
+  if (!conform_offered(c, c->call, "200"))
+    return conform_told(c);
+  if (id == NULL || strcmp(id, c->model->id) != 0 ||
+      conform_text(c->call, "base_model") == NULL)
     return conform_tell(c, CONFORM_DIFFERS, "another run, or no base_model");
-  return conform_tell(c, CONFORM_HOLDS, "%s", "");
+  return conform_holds(c);
 }
 
-static conform_verdict_t in_session(conform_t *c, const conform_rule_t *rule) {
-  const conform_made_t *model = conform_shared_model(c);
-  const conform_call_t *call;
+static conform_verdict_t in_session(conform_t *c) {
+  const json_t *all = tnk__json_arr(c->call->json, "training_run_ids");
 
-  (void)rule;
-  if (model == NULL)
-    return conform_skip(c);
-  call = get_by_id(c, "sessions", c->session, "");
-  if (conform_is_absent(c, call))
-    return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
-  if (!conform_is_ok(call))
-    return conform_other(c, call, "200");
-  return lists(call, "training_run_ids", model->id)
-             ? conform_tell(c, CONFORM_HOLDS, "%s", "")
-             : conform_tell(c, CONFORM_DIFFERS, "it is not in the list");
+  if (!conform_offered(c, c->call, "200"))
+    return conform_told(c);
+  for (size_t i = 0; i < json_array_size(all); i++) {
+    const char *id = json_string_value(json_array_get(all, i));
+
+    if (id != NULL && strcmp(id, c->model->id) == 0)
+      return conform_holds(c);
+  }
+  return conform_tell(c, CONFORM_DIFFERS, "it is not in the list");
 }
 
-/* A checkpoint of the shared model is in the list of its run. */
-static conform_verdict_t checkpoint(conform_t *c, const conform_rule_t *rule) {
-  conform_made_t *model = conform_any_model(c);
-  const conform_call_t *call;
-  const char *path;
-  const json_t *all;
-  conform_end_t end = {0};
-  char name[64];
+static int saved(conform_t *c) {
+  if (!conform_needs_any_model(c))
+    return 0;
+  conform_save(c, "save_weights", c->model->seq++, NULL);
+  c->path =
+      c->end.fate == CONFORM_RESULT ? conform_text(c->end.last, "path") : NULL;
+  if (c->path == NULL)
+    conform_tell(c, CONFORM_DIFFERS, "no save: %s", c->end.how);
+  return c->path != NULL;
+}
 
-  (void)rule;
-  if (model == NULL)
-    return conform_skip(c);
-  conform_name(c, name, sizeof(name));
-  conform_follow(
-      c,
-      conform_post(c, "save_weights",
-                   json_pack("{s:s,s:s,s:i,s:s}", "model_id", model->id, "path",
-                             name, "seq_id", (int)model->seq++, "type",
-                             "save_weights")),
-      0, &end);
-  path = end.fate == CONFORM_RESULT ? conform_text(end.last, "path") : NULL;
-  if (path == NULL)
-    return conform_tell(c, CONFORM_DIFFERS, "no save: %s", end.how);
-  conform_made(c, CONFORM_CHECKPOINT, path);
-  call = get_by_id(c, "training_runs", model->id, "/checkpoints");
-  if (conform_is_absent(c, call))
-    return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
-  if (!conform_is_ok(call))
-    return conform_other(c, call, "200");
-  all = tnk__json_arr(call->json, "checkpoints");
+static conform_call_t *get_checkpoints(conform_t *c) {
+  return conform_of(c, "GET", "training_runs", c->model->id, "/checkpoints",
+                    NULL);
+}
+
+/* A checkpoint of a model is in the list of its run. */
+static conform_verdict_t checkpoint(conform_t *c) {
+  const json_t *all = tnk__json_arr(c->call->json, "checkpoints");
+
+  if (!conform_offered(c, c->call, "200"))
+    return conform_told(c);
   for (size_t i = 0; i < json_array_size(all); i++) {
     const char *other = tnk__json_str(json_array_get(all, i), "tinker_path");
 
-    if (other != NULL && strcmp(other, path) == 0)
-      return conform_tell(c, CONFORM_HOLDS, "%s", "");
+    if (other != NULL && strcmp(other, c->path) == 0)
+      return conform_holds(c);
   }
   return conform_tell(c, CONFORM_DIFFERS, "it is not among %zu",
                       json_array_size(all));
@@ -254,33 +183,34 @@ static const tnk__ask_kind_t checkpoints = TNK__ASK_LIST_CHECKPOINTS;
 static const tnk__ask_kind_t sessions = TNK__ASK_LIST_SESSIONS;
 
 static const conform_rule_t rules[] = {
-    {"list-runs", "runs are listed one by one", "rest 9.11", CONFORM_FREE, list,
-     &runs},
+    {"list-runs", "runs are listed one by one", "rest 9.11", CONFORM_FREE, NULL,
+     NULL, list, &runs},
     {"list-runs-end", "and none behind the last", "rest 9.11", CONFORM_FREE,
-     behind, &runs},
-    {"list-checkpoints", "so are checkpoints", "rest 9.11", CONFORM_FREE, list,
-     &checkpoints},
+     NULL, NULL, behind, &runs},
+    {"list-checkpoints", "so are checkpoints", "rest 9.11", CONFORM_FREE, NULL,
+     NULL, list, &checkpoints},
     {"list-checkpoints-end", "and none behind the last", "rest 9.11",
-     CONFORM_FREE, behind, &checkpoints},
-    {"list-sessions", "and sessions", "rest 9.11", CONFORM_FREE, list,
-     &sessions},
+     CONFORM_FREE, NULL, NULL, behind, &checkpoints},
+    {"list-sessions", "and sessions", "rest 9.11", CONFORM_FREE, NULL, NULL,
+     list, &sessions},
     {"list-sessions-end", "and none behind the last", "rest 9.11", CONFORM_FREE,
-     behind, &sessions},
+     NULL, NULL, behind, &sessions},
     {"run-unknown", "a run that nobody has is a 404", "rest 9", CONFORM_FREE,
-     unknown, "training_runs/tnk-conform-none"},
-    {"session-unknown", "so is a session", "rest 9", CONFORM_FREE, unknown,
-     "sessions/tnk-conform-none"},
-    {"sampler-unknown", "and a sampler", "rest 9", CONFORM_FREE, unknown,
-     "samplers/tnk-conform-none"},
+     NULL, conform_get_about, unknown, "training_runs/tnk-conform-none"},
+    {"session-unknown", "so is a session", "rest 9", CONFORM_FREE, NULL,
+     conform_get_about, unknown, "sessions/tnk-conform-none"},
+    {"sampler-unknown", "and a sampler", "rest 9", CONFORM_FREE, NULL,
+     conform_get_about, unknown, "samplers/tnk-conform-none"},
     {"session-told", "what a session has is told", "rest 9", CONFORM_FREE,
-     session, NULL},
-    {"session-found", "it is found by its id", "rest 9.7", CONFORM_FREE, search,
-     NULL},
-    {"run-told", "a model is a run", "rest 9", CONFORM_SPENDS, run, NULL},
-    {"run-of-session", "of its session", "rest 9", CONFORM_SPENDS, in_session,
-     NULL},
+     conform_needs_session, get_session, session, NULL},
+    {"session-found", "it is found by its id", "rest 9.7", CONFORM_FREE,
+     conform_needs_session, search, found, NULL},
+    {"run-told", "a model is a run", "rest 9", CONFORM_SPENDS,
+     conform_needs_shared_model, get_run, run, NULL},
+    {"run-of-session", "of its session", "rest 9", CONFORM_SPENDS,
+     conform_needs_shared_model, get_session, in_session, NULL},
     {"run-checkpoint", "whose checkpoints are listed", "rest 9", CONFORM_SPENDS,
-     checkpoint, NULL},
+     saved, get_checkpoints, checkpoint, NULL},
 };
 
 const conform_group_t conform_rest = {"what a server keeps", rules,

@@ -1,4 +1,5 @@
-/* Rules about samples: their results, and invalid requests. */
+/* Rules about sampling sessions and samples: their results, and invalid
+ * requests. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,106 +8,166 @@
 #include "tnk/result.h"
 #include "tools/conform/state.h"
 
+/* ---- Sessions ---- */
+
+static conform_verdict_t create(conform_t *c) {
+  if (conform_needs_sampler(c))
+    return conform_holds(c);
+  if (c->session == NULL || c->base_model == NULL)
+    return conform_told(c);
+  return conform_tell(c, CONFORM_DIFFERS, "%s", c->why);
+}
+
+/* A session of nothing, of an invalid path, or of weights that do not exist. */
+static conform_call_t *bad_session(conform_t *c) {
+  return conform_new_sampler(c, c->session, "model_path", c->about,
+                             conform_next_sampler(c));
+}
+
+static conform_verdict_t not_created(conform_t *c) {
+  return conform_refusal(c, "it is made all the same", "a 4xx");
+}
+
+static conform_call_t *no_session(conform_t *c) {
+  return conform_new_sampler(c, CONFORM_NONE, "base_model", c->base_model,
+                             conform_next_sampler(c));
+}
+
+static conform_verdict_t session_unknown(conform_t *c) {
+  return conform_refusal(c, "it is not looked at", "404");
+}
+
+static conform_verdict_t repeat_session(conform_t *c) {
+  const int64_t number = conform_next_sampler(c);
+  const char *ids[2];
+
+  for (size_t i = 0; i < 2; i++) {
+    const conform_call_t *call =
+        conform_new_sampler(c, c->session, "base_model", c->base_model, number);
+
+    ids[i] = conform_text(call, "sampling_session_id");
+    if (i == 1 && conform_is_refusal(call))
+      return conform_tell(c, CONFORM_ALLOWED, "refused with %d", call->status);
+    if (!conform_is_ok(call) || ids[i] == NULL)
+      return conform_other(c, call, "a sampling_session_id");
+  }
+  return conform_same(c, strcmp(ids[0], ids[1]) == 0, "session");
+}
+
+static conform_verdict_t join(conform_t *c) {
+  json_int_t counters[2];
+
+  for (size_t i = 0; i < 2; i++) {
+    const conform_call_t *call = conform_post(
+        c, "join_sampling_session", "{s:s,s:s}", "sampling_session_id",
+        c->sampler, "type", "join_sampling_session");
+    const json_t *counter = json_object_get(call->json, "client_counter");
+
+    if (!conform_announced(c, call, "sample_join_sampling_session"))
+      return conform_told(c);
+    if (!json_is_integer(counter))
+      return conform_tell(c, CONFORM_DIFFERS, "no \"client_counter\"");
+    counters[i] = json_integer_value(counter);
+  }
+  return conform_tell(
+      c,
+      counters[0] < 1 || counters[0] == counters[1] ? CONFORM_DIFFERS
+                                                    : CONFORM_HOLDS,
+      "%lld, then %lld", (long long)counters[0], (long long)counters[1]);
+}
+
+static conform_call_t *get_sampler(conform_t *c) {
+  return conform_of(c, "GET", "samplers", c->sampler, "", NULL);
+}
+
+static conform_verdict_t info(conform_t *c) {
+  const char *base = conform_text(c->call, "base_model");
+
+  if (!conform_offered(c, c->call, "200"))
+    return conform_told(c);
+  if (base == NULL || strcmp(base, c->base_model) != 0)
+    return conform_tell(c, CONFORM_DIFFERS, "its base_model is another one");
+  return conform_holds(c);
+}
+
 /* ---- Refused samples ---- */
+
+static conform_call_t *unknown_sampler(conform_t *c) {
+  return conform_sample(c, CONFORM_NONE, 0, NULL, NULL);
+}
+
+static conform_call_t *no_weights(conform_t *c) {
+  return conform_sample(c, NULL, 0, NULL, NULL);
+}
+
+static conform_call_t *no_number(conform_t *c) {
+  return conform_sample(c, c->sampler, CONFORM_NO_NUMBER, NULL, NULL);
+}
+
+static conform_verdict_t not_asked_for(conform_t *c) {
+  return conform_refusal(c, "it is not asked for", "a 4xx");
+}
 
 /* `about` is JSON that replaces sampling parameters. The server must refuse it;
  * otherwise it costs a few tokens. */
-static conform_verdict_t bad_params(conform_t *c, const conform_rule_t *rule) {
-  const char *sampler = conform_sampler_id(c);
-  const conform_call_t *call;
-  conform_end_t end = {0};
+static conform_call_t *draw(conform_t *c) {
+  return conform_sample(c, c->sampler, conform_next_sample(c), c->about, NULL);
+}
 
-  if (sampler == NULL)
-    return conform_skip(c);
-  call = conform_sample(c, sampler, conform_next_sample(c),
-                        json_loads(rule->about, 0, NULL), NULL);
-  conform_follow(c, call, 1, &end);
-  if (end.fate == CONFORM_FAILED)
-    return conform_tell(c, CONFORM_HOLDS, "%s",
-                        end.last == NULL ? "at once" : "by its result");
-  if (end.fate == CONFORM_RESULT)
-    return conform_tell(c, CONFORM_ALLOWED, "it is taken");
-  return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
+static conform_verdict_t bad_params(conform_t *c) {
+  conform_follow(c, c->call, 1);
+  return conform_rejected(c, CONFORM_ALLOWED, "it is taken");
 }
 
 /* ---- Samples ---- */
 
-typedef struct {
-  const conform_call_t *call;
-  conform_end_t end;
-  tnk_samples_t *read;
-} sampled_t;
+/* Sample with JSON merged into the parameters and into the request. Returns
+ * NULL if the finding is recorded already. */
+static const tnk_samples_t *sample(conform_t *c, const char *params,
+                                   const char *more) {
+  tnk_samples_t **read = &c->samples[c->samples[0] != NULL];
 
-static void forget(sampled_t *s) {
-  tnk__samples_free(tnk__allocator_default(), s->read);
-  s->read = NULL;
+  c->call = conform_sample(c, c->sampler, conform_next_sample(c), params, more);
+  if (!conform_succeeds(c, c->call, 1))
+    return NULL;
+  if (tnk__samples_read(read, tnk__allocator_default(), c->end.last->body.data,
+                        c->end.last->body.len, c->end.is_proto) == TNK_OK)
+    return *read;
+  conform_tell(c, CONFORM_DIFFERS, "the result cannot be read");
+  return NULL;
 }
 
-/* Sample with JSON merged into the parameters and into the request. Returns 0
- * if the finding is recorded already. */
-static int sample(conform_t *c, sampled_t *s, const char *params,
-                  const char *more, conform_verdict_t *verdict) {
-  const char *sampler = conform_sampler_id(c);
-
-  memset(s, 0, sizeof(*s));
-  if (sampler == NULL) {
-    *verdict = conform_skip(c);
-    return 0;
-  }
-  s->call = conform_sample(c, sampler, conform_next_sample(c),
-                           params != NULL ? json_loads(params, 0, NULL) : NULL,
-                           more != NULL ? json_loads(more, 0, NULL) : NULL);
-  conform_follow(c, s->call, 1, &s->end);
-  if (s->end.fate != CONFORM_RESULT) {
-    *verdict = conform_tell(c, CONFORM_DIFFERS, "%s", s->end.how);
-    return 0;
-  }
-  if (tnk__samples_read(&s->read, tnk__allocator_default(),
-                        s->end.last->body.data, s->end.last->body.len,
-                        s->end.is_proto) == TNK_OK)
-    return 1;
-  *verdict = conform_tell(c, CONFORM_DIFFERS, "the result cannot be read");
-  return 0;
-}
-
-static conform_verdict_t result(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  sampled_t s;
+static conform_verdict_t result(conform_t *c) {
+  const tnk_samples_t *read =
+      sample(c, "{\"max_tokens\":2,\"stop\":[]}", "{\"num_samples\":3}");
   size_t n = 0;
   size_t n_logprobs = 0;
 
-  (void)rule;
-  if (!sample(c, &s, "{\"max_tokens\":2,\"stop\":[]}", "{\"num_samples\":3}",
-              &verdict))
-    return verdict;
-  verdict = conform_tell(c, CONFORM_HOLDS, "3 of 2 tokens");
-  if (tnk_samples_count(s.read) != 3)
-    verdict = conform_tell(c, CONFORM_DIFFERS, "%zu samples instead of 3",
-                           tnk_samples_count(s.read));
-  for (size_t i = 0; i < tnk_samples_count(s.read); i++) {
-    tnk_samples_tokens(s.read, i, &n);
-    tnk_samples_logprobs(s.read, i, &n_logprobs);
-    if (n != 2 || tnk_samples_stop_reason(s.read, i) != TNK_STOP_LENGTH)
-      verdict = conform_tell(c, CONFORM_DIFFERS,
-                             "%zu tokens without a stop instead of 2", n);
+  if (read == NULL)
+    return conform_told(c);
+  conform_tell(c, CONFORM_HOLDS, "3 of 2 tokens");
+  if (tnk_samples_count(read) != 3)
+    conform_tell(c, CONFORM_DIFFERS, "%zu samples instead of 3",
+                 tnk_samples_count(read));
+  for (size_t i = 0; i < tnk_samples_count(read); i++) {
+    tnk_samples_tokens(read, i, &n);
+    tnk_samples_logprobs(read, i, &n_logprobs);
+    if (n != 2 || tnk_samples_stop_reason(read, i) != TNK_STOP_LENGTH)
+      conform_tell(c, CONFORM_DIFFERS, "%zu tokens without a stop instead of 2",
+                   n);
     else if (n_logprobs != n)
-      verdict = conform_tell(c, CONFORM_DIFFERS, "%zu logprobs for %zu tokens",
-                             n_logprobs, n);
+      conform_tell(c, CONFORM_DIFFERS, "%zu logprobs for %zu tokens",
+                   n_logprobs, n);
   }
-  forget(&s);
-  return verdict;
+  return conform_told(c);
 }
 
-static conform_verdict_t ids(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict = CONFORM_DIFFERS;
+static conform_verdict_t ids(conform_t *c) {
   const json_t *list;
-  sampled_t s;
 
-  (void)rule;
-  if (!sample(c, &s, NULL, "{\"num_samples\":2}", &verdict))
-    return verdict;
-  forget(&s);
-  list = tnk__json_arr(s.call->json, "sample_sequence_ids");
+  if (sample(c, NULL, "{\"num_samples\":2}") == NULL)
+    return conform_told(c);
+  list = tnk__json_arr(c->call->json, "sample_sequence_ids");
   if (list == NULL)
     return conform_tell(c, CONFORM_ALLOWED, "there are none");
   if (json_array_size(list) != 2 || !json_is_string(json_array_get(list, 0)) ||
@@ -116,16 +177,13 @@ static conform_verdict_t ids(conform_t *c, const conform_rule_t *rule) {
   return conform_tell(c, CONFORM_HOLDS, "2 for 2");
 }
 
-static conform_verdict_t repeat(conform_t *c, const conform_rule_t *rule) {
-  const char *sampler = conform_sampler_id(c);
+static conform_verdict_t repeat(conform_t *c) {
   const int64_t number = conform_next_sample(c);
   const char *seen[2];
 
-  (void)rule;
-  if (sampler == NULL)
-    return conform_skip(c);
   for (size_t i = 0; i < 2; i++) {
-    const conform_call_t *call = conform_sample(c, sampler, number, NULL, NULL);
+    const conform_call_t *call =
+        conform_sample(c, c->sampler, number, NULL, NULL);
 
     seen[i] = conform_text(call, "request_id");
     if (i == 1 && conform_is_refusal(call))
@@ -138,128 +196,80 @@ static conform_verdict_t repeat(conform_t *c, const conform_rule_t *rule) {
   return conform_tell(c, CONFORM_ALLOWED, "a second sample");
 }
 
-static conform_verdict_t no_number(conform_t *c, const conform_rule_t *rule) {
-  const char *sampler = conform_sampler_id(c);
-  const conform_call_t *call;
-  json_t *more;
-
-  (void)rule;
-  if (sampler == NULL)
-    return conform_skip(c);
-  /* Without a sampling session there is no number either. */
-  more = json_pack("{s:s}", "sampling_session_id", sampler);
-  call = conform_sample(c, NULL, 0, NULL, more);
-  if (conform_is_refusal(call))
-    return conform_tell(c, CONFORM_HOLDS, "%d", call->status);
-  if (conform_is_ok(call))
-    return conform_tell(c, CONFORM_ALLOWED, "it is not asked for");
-  return conform_other(c, call, "a 4xx");
-}
-
 /* Whether two samples have the same tokens. */
-static int same_tokens(const sampled_t *a, const sampled_t *b) {
+static int same_tokens(const tnk_samples_t *a, const tnk_samples_t *b) {
   size_t n[2];
-  const int32_t *tokens[2] = {tnk_samples_tokens(a->read, 0, &n[0]),
-                              tnk_samples_tokens(b->read, 0, &n[1])};
+  const int32_t *tokens[2] = {tnk_samples_tokens(a, 0, &n[0]),
+                              tnk_samples_tokens(b, 0, &n[1])};
 
   return n[0] == n[1] &&
          (n[0] == 0 || memcmp(tokens[0], tokens[1], n[0] * 4) == 0);
 }
 
 /* The same parameters give the same result twice. */
-static conform_verdict_t reproducible(conform_t *c,
-                                      const conform_rule_t *rule) {
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  sampled_t s[2];
-
-  if (!sample(c, &s[0], rule->about, NULL, &verdict))
-    return verdict;
-  if (!sample(c, &s[1], rule->about, NULL, &verdict)) {
-    forget(&s[0]);
-    return verdict;
-  }
-  verdict = same_tokens(&s[0], &s[1])
-                ? conform_tell(c, CONFORM_HOLDS, "the same tokens")
-                : conform_tell(c, CONFORM_ALLOWED, "other tokens");
-  forget(&s[0]);
-  forget(&s[1]);
-  return verdict;
+static conform_verdict_t reproducible(conform_t *c) {
+  if (sample(c, c->about, NULL) == NULL || sample(c, c->about, NULL) == NULL)
+    return conform_told(c);
+  if (same_tokens(c->samples[0], c->samples[1]))
+    return conform_tell(c, CONFORM_HOLDS, "the same tokens");
+  return conform_tell(c, CONFORM_ALLOWED, "other tokens");
 }
 
-static conform_verdict_t stop_token(conform_t *c, const conform_rule_t *rule) {
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  char params[80];
-  sampled_t s;
+/* The first sample finds the likeliest token; the second one uses it as the
+ * stop token. */
+static conform_verdict_t stop_token(conform_t *c) {
+  const tnk_samples_t *read =
+      sample(c, "{\"max_tokens\":1,\"temperature\":0,\"stop\":[]}", NULL);
   const int32_t *tokens;
+  char params[80];
   size_t n = 0;
+  int is_stop;
 
-  (void)rule;
-  /* The first sample finds the likeliest token; the second one uses it as the
-   * stop token. */
-  if (!sample(c, &s, "{\"max_tokens\":1,\"temperature\":0,\"stop\":[]}", NULL,
-              &verdict))
-    return verdict;
-  tokens = tnk_samples_tokens(s.read, 0, &n);
+  if (read == NULL)
+    return conform_told(c);
+  tokens = tnk_samples_tokens(read, 0, &n);
   snprintf(params, sizeof(params),
            "{\"max_tokens\":4,\"temperature\":0,\"stop\":[%d]}",
            n > 0 ? (int)tokens[0] : 0);
-  forget(&s);
-  if (!sample(c, &s, params, NULL, &verdict))
-    return verdict;
-  tnk_samples_tokens(s.read, 0, &n);
-  verdict =
-      n == 1 && tnk_samples_stop_reason(s.read, 0) == TNK_STOP_SEQUENCE
-          ? conform_tell(c, CONFORM_HOLDS, "it is the last one")
-          : conform_tell(c, CONFORM_DIFFERS, "%zu tokens, reason %s", n,
-                         tnk_samples_stop_reason(s.read, 0) == TNK_STOP_SEQUENCE
-                             ? "stop"
-                             : "length");
-  forget(&s);
-  return verdict;
+  read = sample(c, params, NULL);
+  if (read == NULL)
+    return conform_told(c);
+  tnk_samples_tokens(read, 0, &n);
+  is_stop = tnk_samples_stop_reason(read, 0) == TNK_STOP_SEQUENCE;
+  if (n == 1 && is_stop)
+    return conform_tell(c, CONFORM_HOLDS, "it is the last one");
+  return conform_tell(c, CONFORM_DIFFERS, "%zu tokens, reason %s", n,
+                      is_stop ? "stop" : "length");
 }
 
-static conform_verdict_t stop_text(conform_t *c, const conform_rule_t *rule) {
-  const char *sampler = conform_sampler_id(c);
-  const conform_call_t *call;
-  conform_end_t end = {0};
-
-  if (sampler == NULL)
-    return conform_skip(c);
-  call = conform_sample(c, sampler, conform_next_sample(c),
-                        json_loads(rule->about, 0, NULL), NULL);
-  conform_follow(c, call, 1, &end);
-  if (end.fate == CONFORM_RESULT)
-    return conform_tell(c, CONFORM_HOLDS, "%s", "");
-  if (end.fate == CONFORM_FAILED)
+static conform_verdict_t stop_text(conform_t *c) {
+  conform_follow(c, c->call, 1);
+  if (c->end.fate == CONFORM_RESULT)
+    return conform_holds(c);
+  if (c->end.fate == CONFORM_FAILED)
     return conform_tell(c, CONFORM_ALLOWED, "%s",
-                        end.last == NULL ? "refused" : end.how);
-  return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
+                        c->end.last == NULL ? "refused" : c->end.how);
+  return conform_tell(c, CONFORM_DIFFERS, "%s", c->end.how);
 }
 
 /* ---- Further outputs ---- */
 
-static conform_verdict_t prompt_logprobs(conform_t *c,
-                                         const conform_rule_t *rule) {
-  const char *more = rule->about;
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  sampled_t s;
-  size_t n = 0;
+static conform_verdict_t prompt_logprobs(conform_t *c) {
+  const tnk_samples_t *read = sample(c, "{\"max_tokens\":1}", c->about);
   const float *values;
+  size_t n = 0;
 
-  if (!sample(c, &s, "{\"max_tokens\":1}", more, &verdict))
-    return verdict;
-  values = tnk_samples_prompt_logprobs(s.read, &n);
-  if (more == NULL)
-    verdict = values == NULL ? conform_tell(c, CONFORM_HOLDS, "%s", "")
-                             : conform_tell(c, CONFORM_ALLOWED,
-                                            "%zu that nobody asked for", n);
-  else if (values == NULL)
-    verdict = conform_tell(c, CONFORM_DIFFERS, "there are none");
-  else
-    verdict = conform_tell(c, n == 3 ? CONFORM_HOLDS : CONFORM_DIFFERS,
-                           "%zu for 3 tokens", n);
-  forget(&s);
-  return verdict;
+  if (read == NULL)
+    return conform_told(c);
+  values = tnk_samples_prompt_logprobs(read, &n);
+  if (c->about == NULL)
+    return values == NULL ? conform_holds(c)
+                          : conform_tell(c, CONFORM_ALLOWED,
+                                         "%zu that nobody asked for", n);
+  if (values == NULL)
+    return conform_tell(c, CONFORM_DIFFERS, "there are none");
+  return conform_tell(c, n == 3 ? CONFORM_HOLDS : CONFORM_DIFFERS,
+                      "%zu for 3 tokens", n);
 }
 
 /* An output that older servers silently omit. */
@@ -284,69 +294,44 @@ static const void *get_targets(const tnk_samples_t *samples) {
   return tnk_samples_target_logprobs(samples);
 }
 
-static conform_verdict_t output(conform_t *c, const conform_rule_t *rule) {
-  const output_t *about = rule->about;
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  sampled_t s;
+static conform_verdict_t output(conform_t *c) {
+  const output_t *about = c->about;
+  const tnk_samples_t *read = sample(c, "{\"max_tokens\":1}", about->more);
 
-  if (!sample(c, &s, "{\"max_tokens\":1}", about->more, &verdict))
-    return s.end.fate == CONFORM_FAILED && s.end.last == NULL
-               ? conform_tell(c, CONFORM_ABSENT, "%s", s.end.how)
-               : verdict;
-  verdict = about->get(s.read) != NULL
-                ? conform_tell(c, CONFORM_HOLDS, "%s", "")
-                : conform_tell(c, CONFORM_ABSENT, "left out in silence");
-  forget(&s);
-  return verdict;
+  if (read == NULL && c->end.fate == CONFORM_FAILED && c->end.last == NULL)
+    return conform_tell(c, CONFORM_ABSENT, "%s", c->end.how);
+  if (read == NULL)
+    return conform_told(c);
+  if (about->get(read) != NULL)
+    return conform_holds(c);
+  return conform_tell(c, CONFORM_ABSENT, "left out in silence");
 }
 
-static conform_verdict_t as_json(conform_t *c, const conform_rule_t *rule) {
-  const char *sampler = conform_sampler_id(c);
-  tnk_samples_t *read = NULL;
-  const conform_call_t *call;
-  conform_end_t end = {0};
-
-  (void)rule;
-  if (sampler == NULL)
-    return conform_skip(c);
-  call = conform_sample(c, sampler, conform_next_sample(c), NULL, NULL);
-  conform_follow(c, call, 0, &end);
-  if (end.fate != CONFORM_RESULT)
-    return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
-  if (end.is_proto)
+static conform_verdict_t as_json(conform_t *c) {
+  if (!conform_succeeds(c, c->call, 0))
+    return conform_told(c);
+  if (c->end.is_proto)
     return conform_tell(c, CONFORM_ALLOWED, "protobuf all the same");
-  if (tnk__samples_read(&read, tnk__allocator_default(), end.last->body.data,
-                        end.last->body.len, 0) != TNK_OK)
+  if (tnk__samples_read(&c->samples[0], tnk__allocator_default(),
+                        c->end.last->body.data, c->end.last->body.len,
+                        0) != TNK_OK)
     return conform_tell(c, CONFORM_DIFFERS, "JSON that cannot be read");
-  tnk__samples_free(tnk__allocator_default(), read);
   return conform_tell(c, CONFORM_HOLDS, "JSON");
 }
 
 /* ---- Batched polls and cancellation ---- */
 
-static conform_verdict_t batch(conform_t *c, const conform_rule_t *rule) {
-  const char *sampler = conform_sampler_id(c);
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  const char *id;
-  sampled_t s;
+static conform_verdict_t batch(conform_t *c) {
   const conform_call_t *call;
   const json_t *list;
+  const char *id;
 
-  (void)rule;
-  if (!sample(c, &s, NULL, NULL, &verdict))
-    return verdict;
-  forget(&s);
-  id = conform_text(s.call, "request_id");
-  call =
-      conform_post(c, "retrieve_futures",
-                   json_pack("{s:{s:s,s:s,s:i},s:i,s:f,s:[]}", "target", "type",
-                             "sampling_session", "sampling_session_id", sampler,
-                             "cloned_sampler_id", 0, "prev_cursor", 0,
-                             "timeout", 0.0, "retrieved_request_ids"));
-  if (conform_is_absent(c, call))
-    return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
-  if (!conform_is_ok(call))
-    return conform_other(c, call, "200");
+  if (sample(c, NULL, NULL) == NULL)
+    return conform_told(c);
+  id = conform_text(c->call, "request_id");
+  call = conform_batch(c, c->sampler);
+  if (!conform_offered(c, call, "200"))
+    return conform_told(c);
   list = tnk__json_arr(call->json, "completions");
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *item = json_array_get(list, i);
@@ -362,57 +347,35 @@ static conform_verdict_t batch(conform_t *c, const conform_rule_t *rule) {
                       json_array_size(list));
 }
 
-static conform_verdict_t cancel(conform_t *c, const conform_rule_t *rule) {
-  const char *sampler = conform_sampler_id(c);
-  const conform_call_t *call;
-  const conform_call_t *cancelled;
-  conform_end_t end = {0};
+static conform_verdict_t cancel(conform_t *c) {
+  const char *id = conform_text(c->call, "request_id");
 
-  (void)rule;
-  if (sampler == NULL)
-    return conform_skip(c);
-  call = conform_sample(c, sampler, conform_next_sample(c), NULL, NULL);
-  if (!conform_is_ok(call) || conform_text(call, "request_id") == NULL)
-    return conform_other(c, call, "a request_id");
-  cancelled = conform_post(
-      c, "cancel_future",
-      json_pack("{s:s}", "request_id", conform_text(call, "request_id")));
-  if (conform_is_absent(c, cancelled))
-    return conform_tell(c, CONFORM_ABSENT, "%d", cancelled->status);
-  if (!conform_is_ok(cancelled))
-    return conform_other(c, cancelled, "a 2xx");
-  conform_follow(c, call, 1, &end);
-  if (end.fate == CONFORM_RESULT || end.fate == CONFORM_FAILED)
+  if (!conform_is_ok(c->call) || id == NULL)
+    return conform_other(c, c->call, "a request_id");
+  if (!conform_offered(
+          c, conform_post(c, "cancel_future", "{s:s}", "request_id", id),
+          "a 2xx"))
+    return conform_told(c);
+  conform_follow(c, c->call, 1);
+  if (c->end.fate == CONFORM_RESULT || c->end.fate == CONFORM_FAILED)
     return conform_tell(c, CONFORM_HOLDS, "it comes to an end");
-  return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
+  return conform_tell(c, CONFORM_DIFFERS, "%s", c->end.how);
 }
 
-static conform_verdict_t saved_sampler(conform_t *c,
-                                       const conform_rule_t *rule) {
-  conform_made_t *model = conform_any_model(c);
-  const char *id;
-  conform_end_t end = {0};
+static conform_call_t *save_unnamed(conform_t *c) {
+  return conform_save_unnamed(c, c->model->seq++);
+}
 
-  (void)rule;
-  if (model == NULL)
-    return conform_skip(c);
-  conform_follow(c,
-                 conform_post(c, "save_weights_for_sampler",
-                              json_pack("{s:s,s:I,s:i,s:s}", "model_id",
-                                        model->id, "sampling_session_seq_id",
-                                        (json_int_t)conform_next_sampler(c),
-                                        "seq_id", (int)model->seq++, "type",
-                                        "save_weights_for_sampler")),
-                 0, &end);
-  id = end.fate == CONFORM_RESULT
-           ? conform_text(end.last, "sampling_session_id")
-           : NULL;
+static conform_verdict_t saved_sampler(conform_t *c) {
+  const char *id = NULL;
+
+  if (conform_follow(c, c->call, 0) == CONFORM_RESULT)
+    id = conform_text(c->end.last, "sampling_session_id");
   if (id == NULL)
-    return conform_tell(c, CONFORM_DIFFERS, "no sampler: %s", end.how);
-  conform_follow(c, conform_sample(c, id, 0, NULL, NULL), 1, &end);
-  if (end.fate != CONFORM_RESULT)
-    return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
-  return conform_tell(c, CONFORM_HOLDS, "%s", "");
+    return conform_tell(c, CONFORM_DIFFERS, "no sampler: %s", c->end.how);
+  if (!conform_succeeds(c, conform_sample(c, id, 0, NULL, NULL), 1))
+    return conform_told(c);
+  return conform_holds(c);
 }
 
 #define OUTPUT(json, function)                                                 \
@@ -423,61 +386,105 @@ static conform_verdict_t saved_sampler(conform_t *c,
   "{\"target_prompt_logprobs\":{\"data\":[101,108],\"dtype\":\"int64\","       \
   "\"shape\":[2,1]}}"
 
-static const conform_rule_t rules[] = {
+static const conform_rule_t sessions[] = {
+    {"sampler-create", "a sampler of the base model is made", "session 4.1",
+     CONFORM_FREE, NULL, NULL, create, NULL},
+    {"sampler-no-session", "one in an unknown session is refused",
+     "session 4.1", CONFORM_FREE, conform_needs_base, no_session,
+     session_unknown, NULL},
+    {"sampler-no-model", "so is one of nothing", "session 4.5", CONFORM_FREE,
+     conform_needs_session, bad_session, not_created, NULL},
+    {"sampler-no-weights", "of weights that nobody has", "session 4.5",
+     CONFORM_FREE, conform_needs_session, bad_session, not_created,
+     "tinker://tnk-conform-none/sampler_weights/none"},
+    {"sampler-odd-path", "and of a path that is none", "session 4.5",
+     CONFORM_FREE, conform_needs_session, bad_session, not_created,
+     "file:///etc/passwd"},
+    {"sampler-repeat", "a repeat with its number makes no second one",
+     "session 4.5", CONFORM_FREE, conform_needs_base, NULL, repeat_session,
+     NULL},
+    {"sampler-join", "who joins gets a number that no other has", "session 4.9",
+     CONFORM_FREE, conform_needs_sampler, NULL, join, NULL},
+    {"sampler-info", "its base model is told", "rest 9", CONFORM_FREE,
+     conform_needs_sampler, get_sampler, info, NULL},
+    {"sample-unknown", "a sample of an unknown sampler is refused",
+     "sampling 7.1", CONFORM_FREE, NULL, unknown_sampler, conform_refused_404,
+     NULL},
+    {"sample-nothing", "so is one of nothing", "sampling 7.1", CONFORM_FREE,
+     NULL, no_weights, conform_refused, NULL},
+};
+
+const conform_group_t conform_sampler = {"samplers", sessions,
+                                         sizeof(sessions) / sizeof(*sessions)};
+
+static const conform_rule_t samples[] = {
     {"sample-result", "samples come in their number and length", "protobuf 6.3",
-     CONFORM_SPENDS, result, NULL},
-    {"sample-ids", "and have ids", "sampling 7.3", CONFORM_SPENDS, ids, NULL},
+     CONFORM_SPENDS, conform_needs_sampler, NULL, result, NULL},
+    {"sample-ids", "and have ids", "sampling 7.3", CONFORM_SPENDS,
+     conform_needs_sampler, NULL, ids, NULL},
     {"sample-repeat", "a repeat with its number is the same request",
-     "sampling 7.3", CONFORM_SPENDS, repeat, NULL},
+     "sampling 7.3", CONFORM_SPENDS, conform_needs_sampler, NULL, repeat, NULL},
     {"sample-no-number", "a sample without a number is refused", "sampling 7.1",
-     CONFORM_SPENDS, no_number, NULL},
+     CONFORM_SPENDS, conform_needs_sampler, no_number, not_asked_for, NULL},
     {"sample-seed", "a seed gives the same tokens", "sampling 7.1",
-     CONFORM_SPENDS, reproducible, "{\"max_tokens\":8,\"seed\":7}"},
+     CONFORM_SPENDS, conform_needs_sampler, NULL, reproducible,
+     "{\"max_tokens\":8,\"seed\":7}"},
     {"sample-greedy", "so does a temperature of 0", "sampling 7.1",
-     CONFORM_SPENDS, reproducible, "{\"max_tokens\":8,\"temperature\":0}"},
+     CONFORM_SPENDS, conform_needs_sampler, NULL, reproducible,
+     "{\"max_tokens\":8,\"temperature\":0}"},
     {"sample-top-k", "and the one likeliest token", "sampling 7.1",
-     CONFORM_SPENDS, reproducible, "{\"max_tokens\":8,\"top_k\":1}"},
+     CONFORM_SPENDS, conform_needs_sampler, NULL, reproducible,
+     "{\"max_tokens\":8,\"top_k\":1}"},
     {"sample-stop-token", "a stop token ends a sample, and is in it",
-     "sampling 7.1", CONFORM_SPENDS, stop_token, NULL},
+     "sampling 7.1", CONFORM_SPENDS, conform_needs_sampler, NULL, stop_token,
+     NULL},
     {"sample-stop-texts", "stops may be texts", "sampling 7.1", CONFORM_SPENDS,
-     stop_text, "{\"stop\":[\"a\",\"b\"]}"},
+     conform_needs_sampler, draw, stop_text, "{\"stop\":[\"a\",\"b\"]}"},
     {"sample-stop-text", "one may stand alone", "sampling 7.1", CONFORM_SPENDS,
-     stop_text, "{\"stop\":\"a\"}"},
+     conform_needs_sampler, draw, stop_text, "{\"stop\":\"a\"}"},
     {"sample-stop-mixed", "texts and tokens in one list are refused",
-     "sampling 7.1", CONFORM_SPENDS, bad_params, "{\"stop\":[\"a\",1]}"},
+     "sampling 7.1", CONFORM_SPENDS, conform_needs_sampler, draw, bad_params,
+     "{\"stop\":[\"a\",1]}"},
     {"sample-tokens", "max_tokens of 0 is refused", "sampling 7.1",
-     CONFORM_SPENDS, bad_params, "{\"max_tokens\":0}"},
+     CONFORM_SPENDS, conform_needs_sampler, draw, bad_params,
+     "{\"max_tokens\":0}"},
     {"sample-temperature", "so is a temperature below 0", "sampling 7.1",
-     CONFORM_SPENDS, bad_params, "{\"temperature\":-1}"},
+     CONFORM_SPENDS, conform_needs_sampler, draw, bad_params,
+     "{\"temperature\":-1}"},
     {"sample-top-p", "a top_p above 1", "sampling 7.1", CONFORM_SPENDS,
-     bad_params, "{\"top_p\":2}"},
+     conform_needs_sampler, draw, bad_params, "{\"top_p\":2}"},
     {"sample-text", "and a temperature that is a text", "sampling 7.1",
-     CONFORM_SPENDS, bad_params, "{\"temperature\":\"hot\"}"},
+     CONFORM_SPENDS, conform_needs_sampler, draw, bad_params,
+     "{\"temperature\":\"hot\"}"},
     {"sample-prompt", "logprobs of the prompt come when they are asked for",
-     "sampling 7.1", CONFORM_SPENDS, prompt_logprobs,
-     "{\"prompt_logprobs\":true}"},
+     "sampling 7.1", CONFORM_SPENDS, conform_needs_sampler, NULL,
+     prompt_logprobs, "{\"prompt_logprobs\":true}"},
     {"sample-no-prompt", "and only then", "sampling 7.1", CONFORM_SPENDS,
-     prompt_logprobs, NULL},
+     conform_needs_sampler, NULL, prompt_logprobs, NULL},
     {"sample-prompt-top-k", "so do the k likeliest of the prompt",
-     "sampling 7.1", CONFORM_SPENDS, output,
+     "sampling 7.1", CONFORM_SPENDS, conform_needs_sampler, NULL, output,
      OUTPUT("{\"prompt_logprobs\":true,\"topk_prompt_logprobs\":2}",
             get_prompt_topk)},
     {"sample-k-likeliest", "those of the sample", "sampling 7.1.1",
-     CONFORM_SPENDS, output, OUTPUT("{\"topk_sample_logprobs\":2}", get_topk)},
+     CONFORM_SPENDS, conform_needs_sampler, NULL, output,
+     OUTPUT("{\"topk_sample_logprobs\":2}", get_topk)},
     {"sample-alternatives", "other tokens in the prompt's places",
-     "sampling 7.1.1", CONFORM_SPENDS, output,
+     "sampling 7.1.1", CONFORM_SPENDS, conform_needs_sampler, NULL, output,
      OUTPUT("{\"prompt_alt_tokens_k\":2}", get_alternatives)},
     {"sample-targets", "and logprobs of given tokens there", "sampling 7.1.1",
-     CONFORM_SPENDS, output, OUTPUT(TARGETS, get_targets)},
+     CONFORM_SPENDS, conform_needs_sampler, NULL, output,
+     OUTPUT(TARGETS, get_targets)},
     {"sample-json", "samples come in JSON for who accepts no protobuf",
-     "reference 12.1", CONFORM_SPENDS, as_json, NULL},
+     "reference 12.1", CONFORM_SPENDS, conform_needs_sampler, draw, as_json,
+     NULL},
     {"sample-batch", "one look finds the samples that are done", "futures 8.6",
-     CONFORM_SPENDS, batch, NULL},
+     CONFORM_SPENDS, conform_needs_sampler, NULL, batch, NULL},
     {"sample-cancel", "a sample can be cancelled", "futures 8.7",
-     CONFORM_SPENDS, cancel, NULL},
+     CONFORM_SPENDS, conform_needs_sampler, draw, cancel, NULL},
     {"sample-saved", "weights that were saved can be sampled from",
-     "training 5.6", CONFORM_SPENDS, saved_sampler, NULL},
+     "training 5.6", CONFORM_SPENDS, conform_needs_any_model, save_unnamed,
+     saved_sampler, NULL},
 };
 
-const conform_group_t conform_sampling = {"samples", rules,
-                                          sizeof(rules) / sizeof(*rules)};
+const conform_group_t conform_sampling = {"samples", samples,
+                                          sizeof(samples) / sizeof(*samples)};

@@ -6,61 +6,54 @@
 #include "lib/wire/message/calls_session.h"
 #include "tools/conform/state.h"
 
-#define NONE "tnk-conform-none"
-
 /* ---- Configuration ---- */
 
 static conform_call_t *ask_config(conform_t *c, const char *path,
                                   const char *version) {
-  return conform_post(c, path,
-                      version != NULL
-                          ? json_pack("{s:s}", "sdk_version", version)
-                          : json_object());
+  json_t *body = json_object();
+
+  if (version != NULL)
+    json_object_set_new(body, "sdk_version", json_string(version));
+  return conform_post_json(c, path, body);
 }
 
 /* Members that clients read must have the expected types. The official client
  * does not accept null. */
 static const char *wrong_flag(const json_t *flags) {
-  static const char *const bools[] = {"pjwt_auth_enabled",
-                                      "parallel_fwdbwd_chunks",
-                                      "proto_compress_fwdbwd",
-                                      "sample_no_retries",
-                                      "sample_enable_stuck_detection",
-                                      "sample_use_retrieve_futures",
-                                      "custom_loss_server_side",
-                                      "sample_join_sampling_session"};
-  static const char *const ints[] = {"sample_dispatch_bytes_semaphore_size",
-                                     "inflight_response_bytes_semaphore_size",
-                                     "fwdbwd_max_chunk_len",
-                                     "fwdbwd_max_chunk_bytes_count",
-                                     "fwdbwd_dispatch_bytes_semaphore_size",
-                                     "sample_max_concurrent_requests",
-                                     "refresh_interval_sec"};
+  enum { N_BOOLS = 8 };
+  static const char *const names[] = {
+      "pjwt_auth_enabled", "parallel_fwdbwd_chunks", "proto_compress_fwdbwd",
+      "sample_no_retries", "sample_enable_stuck_detection",
+      "sample_use_retrieve_futures", "custom_loss_server_side",
+      "sample_join_sampling_session",
+      /* the numbers */
+      "sample_dispatch_bytes_semaphore_size",
+      "inflight_response_bytes_semaphore_size", "fwdbwd_max_chunk_len",
+      "fwdbwd_max_chunk_bytes_count", "fwdbwd_dispatch_bytes_semaphore_size",
+      "sample_max_concurrent_requests", "refresh_interval_sec"};
 
-  for (size_t i = 0; i < sizeof(bools) / sizeof(*bools); i++) {
-    const json_t *flag = json_object_get(flags, bools[i]);
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+    const json_t *flag = json_object_get(flags, names[i]);
 
-    if (flag != NULL && !json_is_boolean(flag))
-      return bools[i];
-  }
-  for (size_t i = 0; i < sizeof(ints) / sizeof(*ints); i++) {
-    const json_t *flag = json_object_get(flags, ints[i]);
-
-    if (flag != NULL && !json_is_integer(flag))
-      return ints[i];
+    if (flag != NULL &&
+        (i < N_BOOLS ? !json_is_boolean(flag) : !json_is_integer(flag)))
+      return names[i];
   }
   return NULL;
 }
 
-static conform_verdict_t config(conform_t *c, const conform_rule_t *rule) {
-  const char *path = rule->about;
-  const conform_call_t *call = ask_config(c, path, TNK__PROTOCOL_VERSION);
+static conform_call_t *get_config(conform_t *c) {
+  return ask_config(c, c->about, TNK__PROTOCOL_VERSION);
+}
+
+static conform_verdict_t config(conform_t *c) {
+  const conform_call_t *call = c->call;
   const char *wrong;
 
-  if (call->status == 404 && strcmp(path, "client/dynamic_config") == 0)
+  if (call->status == 404 && strcmp(c->about, "client/dynamic_config") == 0)
     return conform_tell(c, CONFORM_ABSENT, "404, so that defaults hold");
-  if (!conform_is_ok(call))
-    return conform_other(c, call, "200");
+  if (!conform_accepted(c, call, "200"))
+    return conform_told(c);
   if (!json_is_object(call->json))
     return conform_tell(c, CONFORM_DIFFERS, "the answer is no JSON object");
   wrong = wrong_flag(call->json);
@@ -70,13 +63,12 @@ static conform_verdict_t config(conform_t *c, const conform_rule_t *rule) {
                       json_object_size(call->json));
 }
 
-static conform_verdict_t versions(conform_t *c, const conform_rule_t *rule) {
+static conform_verdict_t versions(conform_t *c) {
   static const char *const all[] = {"0.1.0",  "0.22.0", "0.25.0",
                                     "0.30.0", "0.38.0", "99.0.0"};
   char text[120];
   tnk__text_t refused;
 
-  (void)rule;
   tnk__text_init(&refused, text, sizeof(text));
   for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
     const conform_call_t *call = ask_config(c, "client/config", all[i]);
@@ -91,36 +83,40 @@ static conform_verdict_t versions(conform_t *c, const conform_rule_t *rule) {
   return conform_tell(c, CONFORM_ALLOWED, "it refuses%s", text);
 }
 
-static conform_verdict_t odd_version(conform_t *c, const conform_rule_t *rule) {
-  const conform_call_t *call = ask_config(c, "client/config", rule->about);
+static conform_call_t *odd_version(conform_t *c) {
+  return ask_config(c, "client/config", c->about);
+}
 
-  if (conform_is_ok(call))
+static conform_verdict_t any_version(conform_t *c) {
+  if (conform_is_ok(c->call))
     return conform_tell(c, CONFORM_HOLDS, "accepted");
-  if (conform_is_refusal(call))
-    return conform_tell(c, CONFORM_ALLOWED, "refused with %d", call->status);
-  return conform_other(c, call, "an answer");
+  if (conform_is_refusal(c->call))
+    return conform_tell(c, CONFORM_ALLOWED, "refused with %d", c->call->status);
+  return conform_other(c, c->call, "an answer");
 }
 
 /* ---- Keys ---- */
 
-static conform_verdict_t key(conform_t *c, const conform_rule_t *rule) {
-  const conform_ask_t ask = {.method = "GET",
-                             .path = "get_server_capabilities",
-                             .api_key = rule->about};
-  const conform_call_t *call = conform_ask(c, &ask);
+static conform_call_t *with_key(conform_t *c) {
+  const conform_ask_t ask = {
+      .method = "GET", .path = "get_server_capabilities", .api_key = c->about};
 
-  if (call->status == 401 || call->status == 403)
-    return call->body.len > 0
-               ? conform_tell(c, CONFORM_HOLDS, "%d", call->status)
-               : conform_tell(c, CONFORM_DIFFERS, "%d without words",
-                              call->status);
-  if (conform_is_ok(call))
-    return conform_tell(c, CONFORM_ALLOWED, "it asks for no key");
-  return conform_other(c, call, "401 or 403");
+  return conform_ask(c, &ask);
 }
 
-static conform_verdict_t token(conform_t *c, const conform_rule_t *rule) {
-  (void)rule;
+static conform_verdict_t key(conform_t *c) {
+  const conform_call_t *call = c->call;
+
+  if (conform_is_ok(call))
+    return conform_tell(c, CONFORM_ALLOWED, "it asks for no key");
+  if (call->status != 401 && call->status != 403)
+    return conform_other(c, call, "401 or 403");
+  if (call->body.len > 0)
+    return conform_tell(c, CONFORM_HOLDS, "%d", call->status);
+  return conform_tell(c, CONFORM_DIFFERS, "%d without words", call->status);
+}
+
+static conform_verdict_t token(conform_t *c) {
   if (!c->wants_tokens)
     return conform_tell(c, CONFORM_ABSENT, "the key itself is taken");
   if (c->token == NULL)
@@ -130,173 +126,160 @@ static conform_verdict_t token(conform_t *c, const conform_rule_t *rule) {
                       (unsigned)(c->token_life / 1000));
 }
 
-static conform_verdict_t bad_token(conform_t *c, const conform_rule_t *rule) {
-  const conform_ask_t ask = {.method = "GET",
-                             .path = "get_server_capabilities",
-                             .api_key = "eyJhbGciOiJub25lIn0.e30.x"};
-  const conform_call_t *call;
-
-  (void)rule;
+static int tokens(conform_t *c) {
   if (!c->wants_tokens)
-    return conform_tell(c, CONFORM_ABSENT, "there are no tokens");
-  call = conform_ask(c, &ask);
-  if (call->status == 401 && call->invalid_token)
+    conform_tell(c, CONFORM_ABSENT, "there are no tokens");
+  return c->wants_tokens;
+}
+
+static conform_verdict_t bad_token(conform_t *c) {
+  if (c->call->status != 401)
+    return conform_other(c, c->call, "401");
+  if (c->call->invalid_token)
     return conform_tell(c, CONFORM_HOLDS, "401, invalid_token");
-  if (call->status == 401)
-    return conform_tell(c, CONFORM_DIFFERS,
-                        "401 without error=\"invalid_token\"");
-  return conform_other(c, call, "401");
+  return conform_tell(c, CONFORM_DIFFERS,
+                      "401 without error=\"invalid_token\"");
 }
 
 /* ---- Sessions ---- */
 
-static json_t *session_body(const char *name) {
-  return json_pack("{s:[],s:{},s:s,s:s?,s:s}", "tags", "user_metadata",
-                   "sdk_version", TNK__PROTOCOL_VERSION, "display_name", name,
-                   "type", "create_session");
+static json_t *session_body(void) {
+  return json_pack("{s:[],s:{},s:s,s:s}", "tags", "user_metadata",
+                   "sdk_version", TNK__PROTOCOL_VERSION, "type",
+                   "create_session");
 }
 
-static conform_verdict_t create(conform_t *c, const conform_rule_t *rule) {
-  json_t *body = session_body("tnk conform");
-  conform_call_t *call;
-  const char *type;
+/* Without the members that version 0.25 did not have, because the server may be
+ * strict. */
+static conform_call_t *create(conform_t *c) {
+  return conform_post_json(c, "create_session", session_body());
+}
 
-  (void)rule;
-  /* First omit the members that version 0.25 did not have, because the server
-   * may be strict. */
-  json_object_del(body, "display_name");
-  call = conform_post(c, "create_session", body);
-  if (!conform_is_ok(call))
-    return conform_other(c, call, "200");
-  if (conform_made(c, CONFORM_SESSION, conform_text(call, "session_id")) ==
+static conform_verdict_t created(conform_t *c) {
+  const char *type = conform_text(c->call, "type");
+
+  if (!conform_accepted(c, c->call, "200"))
+    return conform_told(c);
+  if (conform_made(c, CONFORM_SESSION, conform_text(c->call, "session_id")) ==
       NULL)
     return conform_tell(c, CONFORM_DIFFERS,
                         "the answer has no \"session_id\" that is a text");
-  type = conform_text(call, "type");
   if (type != NULL && strcmp(type, "create_session") != 0)
     return conform_tell(c, CONFORM_DIFFERS, "its type is \"%.40s\"", type);
-  return conform_tell(c, CONFORM_HOLDS, "%d", call->status);
+  return conform_tell(c, CONFORM_HOLDS, "%d", c->call->status);
 }
 
-/* Optional members that are null, or that version 0.25 did not have. */
-static conform_verdict_t odd_session(conform_t *c, const conform_rule_t *rule) {
-  const char *name = rule->about;
-  const conform_call_t *call =
-      conform_post(c, "create_session", session_body(name));
+/* An optional member that is null, or that version 0.25 did not have. */
+static conform_call_t *odd_session(conform_t *c) {
+  json_t *body = session_body();
 
-  if (conform_is_refusal(call))
-    return conform_tell(c, CONFORM_ALLOWED, "refused with %d", call->status);
-  if (!conform_is_ok(call))
-    return conform_other(c, call, "200");
-  conform_made(c, CONFORM_SESSION, conform_text(call, "session_id"));
+  json_object_set_new(body, "display_name",
+                      c->about != NULL ? json_string(c->about) : json_null());
+  return conform_post_json(c, "create_session", body);
+}
+
+static conform_verdict_t odd_created(conform_t *c) {
+  if (conform_is_refusal(c->call))
+    return conform_tell(c, CONFORM_ALLOWED, "refused with %d", c->call->status);
+  if (!conform_accepted(c, c->call, "200"))
+    return conform_told(c);
+  conform_made(c, CONFORM_SESSION, conform_text(c->call, "session_id"));
   return conform_tell(c, CONFORM_HOLDS, "accepted");
 }
 
-static conform_verdict_t repeat(conform_t *c, const conform_rule_t *rule) {
+static conform_verdict_t repeat(conform_t *c) {
   conform_ask_t ask = {.method = "POST", .path = "create_session"};
-  const conform_call_t *calls[2];
   const char *ids[2];
   char name[64];
 
-  (void)rule;
   conform_name(c, name, sizeof(name));
   ask.idempotency_key = name;
   for (size_t i = 0; i < 2; i++) {
-    ask.json = session_body(NULL);
-    json_object_del(ask.json, "display_name");
-    calls[i] = conform_ask(c, &ask);
-    ids[i] = conform_text(calls[i], "session_id");
-    if (!conform_is_ok(calls[i]) || ids[i] == NULL)
-      return conform_other(c, calls[i], "a session");
+    const conform_call_t *call;
+
+    ask.json = session_body();
+    call = conform_ask(c, &ask);
+    ids[i] = conform_text(call, "session_id");
+    if (!conform_is_ok(call) || ids[i] == NULL)
+      return conform_other(c, call, "a session");
     conform_made(c, CONFORM_SESSION, ids[i]);
   }
-  if (strcmp(ids[0], ids[1]) == 0)
-    return conform_tell(c, CONFORM_HOLDS, "the same session");
-  return conform_tell(c, CONFORM_ALLOWED, "a second session");
+  return conform_same(c, strcmp(ids[0], ids[1]) == 0, "session");
 }
 
-static conform_verdict_t no_version(conform_t *c, const conform_rule_t *rule) {
-  json_t *body = session_body(NULL);
-  const conform_call_t *call;
+static conform_call_t *no_version(conform_t *c) {
+  json_t *body = session_body();
 
-  (void)rule;
-  json_object_del(body, "display_name");
   json_object_del(body, "sdk_version");
-  call = conform_post(c, "create_session", body);
-  if (conform_is_refusal(call))
-    return conform_tell(c, CONFORM_HOLDS, "%d", call->status);
-  if (!conform_is_ok(call))
-    return conform_other(c, call, "a 4xx");
-  conform_made(c, CONFORM_SESSION, conform_text(call, "session_id"));
-  return conform_tell(c, CONFORM_ALLOWED, "it is not asked for");
+  return conform_post_json(c, "create_session", body);
+}
+
+static conform_verdict_t not_asked_for(conform_t *c) {
+  if (conform_is_ok(c->call))
+    conform_made(c, CONFORM_SESSION, conform_text(c->call, "session_id"));
+  return conform_refusal(c, "it is not asked for", "a 4xx");
 }
 
 static conform_call_t *beat(conform_t *c, const char *session) {
-  return conform_post(c, "session_heartbeat",
-                      json_pack("{s:s,s:s}", "session_id", session, "type",
-                                "session_heartbeat"));
+  return conform_post(c, "session_heartbeat", "{s:s,s:s}", "session_id",
+                      session, "type", "session_heartbeat");
 }
 
-static conform_verdict_t heartbeat(conform_t *c, const conform_rule_t *rule) {
-  const char *session = conform_session_id(c);
-  const conform_call_t *call;
-  const char *type;
+static conform_call_t *beat_own(conform_t *c) {
+  return beat(c, c->session);
+}
 
-  (void)rule;
-  if (session == NULL)
-    return conform_skip(c);
-  call = beat(c, session);
-  if (!conform_is_ok(call))
-    return conform_other(c, call, "200");
-  type = conform_text(call, "type");
-  if (!json_is_object(call->json) ||
+static conform_verdict_t heartbeat(conform_t *c) {
+  const char *type = conform_text(c->call, "type");
+
+  if (!conform_accepted(c, c->call, "200"))
+    return conform_told(c);
+  if (!json_is_object(c->call->json) ||
       (type != NULL && strcmp(type, "session_heartbeat") != 0))
     return conform_tell(c, CONFORM_DIFFERS, "the answer is another call's");
-  return conform_tell(c, CONFORM_HOLDS, "%d", call->status);
+  return conform_tell(c, CONFORM_HOLDS, "%d", c->call->status);
 }
 
-static conform_verdict_t no_session(conform_t *c, const conform_rule_t *rule) {
-  const conform_call_t *call = beat(c, NONE);
+static conform_call_t *beat_none(conform_t *c) {
+  return beat(c, CONFORM_NONE);
+}
 
-  (void)rule;
-  if (call->status == 404 || call->status == 410)
-    return conform_tell(c, CONFORM_HOLDS, "%d", call->status);
-  if (call->status == 500)
+static conform_verdict_t no_session(conform_t *c) {
+  const int status = c->call->status;
+
+  if (status == 404 || status == 410)
+    return conform_tell(c, CONFORM_HOLDS, "%d", status);
+  if (status == 500)
     return conform_tell(c, CONFORM_ALLOWED, "500");
-  return conform_other(c, call, "404");
+  return conform_other(c, c->call, "404");
 }
 
-static conform_verdict_t finish(conform_t *c, const conform_rule_t *rule) {
-  conform_made_t *made = conform_new_session(c);
-  const conform_call_t *call;
+/* Finish a new session. */
+static conform_call_t *finish(conform_t *c) {
+  return conform_finish(c, c->fresh->id);
+}
 
-  (void)rule;
-  if (made == NULL)
-    return conform_skip(c);
-  call = conform_finish(c, made->id);
+static conform_verdict_t finish_twice(conform_t *c) {
+  const conform_call_t *call = c->call;
+
   if (conform_is_absent(c, call) || call->status == 404)
     return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
-  if (!conform_is_ok(call))
-    return conform_other(c, call, "a 2xx");
-  call = conform_finish(c, made->id);
+  if (!conform_accepted(c, call, "a 2xx"))
+    return conform_told(c);
+  call = finish(c);
   if (!conform_is_ok(call) && !conform_is_refusal(call))
     return conform_other(c, call, "an answer the second time");
   return conform_tell(c, CONFORM_HOLDS, "and %d the second time", call->status);
 }
 
-static conform_verdict_t finished(conform_t *c, const conform_rule_t *rule) {
-  conform_made_t *made = conform_new_session(c);
+static conform_verdict_t finished(conform_t *c) {
   const conform_call_t *call;
 
-  (void)rule;
-  if (made == NULL)
-    return conform_skip(c);
-  call = conform_finish(c, made->id);
-  if (!conform_is_ok(call))
+  if (!conform_is_ok(c->call))
     return conform_tell(c, CONFORM_SKIPPED, "it cannot be finished: %s",
-                        call->how);
-  call = beat(c, made->id);
-  conform_gone(c, made);
+                        c->call->how);
+  call = beat(c, c->fresh->id);
+  conform_gone(c, c->fresh);
   if (call->status == 410 || call->status == 404)
     return conform_tell(c, CONFORM_HOLDS, "%d", call->status);
   return conform_other(c, call, "410");
@@ -304,54 +287,43 @@ static conform_verdict_t finished(conform_t *c, const conform_rule_t *rule) {
 
 /* ---- Server information ---- */
 
-static conform_verdict_t health(conform_t *c, const conform_rule_t *rule) {
-  const conform_call_t *call = conform_get(c, "healthz");
-  const char *status = conform_text(call, "status");
+/* An answer with this "status". */
+static conform_verdict_t has_status(conform_t *c, const char *wanted) {
+  const char *status = conform_text(c->call, "status");
 
-  (void)rule;
-  if (conform_is_absent(c, call))
-    return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
-  if (!conform_is_ok(call))
-    return conform_other(c, call, "200");
-  if (status == NULL || strcmp(status, "ok") != 0)
-    return conform_tell(c, CONFORM_DIFFERS, "no {\"status\":\"ok\"}");
-  return conform_tell(c, CONFORM_HOLDS, "ok");
+  if (!conform_offered(c, c->call, "200"))
+    return conform_told(c);
+  if (status == NULL || strcmp(status, wanted) != 0)
+    return conform_tell(c, CONFORM_DIFFERS, "no {\"status\":\"%s\"}", wanted);
+  return conform_tell(c, CONFORM_HOLDS, "%s", wanted);
 }
 
-static conform_verdict_t telemetry(conform_t *c, const conform_rule_t *rule) {
-  const conform_call_t *call =
-      conform_post(c, "telemetry",
-                   json_pack("{s:[],s:s,s:s,s:s,s:s}", "events", "platform",
-                             "Linux", "sdk_version", TNK__PROTOCOL_VERSION,
-                             "session_id", "sessionless-" NONE, "process_uuid",
-                             "00000000-0000-4000-8000-000000000000"));
-  const char *status = conform_text(call, "status");
-
-  (void)rule;
-  if (conform_is_absent(c, call))
-    return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
-  if (!conform_is_ok(call))
-    return conform_other(c, call, "200");
-  if (status == NULL || strcmp(status, "accepted") != 0)
-    return conform_tell(c, CONFORM_DIFFERS, "no {\"status\":\"accepted\"}");
-  return conform_tell(c, CONFORM_HOLDS, "accepted");
+static conform_verdict_t health(conform_t *c) {
+  return has_status(c, "ok");
 }
 
-static conform_verdict_t capabilities(conform_t *c,
-                                      const conform_rule_t *rule) {
-  const conform_call_t *call = conform_get(c, "get_server_capabilities");
+static conform_call_t *send_telemetry(conform_t *c) {
+  return conform_post(c, "telemetry", "{s:[],s:s,s:s,s:s,s:s}", "events",
+                      "platform", "Linux", "sdk_version", TNK__PROTOCOL_VERSION,
+                      "session_id", "sessionless-" CONFORM_NONE, "process_uuid",
+                      "00000000-0000-4000-8000-000000000000");
+}
+
+static conform_verdict_t telemetry(conform_t *c) {
+  return has_status(c, "accepted");
+}
+
+static conform_verdict_t capabilities(conform_t *c) {
   tnk_capabilities_t *read = NULL;
   tnk__arena_t arena;
   size_t n = 0;
   int err;
 
-  (void)rule;
-  if (conform_is_absent(c, call))
-    return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
-  if (!conform_is_ok(call))
-    return conform_other(c, call, "200");
+  if (!conform_offered(c, c->call, "200"))
+    return conform_told(c);
   tnk__arena_init(&arena, tnk__allocator_default(), 1 << 24);
-  err = tnk__capabilities_read(&read, &arena, call->body.data, call->body.len);
+  err = tnk__capabilities_read(&read, &arena, c->call->body.data,
+                               c->call->body.len);
   if (err == TNK_OK)
     n = tnk_capabilities_count(read);
   tnk__arena_deinit(&arena);
@@ -362,47 +334,48 @@ static conform_verdict_t capabilities(conform_t *c,
 
 static const conform_rule_t rules[] = {
     {"config", "flags have the types that clients expect", "transport 3.1",
-     CONFORM_FREE, config, "client/config"},
+     CONFORM_FREE, NULL, get_config, config, "client/config"},
     {"config-dynamic", "so have those that change", "transport 3.2",
-     CONFORM_FREE, config, "client/dynamic_config"},
+     CONFORM_FREE, NULL, get_config, config, "client/dynamic_config"},
     {"config-versions", "versions of the official client are accepted",
-     "transport 3.1", CONFORM_FREE, versions, NULL},
+     "transport 3.1", CONFORM_FREE, NULL, NULL, versions, NULL},
     {"config-odd-version", "so is one that is no number", "transport 3.1",
-     CONFORM_FREE, odd_version, "tnk-conform"},
+     CONFORM_FREE, NULL, odd_version, any_version, "tnk-conform"},
     {"config-no-version", "and none at all", "transport 3.1", CONFORM_FREE,
-     odd_version, NULL},
+     NULL, odd_version, any_version, NULL},
     {"key-missing", "who has no key is refused", "transport 1.3", CONFORM_FREE,
-     key, ""},
+     NULL, with_key, key, ""},
     {"key-wrong", "who has another key is refused", "transport 1.3",
-     CONFORM_FREE, key, "tml-conform-wrong"},
+     CONFORM_FREE, NULL, with_key, key, "tml-conform-wrong"},
     {"token", "the key is exchanged for a token", "transport 1.7", CONFORM_FREE,
-     token, NULL},
+     NULL, NULL, token, NULL},
     {"token-invalid", "a wrong token is told from a wrong key", "transport 1.7",
-     CONFORM_FREE, bad_token, NULL},
-    {"session-create", "a session is made", "session 4.2", CONFORM_FREE, create,
-     NULL},
+     CONFORM_FREE, tokens, with_key, bad_token, "eyJhbGciOiJub25lIn0.e30.x"},
+    {"session-create", "a session is made", "session 4.2", CONFORM_FREE, NULL,
+     create, created, NULL},
     {"session-name", "it may have a name to show", "session 4.1", CONFORM_FREE,
-     odd_session, "tnk conform"},
+     NULL, odd_session, odd_created, "tnk conform"},
     {"session-null", "an optional member may be null", "session 4.1",
-     CONFORM_FREE, odd_session, NULL},
+     CONFORM_FREE, NULL, odd_session, odd_created, NULL},
     {"session-no-version", "without a version it is refused", "session 4.1",
-     CONFORM_FREE, no_version, NULL},
+     CONFORM_FREE, NULL, no_version, not_asked_for, NULL},
     {"session-repeat", "a repeat with the same key makes no second one",
-     "transport 2.2", CONFORM_FREE, repeat, NULL},
+     "transport 2.2", CONFORM_FREE, NULL, NULL, repeat, NULL},
     {"heartbeat", "a session's heartbeat is taken", "session 4.4", CONFORM_FREE,
-     heartbeat, NULL},
+     conform_needs_session, beat_own, heartbeat, NULL},
     {"heartbeat-unknown", "that of an unknown session is refused",
-     "session 4.4", CONFORM_FREE, no_session, NULL},
+     "session 4.4", CONFORM_FREE, NULL, beat_none, no_session, NULL},
     {"finish", "a session is finished, more than once", "session 4.8",
-     CONFORM_FREE, finish, NULL},
+     CONFORM_FREE, conform_needs_new_session, finish, finish_twice, NULL},
     {"finish-ends", "the heartbeat of a finished session is refused",
-     "session 4.8", CONFORM_FREE, finished, NULL},
+     "session 4.8", CONFORM_FREE, conform_needs_new_session, finish, finished,
+     NULL},
     {"healthz", "the server says that it is well", "session 4.2", CONFORM_FREE,
-     health, NULL},
-    {"telemetry", "telemetry is accepted", "session 10.1", CONFORM_FREE,
-     telemetry, NULL},
-    {"capabilities", "models are named", "session 4.2", CONFORM_FREE,
-     capabilities, NULL},
+     NULL, conform_get_about, health, "healthz"},
+    {"telemetry", "telemetry is accepted", "session 10.1", CONFORM_FREE, NULL,
+     send_telemetry, telemetry, NULL},
+    {"capabilities", "models are named", "session 4.2", CONFORM_FREE, NULL,
+     conform_get_about, capabilities, "get_server_capabilities"},
 };
 
 const conform_group_t conform_session = {"configuration, keys, sessions", rules,

@@ -10,8 +10,6 @@
 #include "tnk/result.h"
 #include "tools/conform/state.h"
 
-#define NONE "tnk-conform-none"
-
 /* ---- Invalid bodies ---- */
 
 typedef struct {
@@ -23,42 +21,37 @@ typedef struct {
 
 #define PROTO "application/x-protobuf"
 
-static conform_verdict_t bad_body(conform_t *c, const conform_rule_t *rule) {
-  const raw_t *raw = rule->about;
+static conform_call_t *bad_body(conform_t *c) {
+  const raw_t *raw = c->about;
   const conform_ask_t ask = {.method = "POST",
                              .path = raw->path,
                              .body = raw->body,
                              .n_body = raw->n,
                              .type = raw->type};
-  const conform_call_t *call = conform_ask(c, &ask);
 
-  if (conform_is_refusal(call))
-    return conform_tell(c, CONFORM_HOLDS, "%d", call->status);
-  return conform_other(c, call, "a 4xx");
+  return conform_ask(c, &ask);
 }
 
 /* The request format before protobuf. A server that can parse it answers that
  * the model is unknown. */
-static conform_verdict_t json_pass(conform_t *c, const conform_rule_t *rule) {
-  const raw_t *raw = rule->about;
-  const conform_call_t *call;
-  const conform_ask_t ask = {
-      .method = "POST",
-      .path = raw->path,
-      .json = json_pack(
-          "{s:s,s:i,s:{s:[{s:{s:{s:[i,i],s:s,s:[i]}},s:{s:[{s:[i,i],s:s}]}}],"
-          "s:s}}",
-          "model_id", NONE, "seq_id", 1, raw->body, "data", "loss_fn_inputs",
-          "target_tokens", "data", 1, 2, "dtype", "int64", "shape", 2,
-          "model_input", "chunks", "tokens", 1, 2, "type", "encoded_text",
-          "loss_fn", "cross_entropy")};
+static conform_call_t *json_pass(conform_t *c) {
+  const raw_t *raw = c->about;
 
-  call = conform_ask(c, &ask);
-  if (conform_is_absent(c, call))
-    return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
-  if (call->status == 404)
+  return conform_post(
+      c, raw->path,
+      "{s:s,s:i,s:{s:[{s:{s:{s:[i,i],s:s,s:[i]}},s:{s:[{s:[i,i],s:s}]}}],s:s}}",
+      "model_id", CONFORM_NONE, "seq_id", 1, raw->body, "data",
+      "loss_fn_inputs", "target_tokens", "data", 1, 2, "dtype", "int64",
+      "shape", 2, "model_input", "chunks", "tokens", 1, 2, "type",
+      "encoded_text", "loss_fn", "cross_entropy");
+}
+
+static conform_verdict_t json_read(conform_t *c) {
+  const conform_call_t *call = c->call;
+
+  if (call->status == 404 && !conform_is_absent(c, call))
     return conform_tell(c, CONFORM_HOLDS, "it is read");
-  if (conform_is_refusal(call))
+  if (conform_is_absent(c, call) || conform_is_refusal(call))
     return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
   return conform_other(c, call, "404, for there is no such model");
 }
@@ -67,54 +60,30 @@ static conform_verdict_t json_pass(conform_t *c, const conform_rule_t *rule) {
 
 /* Run a pass of the shared model. Returns NULL if the finding is recorded
  * already. */
-static tnk_pass_t *run_pass(conform_t *c, const conform_pass_t *pass,
-                            conform_verdict_t *verdict) {
-  conform_made_t *model = conform_shared_model(c);
+static const tnk_pass_t *run_pass(conform_t *c, const conform_pass_t *pass) {
+  tnk_pass_t **read = &c->passes[c->passes[0] != NULL];
   const conform_call_t *call;
-  tnk_pass_t *read = NULL;
-  conform_end_t end = {0};
 
-  if (model == NULL) {
-    *verdict = conform_skip(c);
+  if (!conform_needs_shared_model(c))
     return NULL;
-  }
-  call = conform_pass(c, model->id, model->seq, pass);
+  call = conform_pass(c, c->model->id, c->model->seq, pass);
   if (conform_is_ok(call))
-    model->seq++;
-  conform_follow(c, call, 1, &end);
-  if (end.fate != CONFORM_RESULT) {
+    c->model->seq++;
+  if (!conform_succeeds(c, call, 1)) {
     conform_spoil(c);
-    *verdict = conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
     return NULL;
   }
-  if (tnk__pass_result_read(&read, tnk__allocator_default(),
-                            end.last->body.data, end.last->body.len,
-                            end.is_proto) != TNK_OK) {
-    *verdict = conform_tell(c, CONFORM_DIFFERS, "the result cannot be read");
-    return NULL;
-  }
-  return read;
+  if (tnk__pass_result_read(read, tnk__allocator_default(),
+                            c->end.last->body.data, c->end.last->body.len,
+                            c->end.is_proto) == TNK_OK)
+    return *read;
+  conform_tell(c, CONFORM_DIFFERS, "the result cannot be read");
+  return NULL;
 }
 
-static void free_pass(tnk_pass_t *pass) {
-  tnk__pass_result_free(tnk__allocator_default(), pass);
-}
-
-/* A rule about the result of a pass. */
-typedef struct {
-  const conform_pass_t *pass; /* NULL: the default pass */
-  conform_verdict_t (*judge)(conform_t *c, const tnk_pass_t *read);
-} judged_t;
-
-static conform_verdict_t judged(conform_t *c, const conform_rule_t *rule) {
-  const judged_t *about = rule->about;
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  tnk_pass_t *read = run_pass(c, about->pass, &verdict);
-
-  if (read != NULL)
-    verdict = about->judge(c, read);
-  free_pass(read);
-  return verdict;
+/* The result of the pass in `about`; NULL: the default pass. */
+static int passed(conform_t *c) {
+  return run_pass(c, c->about) != NULL;
 }
 
 /* The log-probabilities of an example, or NULL. */
@@ -141,7 +110,8 @@ static const tnk_datum_t unweighted[] = {
      .weights = zeros}};
 
 /* A pass returns one number for each token of each example. */
-static conform_verdict_t pass_result(conform_t *c, const tnk_pass_t *read) {
+static conform_verdict_t pass_result(conform_t *c) {
+  const tnk_pass_t *read = c->passes[0];
   size_t n[2] = {0, 0};
 
   if (tnk_pass_count(read) != 2)
@@ -155,18 +125,18 @@ static conform_verdict_t pass_result(conform_t *c, const tnk_pass_t *read) {
   return conform_tell(c, CONFORM_HOLDS, "3 and 1");
 }
 
-static conform_verdict_t loss_sum(conform_t *c, const tnk_pass_t *read) {
-  const tnk_metrics_t *metrics = tnk_pass_metrics(read);
+static conform_verdict_t loss_sum(conform_t *c) {
+  const tnk_metrics_t *metrics = tnk_pass_metrics(c->passes[0]);
 
   if (isnan(tnk_metrics_get(metrics, "loss:sum")))
     return conform_tell(c, CONFORM_ALLOWED, "not among %zu metrics",
                         tnk_metrics_count(metrics));
-  return conform_tell(c, CONFORM_HOLDS, "%s", "");
+  return conform_holds(c);
 }
 
 /* The official client rejects a whole result if a key has no colon. */
-static conform_verdict_t metric_keys(conform_t *c, const tnk_pass_t *read) {
-  const tnk_metrics_t *metrics = tnk_pass_metrics(read);
+static conform_verdict_t metric_keys(conform_t *c) {
+  const tnk_metrics_t *metrics = tnk_pass_metrics(c->passes[0]);
 
   for (size_t i = 0; i < tnk_metrics_count(metrics); i++) {
     const char *key = tnk_metrics_key(metrics, i);
@@ -178,8 +148,9 @@ static conform_verdict_t metric_keys(conform_t *c, const tnk_pass_t *read) {
   return conform_tell(c, CONFORM_HOLDS, "%zu", tnk_metrics_count(metrics));
 }
 
-static conform_verdict_t zero_weights(conform_t *c, const tnk_pass_t *read) {
-  const double loss = tnk_metrics_get(tnk_pass_metrics(read), "loss:sum");
+static conform_verdict_t zero_weights(conform_t *c) {
+  const tnk_metrics_t *metrics = tnk_pass_metrics(c->passes[0]);
+  const double loss = tnk_metrics_get(metrics, "loss:sum");
 
   if (isnan(loss))
     return conform_tell(c, CONFORM_SKIPPED, "it tells no loss");
@@ -188,60 +159,41 @@ static conform_verdict_t zero_weights(conform_t *c, const tnk_pass_t *read) {
   return conform_tell(c, CONFORM_HOLDS, "0");
 }
 
-/* Two forms of a request that give the same numbers. */
-static conform_verdict_t same_numbers(conform_t *c,
-                                      const conform_pass_t *other) {
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  tnk_pass_t *reads[2] = {NULL, NULL};
+/* Two forms of a request give the same numbers: the default pass, and the pass
+ * in `about`. */
+static conform_verdict_t same_numbers(conform_t *c) {
   const float *values[2];
   size_t n[2] = {0, 0};
 
-  reads[0] = run_pass(c, NULL, &verdict);
-  if (reads[0] != NULL)
-    reads[1] = run_pass(c, other, &verdict);
-  if (reads[1] != NULL) {
-    for (size_t i = 0; i < 2; i++)
-      values[i] = logprobs(reads[i], 0, &n[i]);
-    verdict = conform_tell(c, CONFORM_HOLDS, "%s", "");
-    if (values[0] == NULL || values[1] == NULL || n[0] != n[1])
-      verdict = conform_tell(c, CONFORM_DIFFERS, "results of another form");
-    else
-      for (size_t i = 0; i < n[0]; i++)
-        if (!(fabsf(values[0][i] - values[1][i]) < 0.05F))
-          verdict = conform_tell(c, CONFORM_DIFFERS, "other numbers");
-  }
-  free_pass(reads[0]);
-  free_pass(reads[1]);
-  return verdict;
+  if (run_pass(c, NULL) == NULL || run_pass(c, c->about) == NULL)
+    return conform_told(c);
+  for (size_t i = 0; i < 2; i++)
+    values[i] = logprobs(c->passes[i], 0, &n[i]);
+  if (values[0] == NULL || values[1] == NULL || n[0] != n[1])
+    return conform_tell(c, CONFORM_DIFFERS, "results of another form");
+  for (size_t i = 0; i < n[0]; i++)
+    if (!(fabsf(values[0][i] - values[1][i]) < 0.05F))
+      return conform_tell(c, CONFORM_DIFFERS, "other numbers");
+  return conform_holds(c);
 }
 
-static conform_verdict_t forward(conform_t *c, const conform_rule_t *rule) {
-  const conform_pass_t pass = {.forward_only = 1};
+/* If the server does not offer compression, a refusal is expected. */
+static int compression(conform_t *c) {
+  const conform_call_t *call;
 
-  (void)rule;
-  return same_numbers(c, &pass);
-}
-
-static conform_verdict_t compressed(conform_t *c, const conform_rule_t *rule) {
-  const conform_pass_t pass = {.is_zstd = 1};
-
-  (void)rule;
-  if (!json_is_true(json_object_get(c->flags, "proto_compress_fwdbwd"))) {
-    /* The server does not offer compression, so a refusal is expected. */
-    conform_made_t *model = conform_any_model(c);
-    const conform_call_t *call;
-
-    if (model == NULL)
-      return conform_skip(c);
-    call = conform_pass(c, model->id, model->seq++, &pass);
-    if (conform_is_refusal(call))
-      return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
-  }
-  return same_numbers(c, &pass);
+  if (conform_flag(c, "proto_compress_fwdbwd"))
+    return 1;
+  if (!conform_needs_any_model(c))
+    return 0;
+  call = conform_pass(c, c->model->id, c->model->seq++, c->about);
+  if (!conform_is_refusal(call))
+    return 1;
+  conform_tell(c, CONFORM_ABSENT, "%d", call->status);
+  return 0;
 }
 
 /* A row of targets, most of which are absent. */
-static conform_verdict_t sparse(conform_t *c, const conform_rule_t *rule) {
+static conform_call_t *sparse_pass(conform_t *c) {
   static const float values[] = {1};
   static const int64_t crow[] = {0, 1, 1, 1};
   static const int64_t col[] = {0};
@@ -264,20 +216,17 @@ static conform_verdict_t sparse(conform_t *c, const conform_rule_t *rule) {
                                     .loss_inputs = inputs,
                                     .n_loss_inputs = 2};
   const conform_pass_t pass = {.data = &datum, .n_data = 1};
-  conform_made_t *model = conform_any_model(c);
-  const conform_call_t *call;
-  conform_end_t end = {0};
 
-  (void)rule;
-  if (model == NULL)
-    return conform_skip(c);
-  call = conform_pass(c, model->id, model->seq++, &pass);
-  conform_follow(c, call, 1, &end);
-  if (end.fate == CONFORM_RESULT)
-    return conform_tell(c, CONFORM_HOLDS, "%s", "");
+  return conform_pass(c, c->model->id, c->model->seq++, &pass);
+}
+
+static conform_verdict_t sparse(conform_t *c) {
+  conform_follow(c, c->call, 1);
+  if (c->end.fate == CONFORM_RESULT)
+    return conform_holds(c);
   return conform_tell(
-      c, end.fate == CONFORM_FAILED ? CONFORM_ALLOWED : CONFORM_DIFFERS, "%s",
-      end.how);
+      c, c->end.fate == CONFORM_FAILED ? CONFORM_ALLOWED : CONFORM_DIFFERS,
+      "%s", c->end.how);
 }
 
 /* ---- Refused passes ---- */
@@ -295,144 +244,121 @@ static const tnk_datum_t short_targets = {
             {.dtype = TNK_I64, .data = next_three, .n_values = 2}},
     .n_loss_inputs = 1};
 
-static conform_verdict_t refused_pass(conform_t *c,
-                                      const conform_rule_t *rule) {
-  const conform_pass_t *pass = rule->about;
-  conform_made_t *model = conform_any_model(c);
-  const conform_call_t *call;
-  conform_end_t end = {0};
+static conform_call_t *bad_pass(conform_t *c) {
+  return conform_pass(c, c->model->id, c->model->seq++, c->about);
+}
 
-  if (model == NULL)
-    return conform_skip(c);
-  call = conform_pass(c, model->id, model->seq++, pass);
-  conform_follow(c, call, 1, &end);
-  if (end.fate == CONFORM_FAILED)
-    return conform_tell(c, CONFORM_HOLDS, "%s",
-                        end.last == NULL ? "at once" : "by its result");
-  if (end.fate == CONFORM_RESULT)
-    return conform_tell(c, CONFORM_ALLOWED, "it is run");
-  if (call->status == 500)
-    return conform_tell(c, CONFORM_ALLOWED, "500");
-  return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
+static conform_verdict_t refused_pass(conform_t *c) {
+  conform_follow(c, c->call, 1);
+  return conform_rejected(c, CONFORM_ALLOWED, "it is run");
 }
 
 /* ---- Steps ---- */
 
-static conform_verdict_t step(conform_t *c, const conform_rule_t *rule) {
-  conform_made_t *model = conform_any_model(c);
+static conform_verdict_t step(conform_t *c) {
   tnk_metrics_t *read = NULL;
-  conform_verdict_t verdict = CONFORM_DIFFERS;
-  conform_end_t end = {0};
+  conform_call_t *call = conform_pass(c, c->model->id, c->model->seq++, NULL);
 
-  (void)rule;
-  if (model == NULL)
-    return conform_skip(c);
-  conform_follow(c, conform_pass(c, model->id, model->seq++, NULL), 1, &end);
-  if (end.fate != CONFORM_RESULT)
-    return conform_tell(c, CONFORM_DIFFERS, "no pass before it: %s", end.how);
-  conform_follow(c, conform_step(c, model->id, model->seq++), 0, &end);
-  if (end.fate != CONFORM_RESULT)
-    return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
-  if (end.is_proto ||
-      tnk__optim_read(&read, tnk__allocator_default(), end.last->body.data,
-                      end.last->body.len) != TNK_OK)
+  if (conform_follow(c, call, 1) != CONFORM_RESULT)
+    return conform_tell(c, CONFORM_DIFFERS, "no pass before it: %s",
+                        c->end.how);
+  call = conform_step(c, c->model->id, c->model->seq++);
+  if (!conform_succeeds(c, call, 0))
+    return conform_told(c);
+  if (c->end.is_proto ||
+      tnk__optim_read(&read, tnk__allocator_default(), c->end.last->body.data,
+                      c->end.last->body.len) != TNK_OK)
     return conform_tell(c, CONFORM_DIFFERS, "the result cannot be read");
-  verdict =
-      conform_tell(c, CONFORM_HOLDS, "%zu metrics", tnk_metrics_count(read));
+  conform_tell(c, CONFORM_HOLDS, "%zu metrics", tnk_metrics_count(read));
   tnk__metrics_free(tnk__allocator_default(), read);
-  return verdict;
+  return conform_told(c);
 }
 
-/* Steps with a member out of range, or without required members. `about` is the
- * JSON of adam_params; NULL: none. */
-static conform_verdict_t refused_step(conform_t *c,
-                                      const conform_rule_t *rule) {
-  conform_made_t *model = conform_any_model(c);
-  const conform_call_t *call;
-  conform_end_t end = {0};
-  json_t *body;
+/* A step with a member out of range, or without required members. `about` is
+ * the JSON of adam_params; NULL: none. */
+static conform_call_t *bad_step(conform_t *c) {
+  json_t *body = conform_step_body(c->model->id, c->model->seq++);
 
-  if (model == NULL)
-    return conform_skip(c);
-  body = conform_step_body(model->id, model->seq++);
   json_object_del(body, "adam_params");
-  if (rule->about != NULL)
-    json_object_set_new(body, "adam_params", json_loads(rule->about, 0, NULL));
-  call = conform_post(c, "optim_step", body);
-  conform_follow(c, call, 0, &end);
-  if (end.fate == CONFORM_FAILED)
-    return conform_tell(c, CONFORM_HOLDS, "%s",
-                        end.last == NULL ? "at once" : "by its result");
-  if (end.fate == CONFORM_RESULT)
-    return conform_tell(c, CONFORM_ALLOWED, "it is run");
-  return conform_tell(c, CONFORM_DIFFERS, "%s", end.how);
+  if (c->about != NULL)
+    json_object_set_new(body, "adam_params", json_loads(c->about, 0, NULL));
+  return conform_post_json(c, "optim_step", body);
+}
+
+static conform_verdict_t refused_step(conform_t *c) {
+  conform_follow(c, c->call, 0);
+  return conform_rejected(c, CONFORM_ALLOWED, "it is run");
 }
 
 #define RAW(text, path, type)                                                  \
   &(const raw_t) {                                                             \
     text, sizeof(text) - 1, path, type                                         \
   }
-
-#define JUDGED(pass_, judge_)                                                  \
-  judged, &(const judged_t) {                                                  \
-    pass_, judge_                                                              \
+#define PASS(...)                                                              \
+  &(const conform_pass_t) {                                                    \
+    __VA_ARGS__                                                                \
   }
-
-static const conform_pass_t ragged_pass = {.data = ragged, .n_data = 2};
-static const conform_pass_t unweighted_pass = {.data = unweighted, .n_data = 1};
 
 static const conform_rule_t rules[] = {
     {"pass-garbage", "a body that is no protobuf is refused", "training 5.1",
-     CONFORM_FREE, bad_body,
+     CONFORM_FREE, NULL, bad_body, conform_refused,
      RAW("\xff\xff\xff\xff garbage", "forward_backward", PROTO)},
     {"pass-json", "passes in JSON are read too", "reference 12.1", CONFORM_FREE,
-     json_pass, RAW("forward_backward_input", "forward_backward", NULL)},
+     NULL, json_pass, json_read,
+     RAW("forward_backward_input", "forward_backward", NULL)},
     {"pass-json-forward", "so are those of the call forward", "reference 12.1",
-     CONFORM_FREE, json_pass, RAW("forward_input", "forward", NULL)},
+     CONFORM_FREE, NULL, json_pass, json_read,
+     RAW("forward_input", "forward", NULL)},
     {"pass-type", "a body called something else is refused", "training 5.1",
-     CONFORM_FREE, bad_body, RAW("x", "forward_backward", "text/plain")},
+     CONFORM_FREE, NULL, bad_body, conform_refused,
+     RAW("x", "forward_backward", "text/plain")},
     {"pass-result", "an output for each example, a number for each token",
-     "protobuf 6.4", CONFORM_SPENDS, JUDGED(&ragged_pass, pass_result)},
+     "protobuf 6.4", CONFORM_SPENDS, passed, NULL, pass_result,
+     PASS(.data = ragged, .n_data = 2)},
     {"pass-loss", "the metrics have loss:sum", "training 5.5", CONFORM_SPENDS,
-     JUDGED(NULL, loss_sum)},
+     passed, NULL, loss_sum, NULL},
     {"pass-metrics", "each metric's key has one colon", "training 5.4",
-     CONFORM_SPENDS, JUDGED(NULL, metric_keys)},
+     CONFORM_SPENDS, passed, NULL, metric_keys, NULL},
     {"pass-weights", "weights of 0 make no loss", "reference 13.2",
-     CONFORM_SPENDS, JUDGED(&unweighted_pass, zero_weights)},
+     CONFORM_SPENDS, passed, NULL, zero_weights,
+     PASS(.data = unweighted, .n_data = 1)},
     {"pass-forward", "a pass forward only has the same numbers", "training 5.1",
-     CONFORM_SPENDS, forward, NULL},
+     CONFORM_SPENDS, NULL, NULL, same_numbers, PASS(.forward_only = 1)},
     {"pass-zstd", "so has one that came in zstd", "training 5.1",
-     CONFORM_SPENDS, compressed, NULL},
+     CONFORM_SPENDS, compression, NULL, same_numbers, PASS(.is_zstd = 1)},
     {"pass-sparse", "sparse tensors are read", "protobuf 6.2", CONFORM_SPENDS,
-     sparse, NULL},
+     conform_needs_any_model, sparse_pass, sparse, NULL},
     {"pass-no-loss", "an unknown loss is refused", "reference 13.2",
-     CONFORM_SPENDS, refused_pass,
-     &(const conform_pass_t){.loss = "tnk_conform_no_loss"}},
+     CONFORM_SPENDS, conform_needs_any_model, bad_pass, refused_pass,
+     PASS(.loss = "tnk_conform_no_loss")},
     {"pass-no-setting", "so is a setting that the loss has not",
-     "reference 13.2", CONFORM_SPENDS, refused_pass,
-     &(const conform_pass_t){.setting = "tnk_conform_no_setting"}},
+     "reference 13.2", CONFORM_SPENDS, conform_needs_any_model, bad_pass,
+     refused_pass, PASS(.setting = "tnk_conform_no_setting")},
     {"pass-no-targets", "an example without targets", "reference 13.2",
-     CONFORM_SPENDS, refused_pass,
-     &(const conform_pass_t){.data = &no_targets, .n_data = 1}},
+     CONFORM_SPENDS, conform_needs_any_model, bad_pass, refused_pass,
+     PASS(.data = &no_targets, .n_data = 1)},
     {"pass-short-targets", "one with too few of them", "reference 13.2",
-     CONFORM_SPENDS, refused_pass,
-     &(const conform_pass_t){.data = &short_targets, .n_data = 1}},
+     CONFORM_SPENDS, conform_needs_any_model, bad_pass, refused_pass,
+     PASS(.data = &short_targets, .n_data = 1)},
     {"pass-big-token", "a token that no vocabulary has", "protobuf 6.2",
-     CONFORM_SPENDS, refused_pass,
-     &(const conform_pass_t){.data = &big_token, .n_data = 1}},
+     CONFORM_SPENDS, conform_needs_any_model, bad_pass, refused_pass,
+     PASS(.data = &big_token, .n_data = 1)},
     {"pass-empty", "and a pass without examples", "training 5.2",
-     CONFORM_SPENDS, refused_pass,
-     &(const conform_pass_t){.data = &conform_datum, .n_data = 0}},
-    {"step-result", "a step has metrics", "training 5.6", CONFORM_SPENDS, step,
-     NULL},
+     CONFORM_SPENDS, conform_needs_any_model, bad_pass, refused_pass,
+     PASS(.data = &conform_datum, .n_data = 0)},
+    {"step-result", "a step has metrics", "training 5.6", CONFORM_SPENDS,
+     conform_needs_any_model, NULL, step, NULL},
     {"step-rate", "a learning rate below 0 is refused", "training 5.6.1",
-     CONFORM_SPENDS, refused_step, "{\"learning_rate\":-1}"},
+     CONFORM_SPENDS, conform_needs_any_model, bad_step, refused_step,
+     "{\"learning_rate\":-1}"},
     {"step-beta", "so is a beta above 1", "training 5.6.1", CONFORM_SPENDS,
-     refused_step, "{\"learning_rate\":0.1,\"beta1\":2}"},
+     conform_needs_any_model, bad_step, refused_step,
+     "{\"learning_rate\":0.1,\"beta1\":2}"},
     {"step-text", "a rate that is a text", "training 5.6.1", CONFORM_SPENDS,
-     refused_step, "{\"learning_rate\":\"high\"}"},
+     conform_needs_any_model, bad_step, refused_step,
+     "{\"learning_rate\":\"high\"}"},
     {"step-no-params", "and a step without parameters", "training 5.6.1",
-     CONFORM_SPENDS, refused_step, NULL},
+     CONFORM_SPENDS, conform_needs_any_model, bad_step, refused_step, NULL},
 };
 
 const conform_group_t conform_training = {"passes and steps", rules,

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "lib/base/alloc.h"
+#include "lib/wire/message/pass_result.h"
+#include "lib/wire/message/sample_wire.h"
 #include "tools/conform/state.h"
 
 /* After this many consecutive requests without an answer the server counts as
@@ -13,6 +15,37 @@ enum { MAX_SILENT = 6 };
 
 static int lost_contact(const conform_t *c) {
   return c->n_silent >= MAX_SILENT;
+}
+
+static conform_verdict_t take_steps(conform_t *c, const conform_rule_t *rule) {
+  c->about = rule->about;
+  c->size = -1;
+  if (rule->needs != NULL && !rule->needs(c))
+    return conform_told(c);
+  if (rule->send != NULL)
+    c->call = rule->send(c);
+  return rule->judge(c);
+}
+
+/* Free what the rule had. */
+static void end_steps(conform_t *c) {
+  for (size_t i = 0; i < 2; i++) {
+    tnk__samples_free(tnk__allocator_default(), c->samples[i]);
+    tnk__pass_result_free(tnk__allocator_default(), c->passes[i]);
+    c->samples[i] = NULL;
+    c->passes[i] = NULL;
+  }
+  conform_wire_free(&c->wire);
+  memset(&c->wire, 0, sizeof(c->wire));
+  memset(&c->end, 0, sizeof(c->end));
+  c->model = NULL;
+  c->fresh = NULL;
+  c->call = NULL;
+  c->id = NULL;
+  c->path = NULL;
+  c->urls = NULL;
+  conform_clean(c, 0);
+  conform_forget_calls(c);
 }
 
 static void run_rule(conform_t *c, const conform_group_t *group,
@@ -33,7 +66,7 @@ static void run_rule(conform_t *c, const conform_group_t *group,
     f->verdict = conform_tell(c, CONFORM_SKIPPED, "costs: --spend");
   } else {
     conform_renew(c);
-    f->verdict = rule->run(c, rule);
+    f->verdict = take_steps(c, rule);
   }
   if (c->is_interrupted && f->verdict == CONFORM_DIFFERS)
     f->verdict = conform_tell(c, CONFORM_SKIPPED, "interrupted");
@@ -42,8 +75,7 @@ static void run_rule(conform_t *c, const conform_group_t *group,
     c->any->is_kept = 0;
     c->any = NULL;
   }
-  conform_clean(c, 0);
-  conform_forget_calls(c);
+  end_steps(c);
   f->ms = tnk__context_now_ms(&c->context) - since;
 }
 

@@ -8,6 +8,7 @@
 #include "lib/wire/format/json_read.h"
 #include "lib/wire/format/location.h"
 #include "tnk/data.h"
+#include "tnk/result.h"
 #include "tools/conform/conform.h"
 
 struct tnk__net;
@@ -27,13 +28,25 @@ typedef enum {
 
 typedef enum { CONFORM_FREE = 0, CONFORM_SPENDS } conform_cost_t;
 
-typedef struct conform_rule {
+/*
+ * A rule is run in three steps.
+ *
+ * needs  Provides in the conform_t what the rule stands on: a session, a model,
+ *        an accepted request. Returns 0 if the finding is recorded already.
+ *        NULL: nothing is needed.
+ * send   Sends the request of the rule and returns it; it becomes c->call.
+ *        NULL: `judge` sends the requests.
+ * judge  Records the finding with conform_tell(), and returns its verdict.
+ */
+typedef struct {
   const char *id;
   const char *title;   /* the property, as a sentence */
   const char *section; /* section of the protocol's description */
   conform_cost_t cost;
-  conform_verdict_t (*run)(conform_t *c, const struct conform_rule *rule);
-  const void *about; /* argument of a function that implements several rules */
+  int (*needs)(conform_t *c);
+  struct conform_call *(*send)(conform_t *c);
+  conform_verdict_t (*judge)(conform_t *c);
+  const void *about; /* c->about, for functions that implement several rules */
 } conform_rule_t;
 
 typedef struct {
@@ -73,9 +86,10 @@ void conform_hide_text(void *data, size_t n, const char *text);
 /* Replace the key, the token and configured headers by stars, because a server
  * may echo them. */
 void conform_hide(const conform_t *c, void *data, size_t n);
-/* Skip the rule for the reason that the last helper wrote to c->why. Then the
- * run is not a success. */
-conform_verdict_t conform_skip(conform_t *c);
+/* The verdict that was recorded last. */
+conform_verdict_t conform_told(const conform_t *c);
+/* Record that the rule holds, without a detail. */
+conform_verdict_t conform_holds(conform_t *c);
 
 /* ---- Requests ---- */
 
@@ -126,11 +140,16 @@ typedef struct conform_call {
 conform_call_t *conform_send(conform_t *c, const conform_ask_t *ask);
 /* Wait for the answer or the timeout. */
 void conform_wait(conform_t *c, conform_call_t *call);
-/* Start a request and wait. Variants for common requests. Takes ownership of
- * `json`; NULL means that memory was missing. */
+/* Start a request and wait. The others are variants for common requests. They
+ * take ownership of `json`; NULL means that memory was missing. */
 conform_call_t *conform_ask(conform_t *c, const conform_ask_t *ask);
-conform_call_t *conform_post(conform_t *c, const char *path, json_t *json);
+conform_call_t *conform_post_json(conform_t *c, const char *path, json_t *json);
+/* With the arguments of json_pack(). */
+conform_call_t *conform_post(conform_t *c, const char *path, const char *format,
+                             ...);
 conform_call_t *conform_get(conform_t *c, const char *path);
+/* The path of the request is c->about. */
+conform_call_t *conform_get_about(conform_t *c);
 /* Cancel a request. */
 void conform_give_up(conform_call_t *call);
 /* Free the requests of a rule. */
@@ -146,6 +165,26 @@ const char *conform_text(const conform_call_t *call, const char *key);
 /* Record that the answer is not `wanted`, or is missing. */
 conform_verdict_t conform_other(conform_t *c, const conform_call_t *call,
                                 const char *wanted);
+/* Whether the answer is a 2xx. Otherwise it is recorded as conform_other(). */
+int conform_accepted(conform_t *c, const conform_call_t *call,
+                     const char *wanted);
+/* As above, and it is recorded if the server does not support the call. */
+int conform_offered(conform_t *c, const conform_call_t *call,
+                    const char *wanted);
+/* As above, for a call that the server must support if this flag is set. */
+int conform_announced(conform_t *c, const conform_call_t *call,
+                      const char *flag);
+/* Whether a flag of client/config is true. */
+int conform_flag(const conform_t *c, const char *name);
+
+/* Judge c->call, which the server must refuse. If `taken` is not NULL, clients
+ * tolerate a 2xx, and it is the detail. */
+conform_verdict_t conform_refusal(conform_t *c, const char *taken,
+                                  const char *wanted);
+conform_verdict_t conform_refused(conform_t *c); /* wanted is "a 4xx" */
+conform_verdict_t conform_refused_404(conform_t *c);
+/* Judge a repeat of a request that creates `what`. */
+conform_verdict_t conform_same(conform_t *c, int is_same, const char *what);
 
 /* ---- Direct connections ---- */
 
@@ -202,38 +241,54 @@ void conform_gone(conform_t *c, conform_made_t *made);
  * removed are noted in c->left. */
 void conform_clean(conform_t *c, int all);
 
-/* Send a request about a checkpoint, by its tinker:// path; `suffix` is "" or
- * begins with a slash. */
+/* Send a request about an object: FOLDER/ID and `suffix`, which is "" or begins
+ * with a slash. */
+conform_call_t *conform_of(conform_t *c, const char *method, const char *folder,
+                           const char *id, const char *suffix, json_t *json);
+/* The same about a checkpoint, by its tinker:// path. */
 conform_call_t *conform_of_checkpoint(conform_t *c, const char *method,
                                       const char *path, const char *suffix,
                                       json_t *json);
 /* End a session. */
 conform_call_t *conform_finish(conform_t *c, const char *session);
 
-/* The session of the run; NULL with c->why. */
-const char *conform_session_id(conform_t *c);
-/* Create another session, for a rule that ends it. */
-conform_made_t *conform_new_session(conform_t *c);
-/* The base model for the rules; NULL with c->why. */
-const char *conform_base_model(conform_t *c);
-/* A new model, or the one that rules share if they need no separate model; NULL
- * with c->why. */
-conform_made_t *conform_new_model(conform_t *c);
-conform_made_t *conform_shared_model(conform_t *c);
+/*
+ * For conform_rule_t.needs. If there is no such object, the rule is skipped,
+ * and the run is not a success.
+ */
+
+int conform_needs_session(conform_t *c);     /* c->session */
+int conform_needs_new_session(conform_t *c); /* c->fresh */
+int conform_needs_base(conform_t *c);        /* c->session, c->base_model */
+/* The sampling session c->sampler of the base model. */
+int conform_needs_sampler(conform_t *c);
+/* A new model, or the one that rules share if they need no separate model: in
+ * c->model. */
+int conform_needs_model(conform_t *c);
+int conform_needs_shared_model(conform_t *c);
 /* A model for a rule that needs no new one: its requests take their numbers
  * from `seq`. It is new if models can be unloaded. Otherwise such rules share
- * one. NULL with c->why. */
-conform_made_t *conform_any_model(conform_t *c);
-/* The body of create_model, and the model that such a call has created. */
+ * one. */
+int conform_needs_any_model(conform_t *c);
+/* Send number 2 of a model before number 1, once in a run: in c->gap. */
+int conform_needs_gap(conform_t *c);
+
+/* The body of create_model; the second one has the next number in c->session.
+ */
 json_t *conform_model_body(conform_t *c, const char *session, int64_t number);
+json_t *conform_new_model_body(conform_t *c);
+/* The model that such a call has created; NULL with c->why. */
 conform_made_t *conform_take_model(conform_t *c, const conform_call_t *call);
 /* Give the next rule another model. */
 void conform_spoil(conform_t *c);
-/* The next number of a sampling session in the session. */
+/* Create a sampling session with one more member, which is left out if `value`
+ * is NULL. */
+conform_call_t *conform_new_sampler(conform_t *c, const char *session,
+                                    const char *key, const char *value,
+                                    int64_t number);
+/* The next number of a sampling session in the session, and of a sample in the
+ * sampling session. */
 int64_t conform_next_sampler(conform_t *c);
-/* The sampling session of the base model; NULL with c->why. */
-const char *conform_sampler_id(conform_t *c);
-/* The next number in it. */
 int64_t conform_next_sample(conform_t *c);
 
 /* How an accepted request ended. */
@@ -252,14 +307,22 @@ typedef struct {
   char how[240];        /* "failed with 409: Sequence conflict" */
 } conform_end_t;
 
-/* Send one poll. */
+/* Send one poll, and wait for the answer. */
+conform_call_t *conform_begin_poll(conform_t *c, const char *id,
+                                   int wants_proto, int allow_metadata);
 conform_call_t *conform_poll(conform_t *c, const char *id, int wants_proto,
                              int allow_metadata);
-/* Poll until the request ends. `call` is the answer that accepted it. If it is
- * a refusal, the end is CONFORM_FAILED with `last` NULL. */
-void conform_follow(conform_t *c, const conform_call_t *call, int wants_proto,
-                    conform_end_t *end);
-/* As above, with the id. */
+/* Poll until the request ends: in c->end. `call` is the answer that accepted
+ * it. If it is a refusal, the end is CONFORM_FAILED with `last` NULL. */
+conform_fate_t conform_follow(conform_t *c, const conform_call_t *call,
+                              int wants_proto);
+/* Whether it has a result. Otherwise it is recorded how it ended. */
+int conform_succeeds(conform_t *c, const conform_call_t *call, int wants_proto);
+/* Judge c->end of a request that the server must refuse. If it had a result,
+ * the verdict is `verdict`, with the detail `taken`. */
+conform_verdict_t conform_rejected(conform_t *c, conform_verdict_t verdict,
+                                   const char *taken);
+/* As conform_follow(), with the id. */
 void conform_follow_id(conform_t *c, const char *id, int wants_proto,
                        uint64_t patience_ms, conform_end_t *end);
 /* Classify a poll's answer. */
@@ -283,16 +346,28 @@ conform_call_t *conform_pass(conform_t *c, const char *model, int64_t seq,
 extern const tnk_datum_t conform_datum;
 conform_call_t *conform_step(conform_t *c, const char *model, int64_t seq);
 json_t *conform_step_body(const char *model, int64_t seq);
-/* Weights that do not exist, and a request to load them into a model. */
-#define CONFORM_NO_WEIGHTS "tinker://tnk-conform-none/weights/none"
+/* The name of what does not exist, weights that do not exist, and a request to
+ * load weights into a model. */
+#define CONFORM_NONE "tnk-conform-none"
+#define CONFORM_NO_WEIGHTS "tinker://" CONFORM_NONE "/weights/none"
 conform_call_t *conform_load(conform_t *c, const char *model, int64_t seq,
                              const char *path);
+/* Save a checkpoint of c->model, and follow it to c->end. Without a time to
+ * live if the server refuses that. `name` NULL: a new one. */
+conform_call_t *conform_save(conform_t *c, const char *call, int64_t seq,
+                             const char *name);
+/* Save without a name, which creates a sampling session. A client that retries
+ * it takes a new number of the session. */
+conform_call_t *conform_save_unnamed(conform_t *c, int64_t seq);
+/* One look at all samples of a sampling session. */
+conform_call_t *conform_batch(conform_t *c, const char *sampler);
 /* Compress; returns TNK_OK or an error. */
 int conform_zstd(tnk__buf_t *out, const void *data, size_t n);
-/* Sample from `base`, without a sampling session if `sampler` is NULL. `params`
- * and `more` are merged into the defaults; ownership of both is taken. */
+/* Sample, without a sampling session if `sampler` is NULL. `params` and `more`
+ * are JSON that is merged into the defaults, or NULL. */
+#define CONFORM_NO_NUMBER INT64_C(-1)
 conform_call_t *conform_sample(conform_t *c, const char *sampler, int64_t seq,
-                               json_t *params, json_t *more);
+                               const char *params, const char *more);
 
 /* ---- The run ---- */
 
@@ -338,9 +413,6 @@ typedef struct {
   conform_fate_t then;   /* end of the request after the gap */
   char then_how[240];
 } conform_gap_t;
-
-/* Send number 2 of a model before number 1, once in a run; NULL with c->why. */
-const conform_gap_t *conform_try_gap(conform_t *c);
 
 struct conform {
   conform_options_t options;
@@ -389,6 +461,22 @@ struct conform {
   unsigned n_unmet;  /* rules that were skipped without their prerequisites */
   unsigned n_silent; /* consecutive requests without an answer */
   char why[200];     /* why the last helper failed */
+
+  /* What the current rule has; empty at its begin. */
+  const void *about;
+  conform_made_t *model;
+  conform_made_t *fresh; /* a session for a rule that ends it */
+  conform_call_t *call;  /* the request of the rule */
+  conform_end_t end;     /* of the request that was followed last */
+  const char *id;        /* id of a request */
+  const char *path;      /* of a checkpoint */
+  json_t *urls;          /* links to the files of an export */
+  int64_t size;          /* their size; -1: unknown */
+  conform_wire_t wire;
+  /* Results, freed when the rule ends. */
+  tnk_samples_t *samples[2];
+  tnk_pass_t *passes[2];
+
   conform_finding_t *finding;
   conform_finding_t findings[CONFORM_MAX_RULES];
   size_t n_findings;
@@ -404,9 +492,6 @@ void conform_close(conform_t *c);
 void conform_renew(conform_t *c);
 /* A unique name for a created object. */
 void conform_name(conform_t *c, char *out, size_t size);
-/* Record properties of an answer, for any request. */
-void conform_note(conform_t *c, const conform_call_t *call,
-                  const tnk__http_result_t *result, int is_poll);
 /* Print the latest finding, so that people see the progress. */
 void conform_report_last(const conform_t *c, FILE *out);
 /* Print the end of the report: a summary for people, everything for
