@@ -6,9 +6,9 @@
 
 /*
  * Reads records by tables. A shape lists the members of an object and their
- * offsets in a struct. Unknown members are ignored. A null counts as absent.
- * Numbers and booleans may also be strings, as some servers send them. Any
- * other type is an error.
+ * offsets in a struct. The command tnk writes records by the same tables.
+ * Unknown members are ignored. A null counts as absent. Numbers and booleans
+ * may also be strings, as some servers send them. Any other type is an error.
  */
 typedef enum {
   TNK__FIELD_TEXT,    /* const char * */
@@ -38,14 +38,17 @@ typedef struct {
 } tnk__field_t;
 
 typedef struct tnk__shape {
-  const tnk__field_t *fields; /* in the order in which servers send them */
-  size_t n_fields;            /* at most 32 */
-  size_t size;                /* sizeof the struct */
-  const void *blank;          /* initial value of the struct; NULL: zeros */
+  /* In the order in which they are written. A server that sends them in this
+   * order is read fastest. */
+  const tnk__field_t *fields;
+  size_t n_fields;   /* at most 32 */
+  size_t size;       /* sizeof the struct */
+  const void *blank; /* initial value of the struct; NULL: zeros */
   /* Computes derived members. Returns the name of a wrong member, or NULL. May
    * itself be NULL. */
   const char *(*finish)(void *record);
-  size_t raw_at; /* offset of the record's own JSON; 0: not kept */
+  size_t raw_at;     /* offset of the record's own JSON; 0: not kept */
+  uint8_t is_sparse; /* its absent members are not written (tnk) */
 } tnk__shape_t;
 
 /* Initializes the members of a shape from an array of fields. */

@@ -113,14 +113,16 @@ const tnk__shape_t tnk__shape_external_files = {
 
 static const tnk__field_t status_fields[] = {
     TNK__FIELD(TEXT, tnk_session_status_t, type, "type", 1),
+    TNK__FIELD(TEXT, tnk_session_status_t, detail, "detail", 0),
     TNK__FIELD(TEXT, tnk_session_status_t, category, "category", 0),
     TNK__FIELD(TEXT, tnk_session_status_t, message, "message", 0),
     TNK__FIELD(JSON, tnk_session_status_t, reason, "reason", 0),
-    TNK__FIELD(TEXT, tnk_session_status_t, detail, "detail", 0),
 };
 
+/* Its members depend on the type. */
 static const tnk__shape_t status_shape = {TNK__FIELDS(status_fields),
-                                          .size = sizeof(tnk_session_status_t)};
+                                          .size = sizeof(tnk_session_status_t),
+                                          .is_sparse = 1};
 
 static const tnk_session_t blank_session = {.n_checkpoints = -1,
                                             .checkpoint_bytes = -1};
@@ -141,16 +143,16 @@ const tnk__shape_t tnk__shape_session = {TNK__FIELDS(session_fields),
 
 static const tnk__field_t summary_fields[] = {
     TNK__FIELD(ID, tnk_session_t, id, "session_id", 1),
+    TNK__FIELD(TEXT, tnk_session_t, display_name, "display_name", 0),
     TNK__FIELD(TEXT, tnk_session_t, owner, "owner", 1),
     TNK__FIELD(TEXT, tnk_session_t, project_id, "project_id", 1),
     TNK__FIELD(TIME, tnk_session_t, created_us, "created_at", 1),
     TNK__FIELD(INT, tnk_session_t, n_checkpoints, "checkpoints_count", 1),
-    TNK__FIELD(TEXT, tnk_session_t, display_name, "display_name", 0),
-    TNK__FIELD_LIST(PAIRS, tnk_session_t, user_metadata, n_user_metadata,
-                    "user_metadata", NULL, 0),
     TNK__FIELD(INT, tnk_session_t, checkpoint_bytes, "checkpoint_storage_bytes",
                0),
     TNK__FIELD_RECORD_AT(tnk_session_t, status, "status", &status_shape, 0),
+    TNK__FIELD_LIST(PAIRS, tnk_session_t, user_metadata, n_user_metadata,
+                    "user_metadata", NULL, 0),
 };
 
 const tnk__shape_t tnk__shape_session_summary = {TNK__FIELDS(summary_fields),

@@ -85,7 +85,8 @@ static const tnk__field_t storage_fields[] = {
                "estimated_monthly_cost_usd", 0),
 };
 
-static const tnk_storage_t blank_storage = {.usd_per_month = NAN};
+static const tnk_storage_t blank_storage = {
+    .n_checkpoints = -1, .size_bytes = -1, .usd_per_month = NAN};
 
 const tnk__shape_t tnk__shape_storage = {TNK__FIELDS(storage_fields),
                                          .size = sizeof(tnk_storage_t),

@@ -7,9 +7,6 @@
 #include "lib/wire/format/time_text.h"
 #include "tnk/rest.h"
 #include "tools/tnk/ask/ask.h"
-#include "tools/tnk/out/csv.h"
-#include "tools/tnk/out/json.h"
-#include "tools/tnk/out/table.h"
 #include "tools/tnk/rest/billing.h"
 #include "tools/tnk/rest/commands.h"
 #include "tools/tnk/rest/record.h"
@@ -20,26 +17,6 @@ static struct {
   int64_t start_us;
   int64_t end_us;
 } args;
-
-/* ---- The rows in JSON ---- */
-
-static void put_row(cli_json_t *json, const tnk_usage_t *usage) {
-  tnk__json_begin_object(&json->w);
-  cli_json_put_time(json, "bucket_start", usage->start_us);
-  cli_json_put_time(json, "bucket_end", usage->end_us);
-  tnk__json_put_text(&json->w, "base_model", usage->base_model);
-  tnk__json_put_text(&json->w, "user_id", usage->user_id);
-  tnk__json_put_text(&json->w, "user_name", usage->user_name);
-  tnk__json_put_text(&json->w, "session_id", usage->session_id);
-  tnk__json_put_text(&json->w, "project_id", usage->project_id);
-  tnk__json_put_double(&json->w, "estimated_cost_usd", usage->cost_usd);
-  tnk__json_put_double(&json->w, "effective_rate_usd_per_million_tokens",
-                       usage->usd_per_million_tokens);
-  tnk__json_put_double(&json->w, "effective_rate_usd_per_gigabyte_month",
-                       usage->usd_per_gigabyte_month);
-  cli_json_put_raw(json, "event_info", usage->event->json);
-  tnk__json_end(&json->w);
-}
 
 /* ---- Sessions ---- */
 
@@ -73,14 +50,6 @@ static int find_sessions(sessions_t *sessions, const tnk_page_t *page) {
   return 0;
 }
 
-static void put_metadata(cli_json_t *json, const tnk_usage_t *usage) {
-  if (usage->n_user_metadata > 0)
-    cli_json_put_pairs(json, "user_metadata", usage->user_metadata,
-                       usage->n_user_metadata);
-  else
-    tnk__json_put_text(&json->w, "user_metadata", NULL);
-}
-
 static int print_json(const cli_t *cli, const tnk_page_t *page) {
   sessions_t sessions;
   cli_json_t json;
@@ -91,14 +60,15 @@ static int print_json(const cli_t *cli, const tnk_page_t *page) {
   tnk__json_key(&json.w, "data");
   tnk__json_begin_array(&json.w);
   for (size_t i = 0; i < tnk_page_count(page); i++)
-    put_row(&json, tnk_page_usage(page, i));
+    cli_put_record(&json, &tnk__shape_usage, tnk_page_usage(page, i));
   tnk__json_end(&json.w);
   tnk__json_key(&json.w, "sessions");
   tnk__json_begin_object(&json.w);
   for (size_t i = 0; i < sessions.n; i++) {
     tnk__json_key(&json.w, sessions.rows[i]->session_id);
     tnk__json_begin_object(&json.w);
-    put_metadata(&json, sessions.rows[i]);
+    cli_put_metadata(&json, sessions.rows[i]->user_metadata,
+                     sessions.rows[i]->n_user_metadata);
     tnk__json_end(&json.w);
   }
   tnk__json_end(&json.w);
@@ -149,34 +119,9 @@ static void put_extra(cli_csv_t *csv, const tnk_usage_event_t *event,
     cli_csv_int(csv, extra == COUNT ? event->n_checkpoints : event->n_tokens);
 }
 
-static const char *const columns[] = {"bucket_start",
-                                      "bucket_end",
-                                      "base_model",
-                                      "user_id",
-                                      "user_name",
-                                      "session_id",
-                                      "project_id",
-                                      "estimated_cost_usd",
-                                      "effective_rate_usd_per_million_tokens",
-                                      "effective_rate_usd_per_gigabyte_month",
-                                      "type"};
-
 static void put_csv_row(cli_csv_t *csv, const tnk_usage_t *usage,
                         const extra_t *extras, size_t n_extras) {
-  char time[TNK__TIME_TEXT];
-
-  tnk__time_write(time, usage->start_us);
-  cli_csv_text(csv, time);
-  tnk__time_write(time, usage->end_us);
-  cli_csv_text(csv, time);
-  cli_csv_text(csv, usage->base_model);
-  cli_csv_text(csv, usage->user_id);
-  cli_csv_text(csv, usage->user_name);
-  cli_csv_text(csv, usage->session_id);
-  cli_csv_text(csv, usage->project_id);
-  cli_csv_double(csv, usage->cost_usd);
-  cli_csv_double(csv, usage->usd_per_million_tokens);
-  cli_csv_double(csv, usage->usd_per_gigabyte_month);
+  cli_csv_put_record(csv, &tnk__shape_usage, usage);
   cli_csv_text(csv, usage->event->type);
   for (size_t i = 0; i < n_extras; i++)
     put_extra(csv, usage->event, extras[i]);
@@ -196,9 +141,10 @@ static int write_usage(const cli_t *cli, const tnk_page_t *page) {
       add_extra(extras, &n_extras,
                 extras_of[tnk_page_usage(page, i)->event->kind][k]);
   /* The official command writes no header without rows. */
-  for (size_t i = 0;
-       tnk_page_count(page) > 0 && i < sizeof(columns) / sizeof(*columns); i++)
-    cli_csv_text(&csv, columns[i]);
+  if (tnk_page_count(page) > 0) {
+    cli_csv_put_names(&csv, &tnk__shape_usage);
+    cli_csv_text(&csv, "type");
+  }
   for (size_t i = 0; i < n_extras; i++)
     cli_csv_text(&csv, extra_names[extras[i]]);
   cli_csv_end_row(&csv);

@@ -81,7 +81,7 @@ static void show_checkpoint(void *user, const tnk_page_t *page, size_t i) {
   const tnk_checkpoint_t *checkpoint = tnk_page_checkpoint(page, i);
 
   if (list->json != NULL) {
-    cli_put_checkpoint(list->json, checkpoint);
+    cli_put_record(list->json, &tnk__shape_checkpoint, checkpoint);
     return;
   }
   cli_table_add(list->table, "%s", checkpoint->id);
@@ -165,10 +165,8 @@ static int print_table(const cli_t *cli, const tnk_checkpoint_t *checkpoint,
   cli_table_add_row(table, "Base Model", run->base_model);
   cli_table_add(table, "LoRA");
   cli_table_add_lora(table, run);
-  for (size_t i = 0; i < checkpoint->n_user_metadata; i++) {
-    cli_table_add(table, "Metadata %s", checkpoint->user_metadata[i].name);
-    cli_table_add(table, "%s", checkpoint->user_metadata[i].value);
-  }
+  cli_table_add_metadata(table, checkpoint->user_metadata,
+                         checkpoint->n_user_metadata);
   return cli_table_end(table, cli);
 }
 
@@ -179,7 +177,7 @@ static int print_info(const cli_t *cli, const tnk_checkpoint_t *checkpoint,
   if (!cli->json)
     return print_table(cli, checkpoint, run);
   cli_json_begin(&json);
-  cli_put_checkpoint_members(&json, checkpoint);
+  cli_put_members(&json, &tnk__shape_checkpoint, checkpoint);
   tnk__json_put_bool(&json.w, "is_lora", run->is_lora);
   cli_json_put_number(&json, "lora_rank", run->lora_rank, run->lora_rank > 0);
   return cli_json_end(&json, cli);

@@ -152,9 +152,7 @@ static void show_run(void *user, const tnk_page_t *page, size_t i) {
   const tnk_run_t *run = tnk_page_run(page, i);
 
   if (list->json != NULL) {
-    tnk__json_begin_object(&list->json->w);
-    cli_put_run_members(list->json, run);
-    tnk__json_end(&list->json->w);
+    cli_put_record(list->json, &tnk__shape_run, run);
     return;
   }
   for (size_t c = 0; c < list_args.n_columns; c++)
@@ -216,10 +214,7 @@ static int print_table(const cli_t *cli, const tnk_run_t *run) {
   put_checkpoint_rows(table, "Last Training Checkpoint", run->last_checkpoint);
   put_checkpoint_rows(table, "Last Sampler Checkpoint",
                       run->last_sampler_checkpoint);
-  for (size_t i = 0; i < run->n_user_metadata; i++) {
-    cli_table_add(table, "Metadata %s", run->user_metadata[i].name);
-    cli_table_add(table, "%s", run->user_metadata[i].value);
-  }
+  cli_table_add_metadata(table, run->user_metadata, run->n_user_metadata);
   return cli_table_end(table, cli);
 }
 
@@ -234,7 +229,7 @@ static int print_run(const cli_t *cli, const tnk_promise_t *promise) {
   if (!cli->json)
     return print_table(cli, run);
   cli_json_begin(&json);
-  cli_put_run_members(&json, run);
+  cli_put_members(&json, &tnk__shape_run, run);
   return cli_json_end(&json, cli);
 }
 

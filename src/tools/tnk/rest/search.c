@@ -114,7 +114,7 @@ static void show_session(void *user, const tnk_page_t *page, size_t i) {
   cli_table_t *table = list->table;
 
   if (list->json != NULL) {
-    cli_put_session(list->json, session);
+    cli_put_record(list->json, &tnk__shape_session_summary, session);
     return;
   }
   cli_table_add(table, "%s", session->id);

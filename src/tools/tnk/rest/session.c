@@ -19,6 +19,13 @@ static const char *const scopes[] = {
 
 /* ---- List ---- */
 
+/* A list has no other members of a session. */
+static void put_id(cli_json_t *json, const tnk_session_t *session) {
+  tnk__json_begin_object(&json->w);
+  tnk__json_put_text(&json->w, "session_id", session->id);
+  tnk__json_end(&json->w);
+}
+
 static void show_id(void *user, const tnk_page_t *page, size_t i) {
   const cli_list_t *list = user;
   const tnk_session_t *session = tnk_page_session(page, i);
@@ -26,7 +33,7 @@ static void show_id(void *user, const tnk_page_t *page, size_t i) {
   if (list->json == NULL)
     cli_table_add(list->table, "%s", session->id);
   else
-    cli_put_session_id(list->json, session);
+    put_id(list->json, session);
 }
 
 static int list_sessions(cli_ask_t *ask) {
@@ -99,7 +106,7 @@ static int print_session(const cli_t *cli, const tnk_promise_t *promise) {
     cli_json_begin(&json);
     /* The answer about one session may lack its id. */
     cli_json_put_odd_text(&json, "session_id", cli->words[0]);
-    cli_put_session_parts(&json, session);
+    cli_put_members(&json, &tnk__shape_session, session);
     return cli_json_end(&json, cli);
   }
   table = cli_table_new(NULL, 2);
@@ -110,10 +117,8 @@ static int print_session(const cli_t *cli, const tnk_promise_t *promise) {
     cli_table_add_row(table, "Training Run", session->run_ids[i]);
   for (size_t i = 0; i < session->n_sampler_ids; i++)
     cli_table_add_row(table, "Sampler", session->sampler_ids[i]);
-  for (size_t i = 0; i < session->n_user_metadata; i++) {
-    cli_table_add(table, "Metadata %s", session->user_metadata[i].name);
-    cli_table_add(table, "%s", session->user_metadata[i].value);
-  }
+  cli_table_add_metadata(table, session->user_metadata,
+                         session->n_user_metadata);
   return cli_table_end(table, cli);
 }
 

@@ -5,9 +5,8 @@
 #include "lib/wire/format/time_text.h"
 #include "tnk/rest.h"
 #include "tools/tnk/ask/ask.h"
-#include "tools/tnk/out/json.h"
-#include "tools/tnk/out/table.h"
 #include "tools/tnk/rest/commands.h"
+#include "tools/tnk/rest/record.h"
 
 /* ---- Models ---- */
 
@@ -149,9 +148,7 @@ static int show_sampler(const cli_t *cli, const tnk_promise_t *promise) {
 
   if (cli->json) {
     cli_json_begin(&json);
-    tnk__json_put_text(&json.w, "sampler_id", sampler->id);
-    tnk__json_put_text(&json.w, "base_model", sampler->base_model);
-    tnk__json_put_text(&json.w, "model_path", sampler->model_path);
+    cli_put_members(&json, &tnk__shape_sampler, sampler);
     return cli_json_end(&json, cli);
   }
   table = cli_table_new(NULL, 2);
@@ -201,18 +198,6 @@ static tnk_promise_t *ask_audit(tnk_service_t *service, const cli_t *cli) {
       service, args.type > 0 ? types[args.type] : NULL, args.day);
 }
 
-static void put_entry(cli_json_t *json, const tnk_audit_entry_t *entry) {
-  tnk__json_begin_object(&json->w);
-  cli_json_put_time(json, "timestamp", entry->time_us);
-  tnk__json_put_text(&json->w, "event", entry->event);
-  cli_json_put_raw(json, "event_details",
-                   entry->details != NULL ? entry->details : "{}");
-  tnk__json_put_text(&json->w, "model_id", entry->model_id);
-  tnk__json_put_text(&json->w, "tinker_path", entry->tinker_path);
-  tnk__json_put_text(&json->w, "purpose", entry->purpose);
-  tnk__json_end(&json->w);
-}
-
 static int show_audit(const cli_t *cli, const tnk_promise_t *promise) {
   static const char *const headers[] = {"Time", "Event", "Details"};
   const tnk_page_t *page = tnk_promise_page(promise);
@@ -225,7 +210,8 @@ static int show_audit(const cli_t *cli, const tnk_promise_t *promise) {
     tnk__json_key(&json.w, "entries");
     tnk__json_begin_array(&json.w);
     for (size_t i = 0; i < tnk_page_count(page); i++)
-      put_entry(&json, tnk_page_audit_entry(page, i));
+      cli_put_record(&json, &tnk__shape_audit_entry,
+                     tnk_page_audit_entry(page, i));
     tnk__json_end(&json.w);
     return cli_json_end(&json, cli);
   }

@@ -3,8 +3,6 @@
 
 #include "tnk/rest.h"
 #include "tools/tnk/ask/ask.h"
-#include "tools/tnk/out/csv.h"
-#include "tools/tnk/out/json.h"
 #include "tools/tnk/rest/billing.h"
 #include "tools/tnk/rest/record.h"
 
@@ -18,20 +16,6 @@ static tnk_promise_t *ask_storage(tnk_service_t *service, const cli_t *cli) {
   return tnk_rest_get_storage(service, args.project_id);
 }
 
-static void put_row(cli_json_t *json, const tnk_storage_t *storage) {
-  tnk__json_begin_object(&json->w);
-  tnk__json_put_text(&json->w, "project_id", storage->project_id);
-  tnk__json_put_text(&json->w, "org_user_urn", storage->user_urn);
-  tnk__json_put_text(&json->w, "user_email", storage->user_email);
-  tnk__json_put_text(&json->w, "user_name", storage->user_name);
-  tnk__json_put_int(&json->w, "checkpoint_count", storage->n_checkpoints);
-  tnk__json_put_int(&json->w, "size_bytes", storage->size_bytes);
-  tnk__json_put_double(&json->w, "size_gigabytes", storage->size_gigabytes);
-  tnk__json_put_double(&json->w, "estimated_monthly_cost_usd",
-                       storage->usd_per_month);
-  tnk__json_end(&json->w);
-}
-
 static int print_json(const cli_t *cli, const tnk_page_t *page) {
   cli_json_t json;
 
@@ -41,42 +25,25 @@ static int print_json(const cli_t *cli, const tnk_page_t *page) {
   tnk__json_key(&json.w, "data");
   tnk__json_begin_array(&json.w);
   for (size_t i = 0; i < tnk_page_count(page); i++)
-    put_row(&json, tnk_page_storage(page, i));
+    cli_put_record(&json, &tnk__shape_storage, tnk_page_storage(page, i));
   tnk__json_end(&json.w);
   return cli_json_end(&json, cli);
 }
 
 static int write_csv(const cli_t *cli, const tnk_page_t *page) {
-  static const char *const columns[] = {"effective_rate_usd_per_gigabyte_month",
-                                        "project_id",
-                                        "org_user_urn",
-                                        "user_email",
-                                        "user_name",
-                                        "checkpoint_count",
-                                        "size_bytes",
-                                        "size_gigabytes",
-                                        "estimated_monthly_cost_usd"};
   cli_csv_t csv;
   int status = cli_csv_open(&csv, cli, args.csv);
 
   if (status != CLI_EXIT_OK)
     return status;
-  for (size_t i = 0;
-       tnk_page_count(page) > 0 && i < sizeof(columns) / sizeof(*columns); i++)
-    cli_csv_text(&csv, columns[i]);
+  if (tnk_page_count(page) > 0) {
+    cli_csv_text(&csv, "effective_rate_usd_per_gigabyte_month");
+    cli_csv_put_names(&csv, &tnk__shape_storage);
+  }
   cli_csv_end_row(&csv);
   for (size_t i = 0; i < tnk_page_count(page); i++) {
-    const tnk_storage_t *storage = tnk_page_storage(page, i);
-
     cli_csv_double(&csv, tnk_page_storage_rate(page));
-    cli_csv_text(&csv, storage->project_id);
-    cli_csv_text(&csv, storage->user_urn);
-    cli_csv_text(&csv, storage->user_email);
-    cli_csv_text(&csv, storage->user_name);
-    cli_csv_int(&csv, storage->n_checkpoints);
-    cli_csv_int(&csv, storage->size_bytes);
-    cli_csv_double(&csv, storage->size_gigabytes);
-    cli_csv_double(&csv, storage->usd_per_month);
+    cli_csv_put_record(&csv, &tnk__shape_storage, tnk_page_storage(page, i));
     cli_csv_end_row(&csv);
   }
   return cli_csv_close(&csv);
