@@ -129,8 +129,15 @@ typedef struct {
  * others.
  *
  * A template may be untrusted. Its text has at most 1 MiB. A rendering that
- * needs more than about half a second of CPU time fails with TNK_ETOOBIG. The
- * library counts work, not time.
+ * needs more than half a second of CPU time fails with TNK_ETOOBIG. So does one
+ * with more work than a fixed budget, which does not depend on the machine.
+ *
+ * All functions here are synchronous, so a call takes as long as its
+ * renderings. tnk_chat_text() and a prompt take one, tnk_chat_continue() at
+ * most five, and a mask up to five for each message. Call them on another
+ * thread if the template is untrusted and your loop must not wait. They share
+ * nothing but the template and the tokenizer, which do not change, and the
+ * allocators that you pass.
  *
  * @return TNK_OK, or TNK_EINVAL (malformed template; error->line has the line),
  *         TNK_EPROTO (config), TNK_EUNSUPPORTED (unsupported feature of the

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/base/options.h"
 
@@ -77,6 +78,17 @@ static void put_all(tnk__heap_t *heap, tnk__value_t to, tnk__value_t from) {
     tnk__value_put(heap, to, dict->entries[i].key, dict->entries[i].value);
 }
 
+/* CPU time of this thread, or 0 if the system does not know it. */
+static uint64_t cpu_ns(void) {
+#ifdef CLOCK_THREAD_CPUTIME_ID
+  struct timespec used;
+
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) == 0)
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+#endif
+  return 0;
+}
+
 int tnk__chat_prompt(tnk__prompt_t *prompt, tnk__heap_t *heap,
                      const tnk_chat_template_t *of, const tnk_chat_t *chat,
                      const tnk_chat_options_t *options, tnk__why_t *why) {
@@ -89,6 +101,7 @@ int tnk__chat_prompt(tnk__prompt_t *prompt, tnk__heap_t *heap,
   prompt->rest = of->rest;
   prompt->alloc = &chat->alloc;
   prompt->env.now_s = options->now_s;
+  prompt->env.cpu_ns = cpu_ns;
   prompt->env.user = options->user;
   prompt->variables = tnk__value_dict(heap);
   put_all(heap, prompt->variables, of->tokens);

@@ -1,6 +1,10 @@
 /* What an untrusted template may cost, and lack of memory. */
 #include "chat/render.h"
 
+static int strcmp_or_null(const char *a, const char *b) {
+  return a == NULL || strcmp(a, b) != 0;
+}
+
 TEST(limits) {
   static const struct {
     const char *text;
@@ -27,6 +31,111 @@ TEST(limits) {
     CHECK_STR(render_in(rows[i].text, &rows[i].env, NULL, &why, &err), NULL);
     CHECK_INT(err, TNK_ETOOBIG);
   }
+}
+
+/* A clock of the test: it advances by `tick_ns` with each look. */
+static uint64_t clock_ns, tick_ns;
+static unsigned n_looks;
+
+static uint64_t look(void) {
+  n_looks++;
+  return clock_ns += tick_ns;
+}
+
+TEST(cpu_time_is_limited) {
+  static const char work[] = "{% for a in range(9999) %}{% for b in range(999) "
+                             "%}{% endfor %}{% endfor %}x";
+  const tnk__template_env_t env = {.cpu_ns = look};
+  const tnk__template_env_t less = {.cpu_ns = look, .max_cpu_ns = 1000000};
+  tnk__why_t why;
+  int err;
+
+  /* 0.1 s after each look, whatever the work is. */
+  tick_ns = 100000000;
+  CHECK_STR(render_in(work, &env, NULL, &why, &err), NULL);
+  CHECK_INT(err, TNK_ETOOBIG);
+  CHECK(strstr(why.text, "more CPU time than is allowed") != NULL);
+  CHECK_INT(n_looks, 7);
+  /* At most one look for each millisecond that the work is charged. */
+  tick_ns = 1000;
+  n_looks = 0;
+  CHECK_STR(render_in(work, &env, NULL, &why, &err), "x");
+  CHECK(n_looks > 50 && n_looks < 500);
+  CHECK_STR(render_in("x", &less, NULL, &why, &err), "x");
+  tick_ns = 2000000;
+  CHECK_STR(render_in(work, &less, NULL, &why, &err), NULL);
+  CHECK_INT(err, TNK_ETOOBIG);
+}
+
+/* What the most expensive templates of models do for each of 1,250 calls in
+ * 5,002 messages. */
+TEST(long_conversations_are_within_the_budget) {
+#define TALK                                                                   \
+  "{% set ns = namespace(n=0) %}{% set messages = ["                           \
+  "{'role': 'user', 'content': 'ask'}, {'role': 'assistant', 'tool_calls': "   \
+  "[{'id': 'call', 'function': {'name': 'f'}}]}, "                             \
+  "{'role': 'tool', 'tool_call_id': 'some'}, "                                 \
+  "{'role': 'assistant', 'content': 'said'}] * 1251 %}"                        \
+  "{% macro name(messages, id) %}"                                             \
+  "{% for m in messages %}{% if m.role == 'assistant' and m.tool_calls %}"     \
+  "{% for c in m.tool_calls %}{% if c.id == id %}{{ c.function.name }}"        \
+  "{% endif %}{% endfor %}{% endif %}{% endfor %}{% endmacro %}"               \
+  "{% for m in messages %}"
+  static const char *const rows[] = {
+      /* the name of the call that a result belongs to */
+      TALK "{% if m.role == 'tool' %}{% set ns.n = ns.n + "
+           "1 + (name(messages, m.tool_call_id) | length) %}{% endif %}"
+           "{% endfor %}{{ ns.n }}",
+      /* the last answer with calls before a result */
+      TALK "{% if m['role'] == 'tool' %}{% set outer = loop.index0 %}"
+           "{% set at = namespace(value=-1) %}{% for p in messages %}"
+           "{% if p['role'] == 'assistant' and p['tool_calls'] and "
+           "loop.index0 < outer %}{% set at.value = loop.index0 %}{% endif %}"
+           "{% endfor %}{% set ns.n = ns.n + outer - at.value %}{% endif %}"
+           "{% endfor %}{{ ns.n }}",
+      /* the results behind an answer */
+      TALK "{% if m.get('tool_calls') %}{% set scan = namespace(stop=false) %}"
+           "{% for k in range(loop.index0 + 1, messages | length) %}"
+           "{% if scan.stop %}{% elif messages[k]['role'] != 'tool' %}"
+           "{% set scan.stop = true %}{% else %}{% set follow = messages[k] %}"
+           "{% set ns.n = ns.n + 1 %}{% endif %}{% endfor %}{% endif %}"
+           "{% endfor %}{{ ns.n }}",
+      /* whether an answer without calls follows */
+      TALK "{% if 'tool_calls' in m %}{% set next = namespace(found=false) %}"
+           "{% for f in messages[loop.index:] %}{% if f.role == 'assistant' "
+           "and 'tool_calls' not in f %}{% set next.found = true %}{% endif %}"
+           "{% endfor %}{% set ns.n = ns.n + 1 %}{% endif %}{% endfor %}"
+           "{{ ns.n }}",
+  };
+  tnk__why_t why;
+  int err;
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    if (strcmp_or_null(render_in(rows[i], NULL, NULL, &why, &err), "1251"))
+      test_fail(__FILE__, __LINE__, "row %zu: %s", i, why.text);
+}
+
+/* A loop that something may still refer to keeps its memory. */
+TEST(loops_that_are_kept_stay_as_they_are) {
+  static const row_t rows[] = {
+      {"{% set ns = namespace(l=[]) %}{% for a in [1, 2] %}"
+       "{% set ns.l = ns.l + [loop] %}{% endfor %}{% for b in [5, 6, 7] %}"
+       "{% endfor %}{% for l in ns.l %}{{ l.length }}{% endfor %}",
+       "22"},
+      {"{% set ns = namespace(f=0) %}{% for a in ['x', 'y'] %}"
+       "{% set ns.f = loop.cycle %}{% endfor %}{% for b in [5, 6, 7] %}"
+       "{{ ns.f('p', 'q') }}{% endfor %}",
+       "qqq"},
+      {"{% for a in [1, 2] %}{% for b in [3, 4] %}{{ loop.index }}"
+       "{% endfor %}{% for b in 'xyz' %}{{ loop.index }}{% endfor %}"
+       "{{ loop.index }}{% endfor %}",
+       "121231121232"},
+      {"{% for a in [1, 2] %}{% for b in [] %}{% else %}-{% endfor %}"
+       "{{ loop.last }}{% endfor %}",
+       "-False-True"},
+  };
+
+  CHECK_ROWS(rows);
 }
 
 /* A text that is added to again and again takes memory by its length, and not

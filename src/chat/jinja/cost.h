@@ -13,16 +13,20 @@
  */
 enum {
   /* The interpreter. */
-  TNK__COST_CONST = 30,  /* a constant in an expression */
-  TNK__COST_NODE = 200,  /* a statement, or any other node of an expression */
+  TNK__COST_CONST = 10,  /* a constant in an expression */
+  TNK__COST_NODE = 60,   /* a statement, or any other node of an expression */
   TNK__COST_CALL = 1000, /* call of a filter, test, method, function or macro */
+  TNK__COST_MEMBER = 80, /* get a member of a dict by a name of the template */
+  TNK__COST_LOOP = 300,  /* get an attribute of `loop` */
   TNK__COST_GET = 800,   /* get a member or item, by [] or by a path */
   TNK__COST_LOOKUP =
       2000,            /* look up an attribute that is not a member of a dict */
-  TNK__COST_SLOT = 40, /* set up a variable, or go one frame outward */
-  TNK__COST_RESOLVE = 500, /* look up a name in the caller's variables */
-  TNK__COST_ITEM = 250,    /* get the next item, or append an item to a list */
-  TNK__COST_VALUE = 300,   /* compare a value, or estimate the cost of that */
+  TNK__COST_SLOT = 10, /* set up a variable, or go one frame outward */
+  TNK__COST_RESOLVE = 150, /* look up a name in the caller's variables */
+  TNK__COST_NEXT = 120,    /* get the next item of a list or range in a loop */
+  TNK__COST_ITEM = 250,    /* get the next item otherwise, or append one */
+  TNK__COST_VALUE = 150,   /* compare a value, or estimate the cost of that */
+  TNK__COST_PRINT = 300,   /* write a value, without the bytes of its texts */
   TNK__COST_FAILURE = 20000, /* store an error for later */
 
   /* Per byte of text. */
@@ -42,12 +46,18 @@ enum {
   TNK__COST_FLOAT = 120000, /* write or read a float as text */
   TNK__COST_FORMAT = 6000,  /* a field of a format, or of a date */
   TNK__COST_SORT = 30,      /* factor for sorting keys in the JSON writer */
-  TNK__COST_MEMORY = 30     /* allocate a byte of memory */
+  TNK__COST_MEMORY = 8      /* allocate a byte of memory */
 };
 
-/* The budget of one rendering. It amounts to 0.7 s according to the costs, and
- * takes at most 0.4 s in practice, because each cost is for the worst input. */
-#define TNK__COST_MAX ((uint64_t)7 * 1000 * 1000 * 1000)
+/* The CPU time of one rendering. Costs are those of data in a cache. Data in
+ * main memory may take ten times as long, so the time is measured as well. */
+#define TNK__COST_MAX_CPU_NS ((uint64_t)500 * 1000 * 1000)
+/* How many units are charged between two measurements: 1 ms. */
+#define TNK__COST_CHECK ((uint64_t)10 * 1000 * 1000)
+/* The budget of one rendering, which also holds where the CPU time is not
+ * known. It amounts to 2 s according to the costs. Long conversations take
+ * about half of the time that they are charged. */
+#define TNK__COST_MAX ((uint64_t)20 * 1000 * 1000 * 1000)
 /* The budget for the constants of a template at compile time. */
 #define TNK__COST_MAX_COMPILE ((uint64_t)1000 * 1000 * 1000)
 

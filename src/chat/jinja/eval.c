@@ -45,7 +45,7 @@ static int is_too_early(tnk__run_t *run) {
   return run->frame == NULL;
 }
 
-static tnk__value_t eval_name(tnk__run_t *run, const tnk__node_t *node) {
+static tnk__value_t read_name(tnk__run_t *run, const tnk__node_t *node) {
   const tnk__frame_t *frame = run->frame;
   tnk__value_t value;
 
@@ -57,6 +57,13 @@ static tnk__value_t eval_name(tnk__run_t *run, const tnk__node_t *node) {
     frame = frame->parent;
   value = frame->slots[node->ref.slot];
   return tnk__is_given(value) ? value : tnk__undefined(node->value);
+}
+
+static tnk__value_t eval_name(tnk__run_t *run, const tnk__node_t *node) {
+  const tnk__value_t value = read_name(run, node);
+
+  run->n_kept += tnk__is_object(value, TNK__OBJECT_LOOP) != 0;
+  return value;
 }
 
 /* ---- Arguments ---- */
@@ -370,11 +377,28 @@ static tnk__value_t eval_compare(tnk__run_t *run, const tnk__node_t *node) {
   return tnk__value_bool(1);
 }
 
+/* The value of which an attribute or item is taken. That does not keep a
+ * loop. */
+static tnk__value_t eval_owner(tnk__run_t *run, const tnk__node_t *node) {
+  if (node->kind != TNK__NODE_NAME || !tnk__charge(run, TNK__COST_NODE, 1))
+    return tnk__eval(run, node);
+  run->line = node->line;
+  return read_name(run, node);
+}
+
 static tnk__value_t eval_getitem(tnk__run_t *run, const tnk__node_t *node) {
   const tnk__value_t of = tnk__eval(run, node->a);
   const tnk__node_t *key = node->b;
   tnk__value_t parts[3];
+  tnk__value_t value;
 
+  /* Fast path: a member of a message by a constant name. */
+  if (node->flag && of.kind == TNK__VALUE_DICT && run->err == TNK_OK &&
+      tnk__charge(run, TNK__COST_MEMBER, 1) &&
+      tnk__charge_name(run, key->value))
+    return tnk__value_look_up(of, key->value, &value)
+               ? value
+               : tnk__undefined(key->value);
   if (key->kind != TNK__NODE_SLICE)
     return tnk__getitem(run, of, tnk__eval(run, key));
   parts[0] = key->a != NULL ? tnk__eval(run, key->a) : tnk__missing();
@@ -435,15 +459,36 @@ static tnk__value_t eval_plain(tnk__run_t *run, const tnk__node_t *node) {
   }
 }
 
-static tnk__value_t eval_getattr(tnk__run_t *run, const tnk__node_t *node) {
-  const tnk__value_t of = tnk__eval(run, node->a);
+/* An attribute of the variable `loop`. A method refers to the loop. */
+static tnk__value_t eval_loop_attr(tnk__run_t *run, const tnk__node_t *node,
+                                   tnk__value_t loop) {
   tnk__value_t value;
 
-  /* Fast path: nearly all attributes are members of messages. */
-  if (!node->flag || of.kind != TNK__VALUE_DICT ||
-      !tnk__charge_name(run, node->value) || run->err != TNK_OK)
+  if (tnk__charge(run, TNK__COST_LOOP, 1) &&
+      tnk__class_of(run, loop)->attr(run, loop, node->value, &value))
+    return value;
+  run->n_kept++;
+  return tnk__getattr(run, loop, node->value);
+}
+
+static tnk__value_t eval_getattr(tnk__run_t *run, const tnk__node_t *node) {
+  const tnk__value_t of = eval_owner(run, node->a);
+  tnk__value_t dict = of;
+  tnk__value_t value;
+
+  if (run->err != TNK_OK)
+    return tnk__value_undefined();
+  if (tnk__is_object(of, TNK__OBJECT_LOOP))
+    return eval_loop_attr(run, node, of);
+  /* Fast path: nearly all attributes are members of messages or namespaces. */
+  if (tnk__is_object(of, TNK__OBJECT_NAMESPACE) &&
+      (node->value.n_text == 0 || node->value.as.text[0] != '_'))
+    dict = (tnk__value_t){.kind = TNK__VALUE_DICT, .as.dict = of.as.dict};
+  if (!node->flag || dict.kind != TNK__VALUE_DICT ||
+      !tnk__charge(run, TNK__COST_MEMBER, 1) ||
+      !tnk__charge_name(run, node->value))
     return tnk__getattr(run, of, node->value);
-  return tnk__value_look_up(of, node->value, &value)
+  return tnk__value_look_up(dict, node->value, &value)
              ? value
              : tnk__undefined(node->value);
 }

@@ -4,7 +4,9 @@
 #include "chat/jinja/run.h"
 #include "tnk/error.h"
 
-typedef struct {
+typedef struct tnk__loop {
+  struct tnk__loop *next; /* next in the list of free ones */
+  uint64_t n_kept;        /* of the run, at the start */
   const tnk__node_t *node;
   tnk__frame_t *frame;
   tnk__iter_t iter;
@@ -17,6 +19,23 @@ typedef struct {
   int64_t depth0;
 } loop_t;
 
+/* Get the next item. Most loops go through a list or a range. */
+static int step(tnk__run_t *run, tnk__iter_t *iter, tnk__value_t *out) {
+  const tnk__value_t of = iter->of;
+  const int is_range = tnk__is_object(of, TNK__OBJECT_RANGE);
+  const tnk__range_t *range = of.as.object;
+
+  if (of.kind != TNK__VALUE_LIST && of.kind != TNK__VALUE_TUPLE && !is_range)
+    return tnk__iter_next(run, iter, out);
+  if (!tnk__charge(run, TNK__COST_NEXT, 1) ||
+      iter->at >= (is_range ? range->n : of.as.list->n))
+    return 0;
+  *out = is_range ? tnk__value_int(tnk__range_at(range, iter->at))
+                  : of.as.list->items[iter->at];
+  iter->at++;
+  return 1;
+}
+
 /* Get the next item that passes the test of the loop. */
 static int pull(tnk__run_t *run, loop_t *loop, tnk__value_t *out) {
   const tnk__node_t *node = loop->node;
@@ -26,7 +45,7 @@ static int pull(tnk__run_t *run, loop_t *loop, tnk__value_t *out) {
   if (loop->is_over)
     return 0;
   run->frame = loop->frame;
-  while (!found && tnk__iter_next(run, &loop->iter, out)) {
+  while (!found && step(run, &loop->iter, out)) {
     if (node->c == NULL || loop->is_tested) {
       found = 1;
       break;
@@ -150,15 +169,36 @@ static const tnk__builtin_t functions[] = {
 
 /* ---- Running ---- */
 
+static loop_t *take_loop(tnk__run_t *run) {
+  loop_t *loop = run->free_loops;
+
+  if (loop == NULL)
+    return tnk__heap_alloc(run->heap, sizeof(*loop));
+  run->free_loops = loop->next;
+  return loop;
+}
+
+/* Release the memory of a loop, unless something may still refer to it.
+ * Templates run short loops once for each message, or for each pair of
+ * messages. */
+static void give_loop(tnk__run_t *run, const tnk__node_t *node, loop_t *loop) {
+  if (loop->n_kept != run->n_kept)
+    return;
+  run->frame->slots[node->loop_slot] = tnk__missing();
+  loop->next = run->free_loops;
+  run->free_loops = loop;
+}
+
 /* Run the loop in the current frame. */
 static void run_loop(tnk__run_t *run, const tnk__node_t *node,
                      tnk__value_t items, int64_t depth0) {
-  loop_t *loop = tnk__heap_alloc(run->heap, sizeof(*loop));
+  loop_t *loop = take_loop(run);
   int is_whole = 0; /* an iteration was completed */
 
   if (loop == NULL)
     return;
-  *loop = (loop_t){.node = node,
+  *loop = (loop_t){.n_kept = run->n_kept,
+                   .node = node,
                    .frame = run->frame,
                    .index0 = -1,
                    .length = -1,
@@ -182,6 +222,7 @@ static void run_loop(tnk__run_t *run, const tnk__node_t *node,
     run->flow = TNK__GO_ON;
   }
   tnk__scope_leave(run, node->scope);
+  give_loop(run, node, loop);
   if (!is_whole && node->other.n > 0) {
     tnk__scope_enter(run, node->second);
     run->execute(run, &node->other);

@@ -12,6 +12,7 @@ tnk__value_t tnk__macro_new(tnk__run_t *run, const tnk__node_t *node,
                             int is_caller) {
   macro_t *macro = tnk__heap_alloc(run->heap, sizeof(*macro));
 
+  run->n_kept++;
   if (macro != NULL)
     *macro = (macro_t){node, run->frame, is_caller};
   return tnk__object(TNK__OBJECT_MACRO, macro);

@@ -27,7 +27,8 @@ typedef enum {
   TNK__NODE_COND,    /* a: test, b: then, c: else or NULL */
   TNK__NODE_GETATTR, /* a, value: the name; flag: in a dict it can only be a
                         member; known: the method of texts, or NULL */
-  TNK__NODE_GETITEM, /* a, b */
+  TNK__NODE_GETITEM, /* a, b; flag: b is a name, and in a dict it can only be a
+                        member */
   TNK__NODE_SLICE,   /* a, b, c; each may be NULL */
   TNK__NODE_CALL,    /* a; list, more: KEYWORDs, b: *args, c: **kwargs */
   TNK__NODE_KEYWORD, /* value: the name, a */

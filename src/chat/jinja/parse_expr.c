@@ -330,7 +330,12 @@ static tnk__node_t *parse_brackets(tnk__parser_t *p, tnk__node_t *node,
   if (p->err != TNK_OK)
     return NULL;
   one = tuple->list.n == 1 ? tuple->list.items[0] : tuple;
-  return tnk__parse_make(p, TNK__NODE_GETITEM, line, node, one);
+  node = tnk__parse_make(p, TNK__NODE_GETITEM, line, node, one);
+  if (node != NULL && one != NULL && one->kind == TNK__NODE_CONST &&
+      one->value.kind == TNK__VALUE_TEXT)
+    node->flag =
+        !tnk__class_has(&p->tables->values[TNK__VALUE_DICT], one->value);
+  return node;
 }
 
 static tnk__node_t *parse_point(tnk__parser_t *p, tnk__node_t *node,

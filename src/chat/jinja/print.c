@@ -146,7 +146,7 @@ static void print_depth(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
 
   if (depth > TNK__VALUE_DEPTH)
     tnk__fail(run, TNK_ETOOBIG, "a value is nested too deep to be printed");
-  if (!tnk__charge(run, TNK__COST_VALUE, 1))
+  if (!tnk__charge(run, TNK__COST_PRINT, 1))
     return;
   switch (value.kind) {
   case TNK__VALUE_UNDEFINED:
@@ -193,7 +193,7 @@ void tnk__print_repr(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value) {
 }
 
 void tnk__put(tnk__run_t *run, tnk__buf_t *out, tnk__value_t text) {
-  if (tnk__charge(run, TNK__COST_VALUE, 1) &&
+  if (tnk__charge(run, TNK__COST_PRINT, 1) &&
       tnk__charge(run, TNK__COST_COPY, text.n_text))
     tnk__buf_append(out, text.as.text, text.n_text);
 }

@@ -123,6 +123,8 @@ static tnk__template_env_t with_defaults(const tnk__template_env_t *env) {
     all = *env;
   if (all.max_work == 0)
     all.max_work = TNK__COST_MAX;
+  if (all.max_cpu_ns == 0)
+    all.max_cpu_ns = TNK__COST_MAX_CPU_NS;
   if (all.max_output == 0)
     all.max_output = 64 * MIB;
   if (all.max_depth == 0)
@@ -144,6 +146,8 @@ int tnk__template_render(const tnk__template_t *tpl, tnk__heap_t *heap,
                     .env = with_defaults(env),
                     .out_start = out->len};
 
+  if (run.env.cpu_ns != NULL)
+    run.cpu_ns = run.env.cpu_ns();
   run.frame = tnk__frame_new(&run, NULL, tpl->root->scope->n_slots);
   if (run.frame != NULL) {
     tnk__scope_enter(&run, tpl->root->scope);

@@ -58,8 +58,27 @@ int tnk__is_too_deep(tnk__run_t *run) {
 
 int tnk__is_too_much(tnk__run_t *run) {
   run->n_work = run->env.max_work;
+  run->checked = run->env.max_work;
   tnk__fail(run, TNK_ETOOBIG, "more steps than are allowed");
   return 0;
+}
+
+int tnk__check_work(tnk__run_t *run, uint64_t more) {
+  const uint64_t left = run->env.max_work - run->n_work;
+  const uint64_t step = more + TNK__COST_CHECK;
+
+  if (more > left)
+    return tnk__is_too_much(run);
+  if (run->env.cpu_ns != NULL &&
+      run->env.cpu_ns() - run->cpu_ns > run->env.max_cpu_ns) {
+    run->n_work = run->env.max_work;
+    run->checked = run->env.max_work;
+    tnk__fail(run, TNK_ETOOBIG, "more CPU time than is allowed");
+    return 0;
+  }
+  run->checked = run->env.cpu_ns != NULL && step < left ? run->n_work + step
+                                                        : run->env.max_work;
+  return 1;
 }
 
 static uint64_t weigh_key(tnk__value_t key) {
@@ -108,7 +127,10 @@ int tnk__charge_equal(tnk__run_t *run, tnk__value_t a, tnk__value_t b) {
 }
 
 int tnk__can_be_key(tnk__run_t *run, tnk__value_t value) {
-  if ((value.kind == TNK__VALUE_TEXT || value.kind == TNK__VALUE_TUPLE) &&
+  if (value.kind == TNK__VALUE_TEXT &&
+      !tnk__charge(run, TNK__COST_HASH, value.n_text))
+    return 0;
+  if (value.kind == TNK__VALUE_TUPLE &&
       !tnk__charge_value(run, value, TNK__COST_HASH / TNK__COST_COPY))
     return 0;
   return tnk__value_is_hashable(value);

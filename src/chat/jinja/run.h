@@ -41,12 +41,18 @@ typedef struct tnk__run {
   tnk__template_env_t env;
   tnk__frame_t *frame;
   uint64_t n_work;  /* units charged (cost.h) */
+  uint64_t checked; /* the CPU time is checked beyond so many units */
+  uint64_t cpu_ns;  /* CPU time of the thread at the start */
   size_t n_memory;  /* bytes of the heap that were charged */
   size_t out_start; /* length of `out` at the start */
   size_t captured;  /* start of the outermost captured output in `out` */
   unsigned n_captures;
   tnk__joined_t joined[TNK__MAX_JOINED];
   struct tnk__call *free_calls; /* of eval.c */
+  struct tnk__loop *free_loops; /* of loop.c */
+  /* How often something was made that may refer to a loop after its end: a
+   * macro, or the variable `loop` as a value. */
+  uint64_t n_kept;
   unsigned depth;
   uint32_t line;
   int err;
@@ -101,6 +107,9 @@ tnk__fail(tnk__run_t *run, int code, const char *format, ...);
 /* Report that a limit is reached. Both return 0. */
 int tnk__is_too_deep(tnk__run_t *run);
 int tnk__is_too_much(tnk__run_t *run);
+/* Check the budget and the CPU time before work beyond `checked`. Returns 0 and
+ * fails if a limit is reached. */
+int tnk__check_work(tnk__run_t *run, uint64_t more);
 /* Enter `levels` levels of nesting, each of which uses as much stack as a node.
  * Returns 0 and fails if it is too deep. After a 1, subtract them from `depth`
  * again. */
@@ -116,10 +125,10 @@ int tnk__charge_memory(tnk__run_t *run);
  * continue, and 0 if the rendering has failed, for example because its budget
  * is used up. */
 static inline int tnk__charge(tnk__run_t *run, uint64_t price, uint64_t n) {
-  const uint64_t left = run->env.max_work - run->n_work;
+  const uint64_t left = run->checked - run->n_work;
 
-  if (price * n > left)
-    return tnk__is_too_much(run);
+  if (price * n > left && !tnk__check_work(run, price * n))
+    return 0;
   run->n_work += price * n;
   if (run->heap->arena.total != run->n_memory)
     return tnk__charge_memory(run);

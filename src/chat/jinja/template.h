@@ -30,11 +30,14 @@ typedef struct {
    * time fails. */
   int64_t (*now_s)(void *user);
   void *user;
-  uint64_t max_work;  /* units of cost.h; 0: TNK__COST_MAX */
-  uint64_t *used;     /* receives the used units; may be NULL */
-  size_t max_output;  /* bytes; 0: 64 MiB */
-  unsigned max_depth; /* maximum nesting of nodes, including calls; 0: 300 */
-  size_t max_memory;  /* bytes of the heap; 0: only the heap's own limit */
+  /* CPU time of the thread in nanoseconds. NULL: CPU time is not limited. */
+  uint64_t (*cpu_ns)(void);
+  uint64_t max_cpu_ns; /* 0: TNK__COST_MAX_CPU_NS */
+  uint64_t max_work;   /* units of cost.h; 0: TNK__COST_MAX */
+  uint64_t *used;      /* receives the used units; may be NULL */
+  size_t max_output;   /* bytes; 0: 64 MiB */
+  unsigned max_depth;  /* maximum nesting of nodes, including calls; 0: 300 */
+  size_t max_memory;   /* bytes of the heap; 0: only the heap's own limit */
 } tnk__template_env_t;
 
 /* The range of the output of a {% generation %} block, in bytes. */
