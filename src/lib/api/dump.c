@@ -288,9 +288,9 @@ static void dump_http(dump_t *d, const char *key, const tnk__http_t *http) {
     put_uint(d, "connecting", pool->n_connecting);
     put_uint(d, "active", length(&pool->shared) + length(&pool->full));
     put_uint(d, "idle", length(&pool->idle));
-    put_uint(d, "waiting", pool->line.n_waiting);
-    if (tnk__pool_is_limited(pool))
-      put_uint(d, "granted", pool->line.ceiling.max);
+    put_uint(d, "waiting", pool->queue.n_waiting);
+    if (tnk__queue_is_limited(&pool->queue))
+      put_uint(d, "granted", pool->queue.ceiling.max);
     end(d);
   }
   end(d);

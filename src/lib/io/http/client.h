@@ -61,7 +61,7 @@ typedef struct {
   tnk__list_t queue; /* exchanges without a slot, in order of starting */
   size_t wished;
   size_t few;         /* limit while each exchange may need a connection */
-  size_t max;         /* current limit, `few` or `wished`: see bound.h */
+  size_t max;         /* current limit, `few` or `wished`: see queue.h */
   size_t allowed;     /* slots given out now; fewer after an upload timed out */
   size_t n_in_flight; /* exchanges with a slot */
 } tnk__http_lane_t;
@@ -85,7 +85,6 @@ typedef struct tnk__http {
   tnk__list_t news;    /* exchanges whose on_body is due */
   tnk__list_t done;    /* exchanges whose on_done is due */
   tnk__deferred_t due; /* runs callbacks and gives out slots */
-  void (*on_timeout)(tnk__timer_t *self); /* timer callback of an exchange */
   /* Callback of the owner: an exchange with `tells_wait` set has to wait for a
    * slot or for a connection. Called at most once for each exchange. It must
    * not call into this folder. */
@@ -216,6 +215,14 @@ typedef struct {
  * NULL. Valid until on_done returns. */
 const char *tnk__http_result_header(const tnk__http_result_t *result,
                                     const char *name);
+
+typedef enum {
+  TNK__EXCHANGE_IDLE = 0,
+  TNK__EXCHANGE_QUEUED,
+  TNK__EXCHANGE_WAITING,
+  TNK__EXCHANGE_ACTIVE,
+  TNK__EXCHANGE_DONE
+} tnk__exchange_state_t;
 
 /*
  * One request and its response. The caller owns it and calls

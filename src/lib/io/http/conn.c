@@ -87,14 +87,6 @@ int tnk__conn_release(tnk__conn_t *conn) {
   return !is_closed;
 }
 
-size_t tnk__conn_capacity(const tnk__conn_t *conn) {
-  return conn->state == TNK__CONN_OPEN ? conn->kind->capacity(conn) : 0;
-}
-
-size_t tnk__conn_room(const tnk__conn_t *conn) {
-  return conn->state == TNK__CONN_OPEN ? conn->kind->room(conn) : 0;
-}
-
 int tnk__conn_is_reused(const tnk__conn_t *conn) {
   return conn->n_begun > 1;
 }
@@ -109,14 +101,6 @@ void tnk__conn_resume(tnk__exchange_t *ex) {
 
 void tnk__conn_go_on(tnk__exchange_t *ex) {
   ex->conn->kind->go_on(ex->conn, ex);
-}
-
-int tnk__conn_is_sending(const tnk__exchange_t *ex) {
-  return ex->conn->kind->is_sending(ex->conn, ex);
-}
-
-uint64_t tnk__conn_n_sent(const tnk__exchange_t *ex) {
-  return ex->conn->kind->n_sent(ex->conn, ex);
 }
 
 void tnk__conn_end(tnk__conn_t *conn) {

@@ -21,6 +21,8 @@ typedef struct tnk__conn tnk__conn_t;
 
 struct tnk__conn_kind;
 
+/* What a connection reports to its pool. This is the only call upward in this
+ * folder: see README.md. */
 typedef struct {
   /* The stream is connected: return the version of HTTP to use. NULL means that
    * no wanted version is available; `text` then has the reason. */
@@ -141,8 +143,12 @@ int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
  * it. */
 void tnk__conn_close(tnk__conn_t *conn);
 /* How many exchanges it takes at once, and how many more it takes now. */
-size_t tnk__conn_capacity(const tnk__conn_t *conn);
-size_t tnk__conn_room(const tnk__conn_t *conn);
+static inline size_t tnk__conn_capacity(const tnk__conn_t *conn) {
+  return conn->state == TNK__CONN_OPEN ? conn->kind->capacity(conn) : 0;
+}
+static inline size_t tnk__conn_room(const tnk__conn_t *conn) {
+  return conn->state == TNK__CONN_OPEN ? conn->kind->room(conn) : 0;
+}
 /* Write the request on a connection that has capacity. Returns TNK_OK or an
  * error; after an error the exchange is not on it. */
 int tnk__conn_send(tnk__conn_t *conn, tnk__exchange_t *ex);
@@ -157,9 +163,13 @@ void tnk__conn_resume(tnk__exchange_t *ex);
 /* The feed of the exchange has bytes that it did not have before. */
 void tnk__conn_go_on(tnk__exchange_t *ex);
 /* Whether some of the request of an active exchange is still to be written. */
-int tnk__conn_is_sending(const tnk__exchange_t *ex);
+static inline int tnk__conn_is_sending(const tnk__exchange_t *ex) {
+  return ex->conn->kind->is_sending(ex->conn, ex);
+}
 /* How many bytes of the request of an active exchange have left. */
-uint64_t tnk__conn_n_sent(const tnk__exchange_t *ex);
+static inline uint64_t tnk__conn_n_sent(const tnk__exchange_t *ex) {
+  return ex->conn->kind->n_sent(ex->conn, ex);
+}
 
 /* For the kinds: detach an exchange and report how it ended. The connection is
  * idle after the last one. The connection may be gone on return. */

@@ -42,7 +42,7 @@ static void describe_queued(const tnk__exchange_t *ex, tnk__text_t *out) {
  * being opened. */
 static void put_obstacle(const tnk__pool_t *pool, const char *before,
                          tnk__text_t *out) {
-  const size_t max = pool->line.ceiling.max;
+  const size_t max = pool->queue.ceiling.max;
 
   if (pool->http->is_starved && pool->n_connecting == 0)
     tnk__text_printf(out, "%sthis process has no free descriptor", before);
@@ -51,10 +51,10 @@ static void put_obstacle(const tnk__pool_t *pool, const char *before,
                      "%sthe server allows no streams "
                      "(SETTINGS_MAX_CONCURRENT_STREAMS is 0)",
                      before);
-  else if (tnk__pool_is_limited(pool) && max > 0)
+  else if (tnk__queue_is_limited(&pool->queue) && max > 0)
     tnk__text_printf(out, "%sno more than %zu are granted, and none is free",
                      before, max);
-  else if (tnk__pool_is_limited(pool))
+  else if (tnk__queue_is_limited(&pool->queue))
     tnk__text_printf(out, "%snone is granted", before);
 }
 
@@ -72,8 +72,8 @@ static void describe_waiting(const tnk__exchange_t *ex, tnk__text_t *out) {
     put_obstacle(pool, ": ", out);
     return;
   }
-  if (tnk__pool_is_limited(pool)) {
-    const size_t n = pool->line.ceiling.max;
+  if (tnk__queue_is_limited(&pool->queue)) {
+    const size_t n = pool->queue.ceiling.max;
 
     if (n > 0)
       tnk__text_printf(out, "waits for one of the %zu connections that are ",

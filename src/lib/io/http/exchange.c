@@ -4,6 +4,7 @@
 
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
+#include "lib/io/http/queue.h"
 #include "lib/wire/format/http_read.h"
 #include "lib/wire/format/http_write.h"
 #include "lib/wire/format/proxy.h"
@@ -181,31 +182,9 @@ void tnk__exchange_note_sent(tnk__exchange_t *ex) {
   ex->on_sent(ex);
 }
 
-void tnk__exchange_look_in(tnk__exchange_t *ex, uint64_t after_ms) {
-  if (ex->timeout_ms == 0)
-    return;
-  if (ex->background)
-    tnk__timer_start_background(ex->http->context, &ex->timer, after_ms,
-                                ex->http->on_timeout);
-  else
-    tnk__timer_start(ex->http->context, &ex->timer, after_ms,
-                     ex->http->on_timeout);
-}
-
-void tnk__exchange_arm(tnk__exchange_t *ex, uint64_t after_ms) {
-  ex->moved_ms = ex->phase_ms = tnk__context_now_ms(ex->http->context);
-  ex->n_seen = 0;
-  tnk__exchange_look_in(ex, after_ms);
-}
-
 void tnk__exchange_note_moved(tnk__exchange_t *ex, uint64_t now_ms) {
   ex->moved_ms = now_ms;
   *ex->others_moved_ms = now_ms;
-}
-
-void tnk__exchange_wait(tnk__exchange_t *ex) {
-  ex->since_ms = (uint32_t)tnk__context_now_ms(ex->http->context);
-  tnk__exchange_look_in(ex, ex->timeout_ms);
 }
 
 /* The timer is not moved, because that would cost more. It checks the time when
@@ -264,8 +243,7 @@ const char *tnk__exchange_header(const tnk__exchange_t *ex, const char *name) {
 /* ---- The end ---- */
 
 static void leave(tnk__exchange_t *ex) {
-  if (ex->state == TNK__EXCHANGE_WAITING || ex->state == TNK__EXCHANGE_ACTIVE)
-    ex->http->lanes[ex->lane].n_in_flight--;
+  tnk__lane_leave(ex);
   tnk__timer_stop(&ex->timer);
   tnk__list_remove(&ex->link);
   /* The body is returned to the caller, and a slot may be free. */
@@ -278,16 +256,9 @@ static void leave(tnk__exchange_t *ex) {
 /* If an upload was too slow, concurrent uploads are too. Uploads then go one at
  * a time until some have succeeded. */
 static void note_upload(tnk__exchange_t *ex, int err) {
-  tnk__http_lane_t *lane = &ex->http->lanes[ex->lane];
-
-  if (ex->lane != TNK__LANE_TRAIN || ex->state != TNK__EXCHANGE_ACTIVE ||
-      tnk__exchange_size(ex) < TNK__MIN_UPLOAD)
-    return;
-  if (err == TNK_ETIMEDOUT)
-    lane->allowed = 1;
-  else if (err == TNK_OK)
-    lane->allowed =
-        lane->allowed > lane->max / 2 ? lane->max : lane->allowed * 2;
+  if (ex->lane == TNK__LANE_TRAIN && ex->state == TNK__EXCHANGE_ACTIVE &&
+      tnk__exchange_size(ex) >= TNK__MIN_UPLOAD)
+    tnk__lane_note_upload(ex, err);
 }
 
 /* The whole response arrived at once. */

@@ -7,14 +7,6 @@
 /* The internal interface of exchanges, for connections, pools and the
  * client. */
 
-typedef enum {
-  TNK__EXCHANGE_IDLE = 0,
-  TNK__EXCHANGE_QUEUED,
-  TNK__EXCHANGE_WAITING,
-  TNK__EXCHANGE_ACTIVE,
-  TNK__EXCHANGE_DONE
-} tnk__exchange_state_t;
-
 /* A request of this size may take long on a slow link. */
 #define TNK__MIN_UPLOAD ((size_t)64 * 1024)
 
@@ -40,16 +32,9 @@ void tnk__exchange_note_body(tnk__exchange_t *ex, uint64_t now_ms);
  * response. This extends the time of exchanges that wait for a connection to
  * the same origin. */
 void tnk__exchange_note_moved(tnk__exchange_t *ex, uint64_t now_ms);
-/* Begin to wait for a connection, with the full timeout. */
-void tnk__exchange_wait(tnk__exchange_t *ex);
 /* Note that the whole request is sent. From now on it waits for the
  * response. */
 void tnk__exchange_note_out(tnk__exchange_t *ex, uint64_t now_ms);
-/* Restart the timeout of an exchange that has a slot of its lane. The timer
- * checks the exchange after at most `after_ms`. */
-void tnk__exchange_arm(tnk__exchange_t *ex, uint64_t after_ms);
-/* Check it again after `after_ms`. */
-void tnk__exchange_look_in(tnk__exchange_t *ex, uint64_t after_ms);
 /* The length of its request. */
 uint64_t tnk__exchange_size(const tnk__exchange_t *ex);
 /* Give back the lane's slot, if it has one, and schedule on_done. The exchange

@@ -1,12 +1,10 @@
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
-#include "lib/io/http/bound.h"
 #include "lib/io/http/client.h"
 #include "lib/io/http/conn.h"
 #include "lib/io/http/exchange.h"
-#include "lib/io/http/mute.h"
 #include "lib/io/http/pool.h"
-#include "lib/io/http/silence.h"
+#include "lib/io/http/queue.h"
 #include "lib/io/http/speak.h"
 #include "lib/io/net/net.h"
 #include "lib/policy/bounds.h"
@@ -21,10 +19,6 @@
  * the lanes.
  */
 
-/* The most sample submissions under way, including slots that they take from
- * the polls. */
-enum { MAX_SAMPLES = 1024 };
-
 enum { MAX_HTTP2_CONNECTIONS = 256 };
 
 static const uint32_t default_max[TNK__N_LANES] = {
@@ -38,7 +32,6 @@ static tnk__exchange_t *exchange_at(tnk__list_t *node) {
 }
 
 static void on_due(tnk__deferred_t *self);
-static void on_timeout(tnk__timer_t *timer);
 
 int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
                    const tnk__http_options_t *options) {
@@ -61,7 +54,6 @@ int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
   tnk__list_init(&http->news);
   tnk__list_init(&http->done);
   tnk__deferred_init(&http->due, on_due);
-  http->on_timeout = on_timeout;
   for (int i = 0; i < TNK__N_LANES; i++) {
     tnk__list_init(&http->lanes[i].queue);
     http->lanes[i].max = options->max_in_flight[i] > 0
@@ -81,7 +73,7 @@ int tnk__http_open(tnk__http_t *http, tnk__context_t *context,
     return err;
   }
   http->shares_places = options->max_in_flight[TNK__LANE_SAMPLE] == 0;
-  tnk__bound_open(http);
+  tnk__lanes_open(http);
   return TNK_OK;
 }
 
@@ -111,34 +103,15 @@ size_t tnk__http_n_polls(const tnk__http_t *http) {
 
 /* Due work. */
 
-static void on_timeout(tnk__timer_t *timer) {
-  tnk__exchange_t *ex = tnk__container_of(timer, tnk__exchange_t, timer);
-  char text[TNK__MAX_ERROR_TEXT];
-  tnk__text_t why;
-
-  if (tnk__pool_rescue(ex) || tnk__silence_goes_on(ex))
-    return;
-  tnk__text_init(&why, text, sizeof(text));
-  tnk__exchange_describe_end(ex, &why);
-  tnk__exchange_explain(ex, text);
-  ex->was_on_mute = (uint8_t)tnk__mute_has(ex);
-  tnk__pool_leave(ex);
-  tnk__exchange_settle(ex, TNK_ETIMEDOUT, 0);
-}
-
 static void tell_wait(tnk__exchange_t *ex) {
   ex->tells_wait = 0;
   ex->http->on_wait(ex);
 }
 
 static void give_slot(tnk__exchange_t *ex) {
-  ex->http->lanes[ex->lane].n_in_flight++;
+  tnk__lane_enter(ex);
   tnk__pool_run(ex);
-  if (ex->state != TNK__EXCHANGE_WAITING)
-    return;
-  /* If it already has a connection, its timeout is running. */
-  tnk__silence_wait_on(ex);
-  if (ex->tells_wait)
+  if (ex->state == TNK__EXCHANGE_WAITING && ex->tells_wait)
     tell_wait(ex);
 }
 
@@ -151,34 +124,16 @@ static void tell_queued(const tnk__http_lane_t *lane) {
     tell_wait(exchange_at(node));
 }
 
-/* Sample submissions over their own limit take slots of the polls that will
- * follow them. This is possible because a sample is not polled before its
- * submission has ended. */
-static int has_slot(const tnk__http_t *http, int i) {
-  const tnk__http_lane_t *samples = &http->lanes[TNK__LANE_SAMPLE];
-  const tnk__http_lane_t *polls = &http->lanes[TNK__LANE_POLL];
-  size_t more = 0;
-
-  if (http->shares_places && samples->n_in_flight > samples->max)
-    more = samples->n_in_flight - samples->max;
-  if (i == TNK__LANE_POLL)
-    return polls->n_in_flight + more < polls->allowed;
-  if (http->lanes[i].n_in_flight < http->lanes[i].allowed)
-    return 1;
-  return i == TNK__LANE_SAMPLE && http->shares_places &&
-         samples->n_in_flight < MAX_SAMPLES &&
-         polls->n_in_flight + more < polls->max;
-}
-
 static void fill_lane(tnk__http_t *http, int i) {
   tnk__http_lane_t *lane = &http->lanes[i];
   int budget = TNK__LOOP_BUDGET;
 
-  while (budget > 0 && has_slot(http, i) && !tnk__list_empty(&lane->queue)) {
+  while (budget > 0 && tnk__lane_has_slot(http, (tnk__lane_t)i) &&
+         !tnk__list_empty(&lane->queue)) {
     give_slot(exchange_at(tnk__list_pop(&lane->queue)));
     budget--;
   }
-  if (!has_slot(http, i))
+  if (!tnk__lane_has_slot(http, (tnk__lane_t)i))
     tell_queued(lane);
 }
 
@@ -202,7 +157,8 @@ static int is_work_left(const tnk__http_t *http) {
   if (!tnk__list_empty(&http->news) || !tnk__list_empty(&http->done))
     return 1;
   for (int i = 0; i < TNK__N_LANES; i++) {
-    if (!tnk__list_empty(&http->lanes[i].queue) && has_slot(http, i))
+    if (!tnk__list_empty(&http->lanes[i].queue) &&
+        tnk__lane_has_slot(http, (tnk__lane_t)i))
       return 1;
   }
   return 0;
@@ -234,11 +190,8 @@ void tnk__exchange_take_body(tnk__exchange_t *ex, tnk__buf_t *out) {
     return;
   *out = ex->answer->body;
   tnk__buf_init(&ex->answer->body, out->alloc, out->max);
-  if (!ex->is_paused || ex->conn == NULL)
-    return;
-  ex->is_paused = 0;
-  tnk__exchange_arm(ex, ex->timeout_ms);
-  tnk__conn_resume(ex);
+  if (ex->is_paused && ex->conn != NULL)
+    tnk__pool_resume(ex);
 }
 
 void tnk__exchange_go_on(tnk__exchange_t *ex) {

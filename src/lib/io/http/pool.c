@@ -7,10 +7,7 @@
 #include "lib/base/log.h"
 #include "lib/io/http/conn.h"
 #include "lib/io/http/exchange.h"
-#include "lib/io/http/mute.h"
-#include "lib/io/http/places.h"
 #include "lib/io/http/refused.h"
-#include "lib/io/http/room.h"
 #include "lib/io/http/silence.h"
 #include "lib/io/http/speak.h"
 #include "lib/policy/bounds.h"
@@ -22,11 +19,15 @@
  * Connections are opened while fewer are connecting than exchanges wait. Each
  * waiting exchange thus has one being opened; the first one that is ready takes
  * the first exchange of the queue. The lanes limit how many exchanges may wait.
- * The pool has a ceiling only where connections are refused. The queue (line.c)
- * then keeps one kind of exchange from blocking another.
+ * The pool has a ceiling only where connections are refused. The queue
+ * (queue.c) then keeps one kind of exchange from blocking another.
  *
  * If a connection fails to open, the first exchange fails with it, unless more
  * connections are being opened than exchanges wait.
+ *
+ * The pool also runs the timeouts of the exchanges that have a slot. silence.c
+ * decides about them, and refused.c recognizes connections that a peer refuses
+ * or does not serve.
  *
  * This file calls nothing outside of this folder, so only its own functions
  * change the lists.
@@ -107,7 +108,7 @@ static int new_pool(tnk__pool_t **out, tnk__http_t *http,
   pool->origin = *origin;
   pool->origin.host = host;
   pool->is_apart = is_apart;
-  tnk__line_init(&pool->line);
+  tnk__queue_init(&pool->queue);
   tnk__list_init(&pool->connecting);
   tnk__list_init(&pool->idle);
   tnk__list_init(&pool->shared);
@@ -159,9 +160,131 @@ static uint64_t now_of(const tnk__pool_t *pool) {
   return tnk__context_now_ms(pool->http->context);
 }
 
-int tnk__pool_is_limited(const tnk__pool_t *pool) {
-  return tnk__ceiling_is_set(&pool->line.ceiling);
+/* ---- Connections of the pool ---- */
+
+/* Close a connection without exchanges. */
+static void close_conn(tnk__conn_t *conn) {
+  conn->pool->n_conns--;
+  conn->pool->n_mute -= conn->is_mute != 0;
+  tnk__conn_close(conn);
 }
+
+/* Move a connection to the list that fits its state. An ended connection is
+ * closed once no exchange is on it. */
+static void put(tnk__conn_t *conn) {
+  tnk__pool_t *pool = conn->pool;
+
+  if (conn->state == TNK__CONN_ENDED && conn->n_on == 0) {
+    close_conn(conn);
+    return;
+  }
+  tnk__list_remove(&conn->link);
+  if (tnk__conn_room(conn) == 0)
+    tnk__list_append(&pool->full, &conn->link);
+  else if (conn->n_on > 0)
+    tnk__list_append(&pool->shared, &conn->link);
+  else
+    tnk__list_prepend(&pool->idle, &conn->link);
+}
+
+/* Count an exchange that has left its connection. */
+static void count_left(tnk__pool_t *pool, const tnk__exchange_t *ex) {
+  pool->queue.n_on[tnk__queue_rank(ex)]--;
+}
+
+/* Take an exchange off its connection, which may be closed as a result. */
+static void take_off(tnk__exchange_t *ex) {
+  tnk__conn_t *conn = ex->conn;
+
+  tnk__conn_abort(conn, ex);
+  count_left(conn->pool, ex);
+  put(conn);
+}
+
+/* Find a connection with capacity, or NULL. Used connections are preferred, so
+ * that others can become idle and close. Polls leave some capacity to other
+ * requests. */
+static tnk__conn_t *find_room(const tnk__pool_t *pool, int is_poll) {
+  const tnk__list_t *const lists[] = {&pool->shared, &pool->idle};
+
+  for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+    TNK__LIST_FOREACH (node, lists[i]) {
+      tnk__conn_t *conn = conn_at(node);
+      const size_t spare =
+          is_poll ? tnk__speak_spare(tnk__conn_capacity(conn)) : 0;
+      if (tnk__conn_room(conn) > spare)
+        return conn;
+    }
+  return NULL;
+}
+
+/* The last rank that may use this connection, which has capacity. */
+static tnk__rank_t last_rank(const tnk__conn_t *conn) {
+  return tnk__conn_room(conn) > tnk__speak_spare(tnk__conn_capacity(conn))
+             ? TNK__RANK_POLL
+             : TNK__RANK_TRAIN_POLL;
+}
+
+/* How many more exchanges fit on the open connections. Counting stops at
+ * `enough`. */
+static size_t total_room(const tnk__pool_t *pool, size_t enough) {
+  const tnk__list_t *const lists[] = {&pool->idle, &pool->shared};
+  size_t n = 0;
+
+  for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+    TNK__LIST_FOREACH (node, lists[i]) {
+      n += tnk__conn_room(conn_at(node));
+      if (n >= enough)
+        return n;
+    }
+  return n;
+}
+
+/* ---- Timeouts ---- */
+
+static void on_timeout(tnk__timer_t *timer);
+
+/* Check an exchange after `after_ms`. */
+static void look_in(tnk__exchange_t *ex, uint64_t after_ms) {
+  if (ex->timeout_ms == 0)
+    return;
+  if (ex->background)
+    tnk__timer_start_background(ex->http->context, &ex->timer, after_ms,
+                                on_timeout);
+  else
+    tnk__timer_start(ex->http->context, &ex->timer, after_ms, on_timeout);
+}
+
+/* The connection may turn out to be unresponsive, which is checked sooner. */
+static uint64_t soon(const tnk__exchange_t *ex, uint64_t ms) {
+  const uint64_t mute_ms = tnk__mute_look_ms(ex);
+
+  return mute_ms > 0 && mute_ms < ms ? mute_ms : ms;
+}
+
+/* Restart the timeout of an exchange on a connection. It is checked after
+ * `after_ms`. */
+static void arm(tnk__exchange_t *ex, uint64_t after_ms) {
+  ex->moved_ms = ex->phase_ms = tnk__context_now_ms(ex->http->context);
+  ex->n_seen = 0;
+  look_in(ex, after_ms);
+}
+
+static void begin_timeout(tnk__exchange_t *ex) {
+  const uint64_t ms = tnk__silence_first_ms(ex);
+
+  arm(ex, ms);
+  if (soon(ex, ms) < ms)
+    look_in(ex, soon(ex, ms));
+}
+
+/* Begin to wait for a connection, with the full timeout. */
+static void begin_wait(tnk__exchange_t *ex) {
+  ex->since_ms = (uint32_t)tnk__context_now_ms(ex->http->context);
+  look_in(ex, ex->timeout_ms);
+}
+
+/* ---- Assigning ---- */
 
 /* Requests that the server did not process may be sent again, but only so
  * often. */
@@ -172,8 +295,8 @@ static int repeat_unseen(tnk__pool_t *pool, tnk__exchange_t *ex) {
     return 0;
   ex->is_unseen = 0;
   ex->n_unseen++;
-  tnk__line_return(&pool->line, ex); /* exchanges behind it arrived later */
-  tnk__exchange_wait(ex);
+  tnk__queue_return(&pool->queue, ex); /* exchanges behind it arrived later */
+  begin_wait(ex);
   return 1;
 }
 
@@ -189,14 +312,14 @@ static void fail_or_repeat(tnk__pool_t *pool, tnk__exchange_t *ex,
   if (was_reused && ex->answer == NULL && !ex->replayed &&
       (ex->replayable || !ex->sent) && err != TNK_ENOMEM) {
     ex->replayed = 1;
-    tnk__line_join(&pool->line, ex, 1);
-    tnk__exchange_wait(ex);
+    tnk__queue_join(&pool->queue, ex, 1);
+    begin_wait(ex);
   } else if (!is_open && tnk__refused_by_closing(pool, ex, was_reused, err)) {
     ex->n_refused++;
     ex->replayed |= ex->sent;
     tnk__refused_note(pool, text);
-    tnk__line_return(&pool->line, ex);
-    tnk__exchange_wait(ex);
+    tnk__queue_return(&pool->queue, ex);
+    begin_wait(ex);
   } else {
     tnk__exchange_explain(ex, text);
     settle(pool, ex, err, cause);
@@ -210,11 +333,11 @@ static void assign(tnk__pool_t *pool, tnk__conn_t *conn, tnk__exchange_t *ex) {
   ex->state = TNK__EXCHANGE_ACTIVE;
   err = tnk__conn_send(conn, ex);
   if (err == TNK_OK) {
-    pool->line.n_on[tnk__line_rank(ex)]++;
-    tnk__silence_begin(ex);
+    pool->queue.n_on[tnk__queue_rank(ex)]++;
+    begin_timeout(ex);
   }
   was_reused = tnk__conn_is_reused(conn);
-  tnk__places_put(conn);
+  put(conn);
   if (err != TNK_OK)
     fail_or_repeat(pool, ex, was_reused, 0, err, 0, NULL);
 }
@@ -236,7 +359,7 @@ static int close_one_idle(tnk__http_t *http) {
   if (oldest == NULL)
     return 0;
   pool = oldest->pool;
-  tnk__places_close(oldest);
+  close_conn(oldest);
   free_if_empty(pool);
   return 1;
 }
@@ -262,11 +385,11 @@ static void fill(tnk__pool_t *pool) {
   tnk__exchange_t *ex;
   tnk__conn_t *conn;
 
-  while ((conn = tnk__room_find(pool, 1)) != NULL &&
-         (ex = tnk__line_pop(&pool->line, 0, TNK__RANK_POLL)) != NULL)
+  while ((conn = find_room(pool, 1)) != NULL &&
+         (ex = tnk__queue_pop(&pool->queue, 0, TNK__RANK_POLL)) != NULL)
     assign(pool, conn, ex);
-  while (conn == NULL && (conn = tnk__room_find(pool, 0)) != NULL &&
-         (ex = tnk__line_pop(&pool->line, 0, TNK__RANK_TRAIN_POLL)) != NULL) {
+  while (conn == NULL && (conn = find_room(pool, 0)) != NULL &&
+         (ex = tnk__queue_pop(&pool->queue, 0, TNK__RANK_TRAIN_POLL)) != NULL) {
     assign(pool, conn, ex);
     conn = NULL;
   }
@@ -276,19 +399,19 @@ static void fill(tnk__pool_t *pool) {
 static void open_ahead(tnk__pool_t *pool) {
   const size_t enough = pool->capacity / 5;
 
-  if (pool->speaks == TNK__SPEAKS_HTTP_2 && pool->line.n_waiting == 0 &&
+  if (pool->speaks == TNK__SPEAKS_HTTP_2 && pool->queue.n_waiting == 0 &&
       pool->n_connecting == 0 && pool->n_exchanges > 0 &&
       !pool->http->closing && !pool->http->is_starved &&
       !tnk__list_empty(&pool->shared) &&
       pool->n_conns < pool->http->max_http2_connections &&
-      pool->n_conns < pool->line.ceiling.max &&
-      tnk__room_total(pool, enough) < enough)
+      pool->n_conns < pool->queue.ceiling.max &&
+      total_room(pool, enough) < enough)
     (void)open_conn(pool);
 }
 
 /* Whether an exchange needs another connection, and one may be opened. */
 static int wants_conn(tnk__pool_t *pool) {
-  tnk__ceiling_t *ceiling = &pool->line.ceiling;
+  tnk__ceiling_t *ceiling = &pool->queue.ceiling;
 
   if (pool->http->is_starved || pool->n_connecting >= tnk__speak_wanted(pool) ||
       !tnk__mute_may_try(pool))
@@ -302,19 +425,19 @@ static int wants_conn(tnk__pool_t *pool) {
 static void give_up_polls(tnk__pool_t *pool, size_t n, uint64_t held_ms) {
   tnk__list_t *node = pool->full.prev;
 
-  while (n > 0 && node != &pool->full && pool->line.n_each == 1) {
+  while (n > 0 && node != &pool->full && pool->queue.n_each == 1) {
     tnk__conn_t *conn = conn_at(node);
     tnk__exchange_t *ex = tnk__conn_first(conn);
 
     node = node->prev;
-    if (ex == NULL || tnk__line_rank(ex) != TNK__RANK_POLL ||
+    if (ex == NULL || tnk__queue_rank(ex) != TNK__RANK_POLL ||
         ex->answer != NULL || now_of(pool) - ex->phase_ms < held_ms)
       continue;
-    tnk__places_take_off(ex);
-    tnk__line_join(&pool->line, ex, 0);
+    take_off(ex);
+    tnk__queue_join(&pool->queue, ex, 0);
     /* The time of the wait does not restart, or turns could repeat without an
      * end. */
-    tnk__silence_wait_on(ex);
+    look_in(ex, tnk__silence_wait_left_ms(ex));
     n--;
   }
 }
@@ -326,9 +449,9 @@ static void on_again(tnk__timer_t *timer);
 static void look_again(tnk__pool_t *pool, uint64_t ms) {
   tnk__context_t *context = pool->http->context;
 
-  if (pool->line.n_waiting == 0 || !tnk__pool_is_limited(pool))
+  if (pool->queue.n_waiting == 0 || !tnk__queue_is_limited(&pool->queue))
     tnk__timer_stop(&pool->again);
-  else if (pool->line.n_foreground > 0)
+  else if (pool->queue.n_foreground > 0)
     tnk__timer_start(context, &pool->again, ms, on_again);
   else
     tnk__timer_start_background(context, &pool->again, ms, on_again);
@@ -338,21 +461,22 @@ static void look_again(tnk__pool_t *pool, uint64_t ms) {
 static void serve(tnk__pool_t *pool) {
   fill(pool);
   if (pool->n_connecting == 0)
-    give_up_polls(pool, tnk__line_n_excess(&pool->line), 0);
+    give_up_polls(pool, tnk__queue_n_excess(&pool->queue), 0);
   while (wants_conn(pool)) {
     int err = open_conn(pool);
     if (err != TNK_OK)
-      settle(pool, tnk__line_pop_any(&pool->line), err, 0);
+      settle(pool, tnk__queue_pop_any(&pool->queue), err, 0);
   }
   open_ahead(pool);
-  if (tnk__pool_is_limited(pool) && !tnk__timer_is_active(&pool->again))
-    look_again(pool, tnk__line_look_ms(&pool->line, now_of(pool)));
+  if (tnk__queue_is_limited(&pool->queue) &&
+      !tnk__timer_is_active(&pool->again))
+    look_again(pool, tnk__queue_look_ms(&pool->queue, now_of(pool)));
 }
 
 static void on_again(tnk__timer_t *timer) {
   tnk__pool_t *pool = tnk__container_of(timer, tnk__pool_t, again);
 
-  give_up_polls(pool, pool->line.n[TNK__RANK_POLL], TNK__TURN_MS);
+  give_up_polls(pool, pool->queue.n[TNK__RANK_POLL], TNK__TURN_MS);
   serve(pool);
   free_if_empty(pool);
 }
@@ -361,8 +485,11 @@ void tnk__pool_run(tnk__exchange_t *ex) {
   tnk__pool_t *pool = ex->pool;
 
   ex->since_ms = (uint32_t)now_of(pool);
-  tnk__line_join(&pool->line, ex, ex->wants_fresh);
+  tnk__queue_join(&pool->queue, ex, ex->wants_fresh);
   serve(pool);
+  /* If it already has a connection, its timeout is running. */
+  if (ex->state == TNK__EXCHANGE_WAITING)
+    look_in(ex, tnk__silence_wait_left_ms(ex));
   free_if_empty(pool);
 }
 
@@ -370,9 +497,9 @@ void tnk__pool_run(tnk__exchange_t *ex) {
  * exchange that keeps uv_run() running has left, connections opened for such
  * exchanges are closed. */
 static void close_surplus(tnk__pool_t *pool) {
-  while (pool->line.n_foreground == 0 &&
-         pool->n_connecting > pool->line.n_waiting) {
-    tnk__places_close(conn_at(pool->connecting.prev));
+  while (pool->queue.n_foreground == 0 &&
+         pool->n_connecting > pool->queue.n_waiting) {
+    close_conn(conn_at(pool->connecting.prev));
     pool->n_connecting--;
   }
 }
@@ -384,7 +511,7 @@ void tnk__pool_leave(tnk__exchange_t *ex) {
   if (pool == NULL)
     return;
   if (ex->state == TNK__EXCHANGE_WAITING) {
-    tnk__line_leave(&pool->line, ex);
+    tnk__queue_leave(&pool->queue, ex);
     close_surplus(pool);
   }
   tnk__list_remove(&ex->link);
@@ -392,27 +519,109 @@ void tnk__pool_leave(tnk__exchange_t *ex) {
   ex->pool = NULL;
   if (conn != NULL) {
     tnk__conn_abort(conn, ex);
-    tnk__places_left(pool, ex);
-    tnk__places_put(conn);
+    count_left(pool, ex);
+    put(conn);
   }
   look_again(pool, 0); /* capacity may be free */
   free_if_empty(pool);
 }
 
-int tnk__pool_rescue(tnk__exchange_t *ex) {
-  tnk__pool_t *pool = ex->pool;
-
-  if (!tnk__mute_is_waiting(ex))
-    return 0;
-  tnk__mute_bring_back(ex);
-  serve(pool);
-  return 1; /* it is still a member of the pool */
+void tnk__pool_resume(tnk__exchange_t *ex) {
+  ex->is_paused = 0;
+  arm(ex, ex->timeout_ms);
+  tnk__conn_resume(ex);
 }
 
 void tnk__pool_retry(tnk__pool_t *pool) {
   serve(pool);
   free_if_empty(pool);
 }
+
+/* ---- Timeouts of exchanges ---- */
+
+static void bring_back(tnk__pool_t *pool, tnk__exchange_t *ex) {
+  take_off(ex);
+  if (tnk__queue_rank(ex) == TNK__RANK_SHORT) {
+    ex->n_refused++;
+    ex->replayed |= ex->sent;
+  }
+  tnk__queue_return(&pool->queue, ex);
+  begin_wait(ex);
+}
+
+/* From the latest to the oldest, so that the oldest becomes the first in the
+ * queue. */
+static void bring_back_all(tnk__pool_t *pool, uint64_t number) {
+  tnk__list_t *node = pool->full.prev;
+
+  while (node != &pool->full) {
+    tnk__conn_t *conn = conn_at(node);
+    tnk__exchange_t *ex = tnk__conn_first(conn);
+
+    node = node->prev;
+    if (conn->is_mute && conn->number >= number && ex != NULL &&
+        ex->answer == NULL && tnk__mute_may_follow(ex))
+      bring_back(pool, ex);
+  }
+}
+
+/* Unused connections would not be served either. */
+static void close_unused(tnk__pool_t *pool) {
+  TNK__LIST_FOREACH_SAFE (node, next, &pool->idle)
+    if (conn_at(node)->is_mute)
+      close_conn(conn_at(node));
+  while (!tnk__list_empty(&pool->connecting)) {
+    close_conn(conn_at(pool->connecting.prev));
+    pool->n_connecting--;
+  }
+}
+
+/* Return the exchange on an unresponsive connection to the queue, and the
+ * exchanges on all later connections. These connections are closed. For a while
+ * no more are opened. */
+static void bring_back_from(const tnk__exchange_t *ex) {
+  tnk__pool_t *pool = ex->pool;
+
+  pool->lets_wait = 1;
+  bring_back_all(pool, ex->conn->number);
+  close_unused(pool);
+  tnk__refused_note(pool, "more are accepted, and not served");
+}
+
+/* Return an active exchange to the queue if its connection is unresponsive.
+ * Returns 1 if it was. */
+static int rescue(tnk__exchange_t *ex) {
+  tnk__pool_t *pool = ex->pool;
+
+  if (!tnk__mute_is_waiting(ex))
+    return 0;
+  bring_back_from(ex);
+  serve(pool);
+  return 1; /* it is still a member of the pool */
+}
+
+static void on_timeout(tnk__timer_t *timer) {
+  tnk__exchange_t *ex = tnk__container_of(timer, tnk__exchange_t, timer);
+  char text[TNK__MAX_ERROR_TEXT];
+  uint64_t left_ms;
+  tnk__text_t why;
+
+  if (rescue(ex))
+    return;
+  left_ms = tnk__silence_left_ms(ex);
+  if (left_ms > 0) {
+    look_in(ex, soon(ex, left_ms));
+    return;
+  }
+  tnk__text_init(&why, text, sizeof(text));
+  tnk__exchange_describe_end(ex, &why);
+  tnk__exchange_explain(ex, text);
+  ex->was_on_mute = (uint8_t)tnk__mute_has(ex);
+  tnk__pool_leave(ex);
+  tnk__exchange_settle(ex, TNK_ETIMEDOUT, 0);
+}
+
+/* ---- Closing ---- */
 
 /* Close all connections of a list and settle the exchanges on them. */
 static void close_conns(tnk__pool_t *pool, tnk__list_t *list, int err) {
@@ -422,17 +631,17 @@ static void close_conns(tnk__pool_t *pool, tnk__list_t *list, int err) {
   while ((node = tnk__list_first(list)) != NULL) {
     while ((ex = tnk__conn_first(conn_at(node))) != NULL) {
       tnk__conn_abort(conn_at(node), ex);
-      tnk__places_left(pool, ex);
+      count_left(pool, ex);
       settle(pool, ex, err, 0);
     }
-    tnk__places_close(conn_at(node));
+    close_conn(conn_at(node));
   }
 }
 
 void tnk__pool_close(tnk__pool_t *pool, int err) {
   tnk__exchange_t *ex;
 
-  while ((ex = tnk__line_pop_any(&pool->line)) != NULL)
+  while ((ex = tnk__queue_pop_any(&pool->queue)) != NULL)
     settle(pool, ex, err, 0);
   close_conns(pool, &pool->full, err);
   close_conns(pool, &pool->shared, err);
@@ -442,7 +651,7 @@ void tnk__pool_close(tnk__pool_t *pool, int err) {
   free_if_empty(pool);
 }
 
-/* Events of connections. */
+/* ---- Events of connections ---- */
 
 static const tnk__conn_kind_t *on_connect(tnk__conn_t *conn) {
   conn->pool->tls_version = tnk__stream_tls_version(conn->stream);
@@ -460,9 +669,9 @@ static void on_open(tnk__conn_t *conn) {
   pool->n_mute += conn->is_mute != 0;
   tnk__speak_opened(pool, conn);
   tnk__conn_hold(conn);
-  tnk__places_put(conn);
+  put(conn);
   while (tnk__conn_room(conn) > 0 &&
-         (ex = tnk__line_pop(&pool->line, 1, tnk__room_rank(conn))) != NULL)
+         (ex = tnk__queue_pop(&pool->queue, 1, last_rank(conn))) != NULL)
     assign(pool, conn, ex);
   (void)tnk__conn_release(conn);
   serve(pool);
@@ -474,8 +683,8 @@ static void on_room(tnk__conn_t *conn) {
 
   (void)tnk__speak_fell_back(pool, conn);
   if (!conn->drains)
-    pool->capacity = pool->line.n_each = tnk__conn_capacity(conn);
-  tnk__places_put(conn);
+    pool->capacity = pool->queue.n_each = tnk__conn_capacity(conn);
+  put(conn);
   serve(pool);
   free_if_empty(pool);
 }
@@ -486,7 +695,7 @@ static size_t n_active(const tnk__http_t *http) {
   for (int i = 0; i < TNK__N_LANES; i++)
     n += http->lanes[i].n_in_flight;
   TNK__LIST_FOREACH (node, &http->pools) {
-    n -= tnk__container_of(node, tnk__pool_t, link)->line.n_waiting;
+    n -= tnk__container_of(node, tnk__pool_t, link)->queue.n_waiting;
   }
   return n;
 }
@@ -515,8 +724,8 @@ static void fail_waiting(tnk__pool_t *pool, int err, int cause,
                          const char *text, uint8_t is_final) {
   size_t n = tnk__speak_share(pool);
 
-  for (; n > 0 && pool->line.n_waiting > 0; n--) {
-    tnk__exchange_t *ex = tnk__line_pop_any(&pool->line);
+  for (; n > 0 && pool->queue.n_waiting > 0; n--) {
+    tnk__exchange_t *ex = tnk__queue_pop_any(&pool->queue);
     ex->is_final = is_final;
     tnk__exchange_explain(ex, text);
     settle(pool, ex, err, cause);
@@ -531,17 +740,17 @@ static void on_fail(tnk__conn_t *conn, int err, int cause) {
                        ((conn->kind == NULL || !conn->kind->is_shared) &&
                         tnk__speak_turned(pool, err));
 
-  tnk__places_close(conn);
+  close_conn(conn);
   pool->n_connecting--;
   /* If no exchange needs the connection, no capacity is needed. Only a waiting
    * exchange keeps the pool alive; can_wait() may close its last idle
    * connection. */
-  if (pool->line.n_waiting > pool->n_connecting && !is_other &&
+  if (pool->queue.n_waiting > pool->n_connecting && !is_other &&
       !can_wait(pool->http, cause)) {
     if (tnk__refused_by_failing(pool, err)) {
       tnk__refused_note(pool, text);
     } else {
-      tnk__ceiling_init(&pool->line.ceiling); /* no connection works */
+      tnk__ceiling_init(&pool->queue.ceiling); /* no connection works */
       pool->lets_wait = 0;
       fail_waiting(pool, err, cause, text, is_final);
     }
@@ -554,7 +763,7 @@ static void on_end(tnk__conn_t *conn) {
   tnk__pool_t *pool = conn->pool;
 
   (void)tnk__speak_fell_back(pool, conn);
-  tnk__places_close(conn);
+  close_conn(conn);
   /* The server may have accepted no stream on it, so exchanges may wait. */
   serve(pool);
   free_if_empty(pool);
@@ -570,8 +779,8 @@ static void repeat_denied(tnk__pool_t *pool, tnk__exchange_t *ex) {
   else
     ex->n_unseen++;
   tnk__refused_note(pool, "HTTP 403 of the proxy");
-  tnk__line_return(&pool->line, ex);
-  tnk__exchange_wait(ex);
+  tnk__queue_return(&pool->queue, ex);
+  begin_wait(ex);
 }
 
 /* Handle a failure over HTTP/1.1 of a server that may speak only HTTP/2. Such a
@@ -610,8 +819,8 @@ static void on_result(tnk__conn_t *conn, tnk__exchange_t *ex, int err,
     note_failure(pool, ex, err);
   else if (err == TNK_OK && !is_denied)
     note_answer(pool);
-  tnk__places_left(pool, ex);
-  tnk__places_put(conn);
+  count_left(pool, ex);
+  put(conn);
   if (err == TNK_OK && tnk__refused_by_answer(pool, ex, was_reused, is_open))
     tnk__refused_note(pool, "HTTP 503 on a new one");
   if (is_denied)

@@ -11,14 +11,11 @@ int tnk__pool_join(tnk__http_t *http, const tnk__origin_t *origin,
 /* Give an exchange with a slot of its lane a connection, now or later. It may
  * be DONE on return. */
 void tnk__pool_run(tnk__exchange_t *ex);
-/* Return an active exchange to the queue if its connection is unresponsive.
- * Returns 1 if it was. */
-int tnk__pool_rescue(tnk__exchange_t *ex);
+/* The owner of a paused exchange has taken the body, so reading continues and
+ * the timeout restarts. */
+void tnk__pool_resume(tnk__exchange_t *ex);
 /* Open connections that could not be opened before. */
 void tnk__pool_retry(tnk__pool_t *pool);
-/* Whether exchanges wait for others to end, because a proxy or the server
- * refuses more connections. */
-int tnk__pool_is_limited(const tnk__pool_t *pool);
 /* Remove a member in any state. If it was in progress on a connection, that
  * connection is closed. Allocates nothing. The pool may be gone on return. */
 void tnk__pool_leave(tnk__exchange_t *ex);

@@ -1,7 +1,7 @@
 #ifndef TNK_LIB_IO_HTTP_POOL_PARTS_H
 #define TNK_LIB_IO_HTTP_POOL_PARTS_H
 
-#include "lib/io/http/line.h"
+#include "lib/io/http/queue.h"
 
 /* The internal interface of a pool. pool.c assigns exchanges to connections;
  * speak.c decides which version of HTTP they use. */
@@ -39,7 +39,7 @@ typedef struct tnk__pool {
   uint64_t connect_ms; /* time to open the latest connection */
   size_t capacity;     /* capacity of the latest connection */
   size_t n_exchanges;
-  tnk__line_t line;     /* the exchanges that wait for a connection */
+  tnk__queue_t queue;   /* the exchanges that wait for a connection */
   tnk__timer_t again;   /* when to check waiting exchanges again */
   int has_warned;       /* a warning about refused connections was logged */
   int lets_wait;        /* further connections are accepted but not served */

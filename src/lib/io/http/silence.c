@@ -3,7 +3,6 @@
 #include "lib/base/limits.h"
 #include "lib/io/http/conn.h"
 #include "lib/io/http/exchange.h"
-#include "lib/io/http/mute.h"
 #include "lib/io/http/speak.h"
 #include "lib/policy/bounds.h"
 
@@ -35,19 +34,8 @@ static uint64_t look_ms(const tnk__exchange_t *ex) {
   return ex->timeout_ms / TNK__LOOKS + 1;
 }
 
-/* The connection may turn out to be unresponsive, which is checked sooner. */
-static uint64_t soon(const tnk__exchange_t *ex, uint64_t ms) {
-  const uint64_t mute_ms = tnk__mute_look_ms(ex);
-
-  return mute_ms > 0 && mute_ms < ms ? mute_ms : ms;
-}
-
-void tnk__silence_begin(tnk__exchange_t *ex) {
-  const uint64_t ms = is_sending(ex) ? look_ms(ex) : ex->timeout_ms;
-
-  tnk__exchange_arm(ex, ms);
-  if (soon(ex, ms) < ms)
-    tnk__exchange_look_in(ex, soon(ex, ms));
+uint64_t tnk__silence_first_ms(const tnk__exchange_t *ex) {
+  return is_sending(ex) ? look_ms(ex) : ex->timeout_ms;
 }
 
 /* A peer that sends just enough bytes not to be silent could continue for
@@ -86,9 +74,7 @@ static uint64_t until_slow_ms(const tnk__exchange_t *ex) {
   return has_head(ex) && ms < TNK__SLOW_MS ? TNK__SLOW_MS - ms : UINT64_MAX;
 }
 
-/* How long an exchange that waits for a connection may still wait without any
- * progress. */
-static uint64_t wait_left_ms(const tnk__exchange_t *ex) {
+uint64_t tnk__silence_wait_left_ms(const tnk__exchange_t *ex) {
   const uint64_t still_ms = now_of(ex) - tnk__speak_moved_ms(ex->pool);
   const uint32_t waited_ms = (uint32_t)now_of(ex) - ex->since_ms;
   const uint64_t silent_ms = still_ms < waited_ms ? still_ms : waited_ms;
@@ -96,24 +82,12 @@ static uint64_t wait_left_ms(const tnk__exchange_t *ex) {
   return silent_ms < ex->timeout_ms ? ex->timeout_ms - silent_ms : 0;
 }
 
-void tnk__silence_wait_on(tnk__exchange_t *ex) {
-  tnk__exchange_look_in(ex, wait_left_ms(ex));
-}
-
-static int waits_on(tnk__exchange_t *ex) {
-  const uint64_t left_ms = wait_left_ms(ex);
-
-  if (left_ms > 0)
-    tnk__exchange_look_in(ex, left_ms);
-  return left_ms > 0;
-}
-
-int tnk__silence_goes_on(tnk__exchange_t *ex) {
+uint64_t tnk__silence_left_ms(tnk__exchange_t *ex) {
   uint64_t silent_ms;
   uint64_t left_ms;
 
   if (ex->state == TNK__EXCHANGE_WAITING)
-    return waits_on(ex);
+    return tnk__silence_wait_left_ms(ex);
   look(ex);
   silent_ms = now_of(ex) - ex->moved_ms;
   if (silent_ms >= ex->timeout_ms || is_too_slow(ex))
@@ -121,10 +95,7 @@ int tnk__silence_goes_on(tnk__exchange_t *ex) {
   left_ms = ex->timeout_ms - silent_ms;
   if (is_sending(ex) && left_ms > look_ms(ex))
     left_ms = look_ms(ex);
-  if (left_ms > until_slow_ms(ex))
-    left_ms = until_slow_ms(ex);
-  tnk__exchange_look_in(ex, soon(ex, left_ms));
-  return 1;
+  return left_ms < until_slow_ms(ex) ? left_ms : until_slow_ms(ex);
 }
 
 uint64_t tnk__exchange_n_moved(const tnk__exchange_t *ex) {

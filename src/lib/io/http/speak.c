@@ -4,7 +4,6 @@
 
 #include "lib/base/alloc.h"
 #include "lib/base/log.h"
-#include "lib/io/http/bound.h"
 #include "tnk/error.h"
 #if TNK__HAS_HTTP2
 #include <nghttp2/nghttp2.h>
@@ -217,9 +216,9 @@ const tnk__conn_kind_t *tnk__speak_choose(tnk__pool_t *pool,
 
 /* HTTP/2 works, so earlier strikes are cleared. */
 void tnk__speak_opened(tnk__pool_t *pool, const tnk__conn_t *conn) {
-  pool->capacity = pool->line.n_each = tnk__conn_capacity(conn);
+  pool->capacity = pool->queue.n_each = tnk__conn_capacity(conn);
   if (!pool->is_apart)
-    tnk__bound_polls(pool->http, conn->kind->is_shared);
+    tnk__lanes_share_polls(pool->http, conn->kind->is_shared);
   if (conn->kind->is_shared) {
     pool->n_strikes = 0;
     pool->has_spoken = 1;
@@ -252,7 +251,7 @@ int tnk__speak_fell_back(tnk__pool_t *pool, tnk__conn_t *conn) {
   if (pool->n_strikes < ENOUGH_STRIKES)
     return 0;
   turn_to(pool, pool->n_strikes, n <= ENOUGH_STRIKES);
-  tnk__bound_polls(pool->http, 0);
+  tnk__lanes_share_polls(pool->http, 0);
   if (sibling != NULL)
     turn_to(sibling, pool->n_strikes, pool->is_trial);
   tnk__log(&pool->http->context->logger, TNK_LOG_WARN, "http",
@@ -342,14 +341,14 @@ int tnk__speak_allows_none(const tnk__pool_t *pool) {
 static size_t wanted_shared(const tnk__pool_t *pool) {
   const size_t usable = pool->capacity - tnk__speak_spare(pool->capacity);
   const size_t n_open = pool->n_conns - pool->n_connecting;
-  const size_t n_ready = tnk__line_n_ready(&pool->line);
+  const size_t n_ready = tnk__queue_n_ready(&pool->queue);
   size_t max = pool->http->max_http2_connections;
   size_t n;
 
   /* A server that accepts no stream now may do so later. */
   if (usable == 0)
     return n_ready > 0 && !has_lasting(pool);
-  if (pool->line.n[TNK__RANK_POLL] == pool->line.n_waiting)
+  if (pool->queue.n[TNK__RANK_POLL] == pool->queue.n_waiting)
     max = max > SPARE_CONNECTIONS ? max - SPARE_CONNECTIONS : 1;
   max = max > n_open ? max - n_open : 0;
   n = (n_ready + usable - 1) / usable;
@@ -361,11 +360,11 @@ size_t tnk__speak_wanted(const tnk__pool_t *pool) {
   case TNK__SPEAKS_HTTP_2:
     return wanted_shared(pool);
   case TNK__SPEAKS_HTTP_1:
-    return tnk__line_n_ready(&pool->line);
+    return tnk__queue_n_ready(&pool->queue);
   case TNK__SPEAKS_UNKNOWN:
     break;
   }
-  return tnk__line_n_ready(&pool->line) > 0;
+  return tnk__queue_n_ready(&pool->queue) > 0;
 }
 
 size_t tnk__speak_share(const tnk__pool_t *pool) {
@@ -374,5 +373,5 @@ size_t tnk__speak_share(const tnk__pool_t *pool) {
   /* The open connections will have capacity for them. */
   if (has_lasting(pool))
     return 0;
-  return pool->line.n_waiting / (pool->n_connecting + 1);
+  return pool->queue.n_waiting / (pool->n_connecting + 1);
 }
