@@ -99,8 +99,7 @@ static void undo(tnk__root_t *root) {
   if (root == NULL)
     return;
   if (!root->is_started) {
-    if (root->context.free_promises != NULL)
-      root->context.free_promises(&root->context);
+    tnk__promise_release(&root->context);
     free_root(root);
     return;
   }

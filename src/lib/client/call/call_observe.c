@@ -2,7 +2,7 @@
 #include "lib/client/call/call.h"
 
 #include "lib/base/alloc.h"
-#include "lib/io/loop/observe.h"
+#include "lib/io/loop/context.h"
 
 void tnk__call_tell(const tnk__call_t *call, tnk_event_t *event) {
   event->operation = call->operation;

@@ -2,7 +2,7 @@
 #include "lib/files/fetch/fetch.h"
 
 #include "lib/base/alloc.h"
-#include "lib/io/loop/observe.h"
+#include "lib/io/loop/context.h"
 
 static void tell(const tnk__fetch_t *fetch, tnk_event_t *event) {
   event->operation = fetch->observed->operation;

@@ -2,7 +2,7 @@
  * A context is open, then closing, then gone. While it is open, its timer is
  * armed for the earliest deadline and its idle handle is active only while
  * calls are deferred. Its check handle is active only if the context keeps the
- * loop alive. tnk__context_close() makes the context closing: operations wind
+ * loop alive. tnk__context_end() makes the context closing: operations wind
  * down, while timers and deferred calls still work. When only our own handles
  * are left, the next quiet turn of the loop closes them. The close callback of
  * the last one hands the memory back to the owner.
@@ -68,14 +68,13 @@ enum {
 static void on_idle(uv_idle_t *idle);
 
 static void finish_close(tnk__context_t *context) {
-  void (*closed)(void *) = context->closed_cb;
-  void *user = context->closed_user;
+  void (*ended)(void *) = context->ended_cb;
+  void *user = context->ended_user;
 
-  if (closed == NULL)
+  if (ended == NULL)
     return;
-  context->closed_cb = NULL;
-  context->free_promises(context);
-  closed(user);
+  context->ended_cb = NULL;
+  ended(user);
 }
 
 /* Check in the next turn of the loop whether nothing is held any more. Not at
@@ -177,14 +176,22 @@ static void run_deferred(tnk__context_t *context) {
   run_queue(context, &context->deferred);
 }
 
+static void run_endings(tnk__context_t *context) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_pop(&context->endings)) != NULL) {
+    tnk__deferred_t *call = tnk__container_of(node, tnk__deferred_t, link);
+    call->fn(call);
+  }
+}
+
 /* While the idle handle was closing, the program may have registered a callback
  * on a settled promise. It may also have created a group with promises of
  * another service. This is the last chance to call those callbacks. */
-static void finish_promises(tnk__context_t *context) {
-  while (has_deferred(context) || !tnk__list_empty(&context->groups)) {
+static void finish_calls(tnk__context_t *context) {
+  while (has_deferred(context) || !tnk__list_empty(&context->endings)) {
     run_deferred(context);
-    if (!tnk__list_empty(&context->groups))
-      context->fail_groups(context);
+    run_endings(context);
   }
 }
 
@@ -192,7 +199,7 @@ static void on_handle_closed(uv_handle_t *handle) {
   tnk__context_t *context = handle->data;
 
   if (context->n_held == 1)
-    finish_promises(context);
+    finish_calls(context);
   tnk__context_release(context);
 }
 
@@ -201,10 +208,8 @@ static void on_handle_closed(uv_handle_t *handle) {
 static void close_when_quiet(tnk__context_t *context) {
   if (!context->closing || context->n_held != N_OWN_HANDLES)
     return;
-  if (!tnk__list_empty(&context->groups)) {
-    /* The groups wait for promises of other services, but they need this
-     * context. */
-    context->fail_groups(context);
+  if (!tnk__list_empty(&context->endings)) {
+    run_endings(context); /* they may defer calls */
     watch_for_end(context);
     return;
   }
@@ -375,6 +380,11 @@ void tnk__defer_last(tnk__context_t *context, tnk__deferred_t *call) {
   queue_call(context, &context->last, call);
 }
 
+void tnk__defer_to_end(tnk__context_t *context, tnk__deferred_t *call) {
+  if (tnk__list_empty(&call->link))
+    tnk__list_append(&context->endings, &call->link);
+}
+
 void tnk__defer_cancel(tnk__deferred_t *call) {
   tnk__list_remove(&call->link);
 }
@@ -433,7 +443,7 @@ int tnk__context_init(tnk__context_t *context, uv_loop_t *uv,
   context->thread = uv_thread_self();
   tnk__list_init(&context->deferred);
   tnk__list_init(&context->last);
-  tnk__list_init(&context->groups);
+  tnk__list_init(&context->endings);
   return uv_random(NULL, NULL, &context->random, sizeof(context->random), 0,
                    NULL);
 }
@@ -451,11 +461,11 @@ void tnk__context_start(tnk__context_t *context) {
   context->n_held = N_OWN_HANDLES;
 }
 
-void tnk__context_close(tnk__context_t *context, void (*closed)(void *user),
-                        void *user) {
+void tnk__context_end(tnk__context_t *context, void (*ended)(void *user),
+                      void *user) {
   context->closing = 1;
-  context->closed_cb = closed;
-  context->closed_user = user;
+  context->ended_cb = ended;
+  context->ended_user = user;
   watch_for_end(context);
 }
 
@@ -475,4 +485,22 @@ void tnk__context_advance(tnk__context_t *context, uint64_t ms) {
   }
   context->fake_now = end;
   timers_changed(context);
+}
+
+/* ---- The observer ---- */
+
+void tnk__observe(const tnk__context_t *context, tnk_event_t *event) {
+  event->time_ns = tnk__context_now_ns(context);
+  context->observer(event, context->observer_user);
+}
+
+uint64_t tnk__observe_begin(tnk__context_t *context, const char *name,
+                            const char *client) {
+  if (context->observer == NULL)
+    return 0;
+  tnk__observe(context, &(tnk_event_t){.phase = TNK_PHASE_QUEUED,
+                                       .operation = ++context->n_operations,
+                                       .name = name,
+                                       .client = client});
+  return context->n_operations;
 }

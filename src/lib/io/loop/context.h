@@ -4,10 +4,52 @@
 #include <uv.h>
 
 #include "lib/base/list.h"
-#include "lib/io/loop/timer.h"
 #include "tnk/observe.h"
 
+struct tnk__context;
 struct tnk__then;
+
+/*
+ * A one-shot timer, embedded in its owner, which must zero it before its first
+ * use. Starting and stopping take effect at once: a stopped timer does not
+ * fire. Neither can fail, because timers are nodes in a pairing heap of the
+ * context.
+ */
+typedef struct tnk__timer {
+  struct tnk__timer *child;
+  struct tnk__timer *next; /* next sibling */
+  struct tnk__timer *prev; /* previous sibling; for a first child its parent */
+  struct tnk__context *context; /* NULL while stopped */
+  uint64_t due_ms;
+  /* Twice the sequence number of the start. Timers with the same deadline fire
+   * in this order. The lowest bit means that it does not keep the loop
+   * alive. */
+  uint64_t order;
+  void (*fn)(struct tnk__timer *self);
+} tnk__timer_t;
+
+/* The timers of one context. */
+typedef struct {
+  tnk__timer_t *root;  /* the earliest */
+  uint64_t n_started;  /* sequence number of the next start */
+  size_t n_foreground; /* timers that keep the loop alive */
+} tnk__timers_t;
+
+/* The functions of the heap. Owners call tnk__timer_start() and
+ * tnk__timer_stop() below, which also start libuv's timer. `due_ms` and `fn`
+ * must be set. */
+void tnk__timers_insert(tnk__timers_t *timers, tnk__timer_t *timer,
+                        int background);
+void tnk__timers_remove(tnk__timers_t *timers, tnk__timer_t *timer);
+/* Fire the timers due at `now_ms` that were started before this call. */
+void tnk__timers_run(tnk__timers_t *timers, uint64_t now_ms);
+
+int tnk__timer_is_active(const tnk__timer_t *timer);
+/* The time until an active timer fires. 0 if it is due; if the loop is late, it
+ * may be due for long. */
+uint64_t tnk__timer_left_ms(const tnk__timer_t *timer, uint64_t now_ms);
+/* Whether an active timer does not keep the loop alive. */
+int tnk__timer_is_background(const tnk__timer_t *timer);
 
 /* Counters behind tnk_service_stats(). */
 typedef struct {
@@ -31,7 +73,7 @@ typedef struct {
 
 /*
  * The context of one service or hub. It is open, and then closing from
- * tnk__context_close() until libuv has released everything. Then closed_cb
+ * tnk__context_close() until libuv has released everything. Then its callback
  * runs, and the memory is returned to the owner.
  */
 typedef struct tnk__context {
@@ -42,13 +84,9 @@ typedef struct tnk__context {
   uv_idle_t idle;   /* runs while `deferred` or `last` is not empty */
   uv_check_t check; /* keeps the loop alive while it is active */
   tnk__list_t deferred;
-  tnk__list_t last;   /* calls for when `deferred` is empty */
-  int n_put_off;      /* consecutive turns in which `deferred` was not empty */
-  tnk__list_t groups; /* pending groups of promises, see promise_group.c */
-  void (*fail_groups)(
-      struct tnk__context *context); /* set with the first group */
-  /* Frees the memory reserved for promises; set with that memory. */
-  void (*free_promises)(struct tnk__context *context);
+  tnk__list_t last;    /* calls for when `deferred` is empty */
+  int n_put_off;       /* consecutive turns in which `deferred` was not empty */
+  tnk__list_t endings; /* calls for when the context ends */
   tnk__timers_t timers;
   uint64_t armed_ms; /* deadline for which `timer` was started */
   uint64_t wake_ms;  /* when `timer` should fire */
@@ -58,8 +96,8 @@ typedef struct tnk__context {
   size_t n_held; /* number of objects that libuv holds, including our handles */
   size_t n_working; /* jobs on other threads, see work.h */
   int closing;
-  void (*closed_cb)(void *user);
-  void *closed_user;
+  void (*ended_cb)(void *user);
+  void *ended_user;
   size_t n_pending;      /* promises that have not settled */
   uint64_t random;       /* state of the random generator */
   tnk__moment_t *moment; /* the time that holds now; NULL: read the clock */
@@ -72,7 +110,7 @@ typedef struct tnk__context {
   /* Preallocated callback nodes for when memory is out. */
   struct tnk__then *spares;
   tnk__counters_t counters;
-  tnk_observe_cb observer; /* NULL: no observer; see observe.h */
+  tnk_observe_cb observer; /* NULL: no observer; see tnk__observe() */
   void *observer_user;
   uint64_t n_operations; /* operations reported to the observer */
 } tnk__context_t;
@@ -85,12 +123,17 @@ typedef struct tnk__deferred {
 
 /* Open a context, including its reserve of promises. The allocator and logger
  * are copied. Returns TNK_OK, TNK_ENOMEM or libuv's code. After an error
- * nothing needs to be closed. */
+ * nothing needs to be closed. Defined in promise.c, like the next function. */
 int tnk__context_open(tnk__context_t *context, uv_loop_t *uv,
                       const tnk_allocator_t *alloc, const tnk_logger_t *logger);
+/* Begin to close. `closed` runs when n_held is zero and the deferred queue is
+ * empty, so every holder must release the context. Promises can then only be
+ * read and freed. Allocates nothing. */
+void tnk__context_close(tnk__context_t *context, void (*closed)(void *user),
+                        void *user);
 /* The two steps of opening: before and after libuv knows of the context.
  * tnk__context_init() returns TNK_OK or libuv's code; tnk__context_start()
- * cannot fail. */
+ * cannot fail. The reserve of promises is made in between. */
 int tnk__context_init(tnk__context_t *context, uv_loop_t *uv,
                       const tnk_allocator_t *alloc, const tnk_logger_t *logger);
 void tnk__context_start(tnk__context_t *context);
@@ -98,10 +141,9 @@ void tnk__context_start(tnk__context_t *context);
  * tnk__context_start(). For loops that another event loop drives, see
  * tnk/bindings.h. */
 void tnk__context_keep_loop_alive(tnk__context_t *context);
-/* Begin to close. `closed` runs when n_held is zero and the deferred queue is
- * empty, so every holder must release the context. Allocates nothing. */
-void tnk__context_close(tnk__context_t *context, void (*closed)(void *user),
-                        void *user);
+/* The part of closing that knows no promises: tnk__context_close() calls it. */
+void tnk__context_end(tnk__context_t *context, void (*ended)(void *user),
+                      void *user);
 /* tnk__context_hold() keeps the context from closing while libuv holds one of
  * our objects. tnk__context_release() ends that. */
 void tnk__context_hold(tnk__context_t *context);
@@ -115,6 +157,9 @@ void tnk__defer(tnk__context_t *context, tnk__deferred_t *call);
  * many requests. It runs in the first turn without other calls, at most a few
  * turns later. */
 void tnk__defer_last(tnk__context_t *context, tnk__deferred_t *call);
+/* The same for a call that is made when the context ends, while timers and
+ * deferred calls still work. */
+void tnk__defer_to_end(tnk__context_t *context, tnk__deferred_t *call);
 void tnk__defer_cancel(tnk__deferred_t *call);
 
 /* Monotonic milliseconds. Inside a deferred call the time is read once. It is
@@ -161,6 +206,13 @@ int tnk__callout_active(void);
  * each. */
 void tnk__context_fake_clock(tnk__context_t *context, uint64_t now_ms);
 void tnk__context_advance(tnk__context_t *context, uint64_t ms);
+
+/* Give an operation its number and report that it is queued. Returns 0 without
+ * an observer; the operation is then never reported. `client` may be NULL. */
+uint64_t tnk__observe_begin(tnk__context_t *context, const char *name,
+                            const char *client);
+/* Report a step of an operation that has a number. The time is filled in. */
+void tnk__observe(const tnk__context_t *context, tnk_event_t *event);
 
 /* Call `fn` once, `delay_ms` from now. Restarts a running timer. */
 void tnk__timer_start(tnk__context_t *context, tnk__timer_t *timer,

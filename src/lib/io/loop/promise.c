@@ -11,7 +11,6 @@
 #include "lib/base/alloc.h"
 #include "lib/base/log.h"
 #include "lib/base/misuse.h"
-#include "lib/io/loop/observe.h"
 
 /* How many callbacks can be registered at a time when no memory is left. */
 enum { N_SPARES = 64 };
@@ -51,7 +50,7 @@ static tnk_promise_t *new_shared(tnk__context_t *context) {
   return oom;
 }
 
-static void free_reserve(tnk__context_t *context) {
+void tnk__promise_release(tnk__context_t *context) {
   while (context->spares != NULL) {
     tnk__then_t *next = context->spares->next;
     tnk__free(&context->alloc, context->spares);
@@ -68,20 +67,49 @@ static void free_reserve(tnk__context_t *context) {
 int tnk__promise_reserve(tnk__context_t *context) {
   size_t i;
 
-  context->free_promises = free_reserve;
   context->oom = new_shared(context);
   if (context->oom == NULL)
     return TNK_ENOMEM;
   for (i = 0; i < N_SPARES; i++) {
     tnk__then_t *spare = tnk__malloc(&context->alloc, sizeof(*spare));
     if (spare == NULL) {
-      free_reserve(context);
+      tnk__promise_release(context);
       return TNK_ENOMEM;
     }
     *spare = (tnk__then_t){.next = context->spares, .origin = NODE_SPARE};
     context->spares = spare;
   }
   return TNK_OK;
+}
+
+int tnk__context_open(tnk__context_t *context, uv_loop_t *uv,
+                      const tnk_allocator_t *alloc,
+                      const tnk_logger_t *logger) {
+  int err = tnk__context_init(context, uv, alloc, logger);
+
+  if (err == TNK_OK)
+    err = tnk__promise_reserve(context);
+  if (err == TNK_OK)
+    tnk__context_start(context);
+  return err;
+}
+
+static void on_ended(void *user) {
+  tnk__context_t *context = user;
+  void (*closed)(void *) = context->oom->home->closed;
+  void *closed_user = context->oom->home->closed_user;
+
+  tnk__promise_release(context);
+  closed(closed_user);
+}
+
+void tnk__context_close(tnk__context_t *context, void (*closed)(void *user),
+                        void *user) {
+  tnk__home_t *home = context->oom->home;
+
+  home->closed = closed;
+  home->closed_user = user;
+  tnk__context_end(context, on_ended, context);
 }
 
 tnk_promise_t *tnk__promise_new(tnk__context_t *context,
@@ -243,6 +271,51 @@ void tnk_promise_unref(tnk_promise_t *promise) {
     free_promise(promise);
 }
 
+/* ---- Reports to the observer ---- */
+
+static void tell(const tnk_promise_t *promise, tnk_event_t *event) {
+  event->operation = promise->operation;
+  event->name = promise->name;
+  tnk__observe(promise->home->context, event);
+}
+
+void tnk__promise_waits(const tnk_promise_t *promise, tnk_waits_for_t what,
+                        size_t part) {
+  if (promise != NULL && promise->operation != 0)
+    tell(promise, &(tnk_event_t){.phase = TNK_PHASE_WAITS,
+                                 .waits_for = what,
+                                 .part = (uint32_t)part});
+}
+
+/* Decoding the response took time, and the event must show the time after
+ * it. */
+static void tell_end(const tnk_promise_t *promise) {
+  const tnk_error_t *error;
+
+  tnk__context_took_time(promise->home->context);
+  if (promise->state == TNK_RESOLVED) {
+    tell(promise, &(tnk_event_t){.phase = TNK_PHASE_DECODED});
+    return;
+  }
+  error = &promise->as.error->pub;
+  tell(promise, &(tnk_event_t){.phase = TNK_PHASE_FAILED,
+                               .attempt = error->n_attempts,
+                               .status = error->http_status,
+                               .code = error->code,
+                               .request_id = error->request_id});
+}
+
+/* After the service has ended nothing is reported. */
+static void tell_delivery(tnk_promise_t *promise) {
+  if (promise->operation == 0 || promise->delivered ||
+      promise->home->context == NULL)
+    return;
+  promise->delivered = 1;
+  tell(promise, &(tnk_event_t){.phase = TNK_PHASE_DELIVERED});
+}
+
+/* ---- Callbacks ---- */
+
 /* The position for the next callback. */
 static tnk__then_t **tail_of(tnk_promise_t *promise) {
   tnk__then_t **tail = &promise->rest;
@@ -311,7 +384,7 @@ static void run_callbacks(tnk__deferred_t *call) {
 
   *tail_of(promise) = &end;
   promise->first_cb = NULL;
-  tnk__promise_tell_delivery(promise);
+  tell_delivery(promise);
   if (first != NULL)
     call_out(promise, first, promise->first_user);
   while (pop_then(promise, &end, &then))
@@ -324,10 +397,10 @@ static void run_callbacks(tnk__deferred_t *call) {
 static void settle(tnk_promise_t *promise, tnk_promise_state_t state) {
   promise->state = state;
   if (promise->group != NULL)
-    tnk__list_remove(&promise->group->link);
+    tnk__defer_cancel(&promise->group->end);
   promise->home->context->n_pending--;
   if (promise->operation != 0)
-    tnk__promise_tell_end(promise);
+    tell_end(promise);
   queue_callbacks(promise);
   tnk_promise_unref(promise);
 }
@@ -515,7 +588,7 @@ static void observe(const tnk_promise_t *promise) {
   if (promise->state == TNK_PENDING)
     return;
   ((tnk_promise_t *)promise)->observed = 1;
-  tnk__promise_tell_delivery((tnk_promise_t *)promise);
+  tell_delivery((tnk_promise_t *)promise);
 }
 
 tnk_promise_state_t tnk_promise_state(const tnk_promise_t *promise) {

@@ -41,14 +41,17 @@ typedef struct tnk__then {
 typedef struct {
   tnk_allocator_t alloc;
   tnk_logger_t logger;
-  tnk__context_t *context; /* NULL after the context's end */
+  tnk__context_t *context;    /* NULL after the context's end */
+  void (*closed)(void *user); /* callback for the context's end */
+  void *closed_user;
   size_t refs;
 } tnk__home_t;
 
 /* Additional state of a promise made of others, for example by tnk_all(). See
  * promise_group.c. Freed with its promise. */
 typedef struct {
-  tnk__list_t link; /* in context->groups while pending */
+  /* While pending: called if the context ends before. */
+  tnk__deferred_t end;
   tnk_promise_t *promise;
   tnk__timer_t timer;
   size_t n_waiting;
@@ -106,9 +109,12 @@ struct tnk_promise {
   tnk__group_t *group; /* NULL for most promises */
 };
 
-/* Reserve memory for promises that are created when no memory is left. The
- * context frees it at its end. Returns TNK_OK or TNK_ENOMEM. */
+/* Reserve memory for promises that are created when no memory is left. Returns
+ * TNK_OK or TNK_ENOMEM. */
 int tnk__promise_reserve(tnk__context_t *context);
+/* Free the reserve. Only for a context that was not started;
+ * tnk__context_close() frees it otherwise. */
+void tnk__promise_release(tnk__context_t *context);
 
 /* Create a pending promise with two references. One belongs to the operation
  * and is dropped by settling; the other belongs to the caller. `cancel` may be
@@ -134,11 +140,6 @@ void tnk__promise_enter(tnk_promise_t *promise, const char *name,
 /* Report to the observer that the operation of a pending promise waits. */
 void tnk__promise_waits(const tnk_promise_t *promise, tnk_waits_for_t what,
                         size_t part);
-/* Report that the promise has settled, if it belongs to an operation. Only for
- * promise.c; defined in promise_observe.c, like the next function. */
-void tnk__promise_tell_end(const tnk_promise_t *promise);
-/* Report the delivery: the caller reads the outcome for the first time. */
-void tnk__promise_tell_delivery(tnk_promise_t *promise);
 /* The error of a rejected promise, with the name of its operation if memory
  * suffices. Borrowed. */
 tnk__error_t *tnk__promise_error(tnk_promise_t *promise);

@@ -152,14 +152,11 @@ static tnk__home_t *home_of(tnk_promise_t *const *promises, size_t n) {
 }
 
 /* The context ends while children in another context are pending. */
-static void fail_groups(tnk__context_t *context) {
-  tnk__list_t *node;
+static void on_context_end(tnk__deferred_t *call) {
+  tnk__group_t *group = tnk__container_of(call, tnk__group_t, end);
 
-  while ((node = tnk__list_first(&context->groups)) != NULL) {
-    tnk__group_t *group = tnk__container_of(node, tnk__group_t, link);
-    tnk__timer_stop(&group->timer);
-    tnk__promise_reject(group->promise, error_of_children(group, TNK_ECLOSED));
-  }
+  tnk__timer_stop(&group->timer);
+  tnk__promise_reject(group->promise, error_of_children(group, TNK_ECLOSED));
 }
 
 static tnk__group_t *alloc_group(const tnk_allocator_t *alloc, size_t n) {
@@ -175,7 +172,6 @@ static tnk__group_t *alloc_group(const tnk_allocator_t *alloc, size_t n) {
 /* Initialize the group of a pending promise. */
 static void fill_group(tnk__group_t *group, tnk_promise_t *promise,
                        tnk_promise_t *const *promises, size_t n) {
-  tnk__context_t *context = promise->home->context;
   size_t i;
 
   for (i = 0; i < n; i++)
@@ -186,8 +182,8 @@ static void fill_group(tnk__group_t *group, tnk_promise_t *promise,
   group->promise = promise;
   promise->group = group;
   tnk__promise_bind(promise, cancel_group, explain_group, promise);
-  context->fail_groups = fail_groups;
-  tnk__list_append(&context->groups, &group->link);
+  tnk__deferred_init(&group->end, on_context_end);
+  tnk__defer_to_end(promise->home->context, &group->end);
 }
 
 /* Create a group over the given children, and take their references. On failure

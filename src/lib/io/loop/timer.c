@@ -3,7 +3,7 @@
  * of that context. It leaves the heap before its function is called, so the
  * function may start it again or free its owner.
  */
-#include "lib/io/loop/timer.h"
+#include "lib/io/loop/context.h"
 
 static int is_before(const tnk__timer_t *a, const tnk__timer_t *b) {
   return a->due_ms != b->due_ms ? a->due_ms < b->due_ms : a->order < b->order;
