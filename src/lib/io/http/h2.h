@@ -4,15 +4,27 @@
 #include <nghttp2/nghttp2.h>
 
 #include "lib/io/http/conn.h"
-#include "lib/io/http/h2_memory.h"
 #include "lib/wire/format/h2_read.h"
 
 /*
  * The internal interface of an HTTP/2 connection. conn_h2.c manages its states.
- * h2_session.c creates nghttp2's session and handles its callbacks.
- * h2_request.c submits requests, and h2_stream.c manages the streams. Only
- * conn_h2.c reports to the pool, and never inside a callback of nghttp2.
+ * h2_session.c creates nghttp2's session, handles its callbacks, and manages
+ * the streams. h2_request.c submits requests. Only conn_h2.c reports to the
+ * pool, and never inside a callback of nghttp2.
  */
+
+enum { TNK__H2_SIZES = 64 };
+
+/* The allocator of nghttp2 on one connection. Freed memory is wiped, because it
+ * holds credentials. */
+typedef struct {
+  const tnk_allocator_t *alloc;
+  /* Freed blocks, kept for the next allocation of their size. */
+  struct tnk__h2_block *kept[TNK__H2_SIZES];
+  size_t n_kept; /* bytes in kept blocks */
+  /* an allocation failed; nghttp2 does not always report that */
+  int was_refused;
+} tnk__h2_memory_t;
 
 /* Streams of one connection, even if the peer allows more. */
 #define TNK__H2_MAX_STREAMS 100
@@ -89,7 +101,7 @@ typedef struct tnk__h2 {
   unsigned named;
 } tnk__h2_t;
 
-/* h2_stream.c */
+/* h2_session.c */
 
 /* Make a FRESH stream for an exchange. NULL without memory. */
 tnk__h2_stream_t *tnk__h2_stream_new(tnk__h2_t *h2, tnk__exchange_t *ex);
@@ -102,8 +114,6 @@ void tnk__h2_stream_leave(tnk__h2_stream_t *stream);
 /* The meaning of a code of RST_STREAM or GOAWAY, as text. */
 const char *tnk__h2_words(uint32_t code);
 
-/* h2_session.c */
-
 /* Create the session and queue our SETTINGS. Returns TNK_OK or TNK_ENOMEM. */
 int tnk__h2_session_new(tnk__h2_t *h2);
 void tnk__h2_session_free(tnk__h2_t *h2);
@@ -114,5 +124,14 @@ void tnk__h2_session_free(tnk__h2_t *h2);
  * that. The fields point into the head of the exchange, so nghttp2 must write
  * them before anything else happens. Returns TNK_OK or TNK_ENOMEM. */
 int tnk__h2_request(tnk__h2_stream_t *stream);
+
+/* h2_memory.c */
+
+void tnk__h2_memory_init(tnk__h2_memory_t *memory,
+                         const tnk_allocator_t *alloc);
+/* Free the kept blocks. nghttp2 must have freed everything. */
+void tnk__h2_memory_deinit(tnk__h2_memory_t *memory);
+/* The allocation functions for nghttp2. `memory` must not move. */
+nghttp2_mem tnk__h2_memory_for_nghttp2(tnk__h2_memory_t *memory);
 
 #endif

@@ -1,4 +1,4 @@
-#include "lib/io/http/h2_memory.h"
+#include "lib/io/http/h2.h"
 
 #include <stdint.h>
 #include <string.h>

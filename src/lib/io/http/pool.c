@@ -655,7 +655,16 @@ void tnk__pool_close(tnk__pool_t *pool, int err) {
 
 static const tnk__conn_kind_t *on_connect(tnk__conn_t *conn) {
   conn->pool->tls_version = tnk__stream_tls_version(conn->stream);
-  return tnk__speak_choose(conn->pool, conn);
+  switch (tnk__speak_choose(conn->pool, conn)) {
+#if TNK__HAS_HTTP2
+  case TNK__SPEAKS_HTTP_2:
+    return &tnk__conn_h2;
+#endif
+  case TNK__SPEAKS_HTTP_1:
+    return &tnk__conn_h1;
+  default:
+    return NULL;
+  }
 }
 
 static void on_open(tnk__conn_t *conn) {

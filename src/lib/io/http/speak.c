@@ -183,7 +183,6 @@ void tnk__speak_keep(const tnk__pool_t *pool) {
   bound_known(http);
 }
 
-#if TNK__HAS_HTTP2
 /* Without TLS there is no negotiation. */
 static int is_http2(const tnk__pool_t *pool, const tnk__conn_t *conn) {
   const char *chosen = tnk__stream_chosen(conn->stream);
@@ -192,27 +191,14 @@ static int is_http2(const tnk__pool_t *pool, const tnk__conn_t *conn) {
                       : tnk__speak_offer(pool) == TNK__ALPN_HTTP_2;
 }
 
-const tnk__conn_kind_t *tnk__speak_choose(tnk__pool_t *pool,
-                                          tnk__conn_t *conn) {
-  if (is_http2(pool, conn)) {
-    pool->speaks = TNK__SPEAKS_HTTP_2;
-    return &tnk__conn_h2;
-  }
-  if (tnk__speak_offer(pool) == TNK__ALPN_HTTP_2) {
+tnk__speaks_t tnk__speak_choose(tnk__pool_t *pool, tnk__conn_t *conn) {
+  if (!is_http2(pool, conn) && tnk__speak_offer(pool) == TNK__ALPN_HTTP_2) {
     conn->text = "the server does not speak HTTP/2, and nothing else is wanted";
-    return NULL;
+    return TNK__SPEAKS_UNKNOWN;
   }
-  pool->speaks = TNK__SPEAKS_HTTP_1;
-  return &tnk__conn_h1;
+  pool->speaks = is_http2(pool, conn) ? TNK__SPEAKS_HTTP_2 : TNK__SPEAKS_HTTP_1;
+  return pool->speaks;
 }
-#else
-const tnk__conn_kind_t *tnk__speak_choose(tnk__pool_t *pool,
-                                          tnk__conn_t *conn) {
-  (void)conn;
-  pool->speaks = TNK__SPEAKS_HTTP_1;
-  return &tnk__conn_h1;
-}
-#endif
 
 /* HTTP/2 works, so earlier strikes are cleared. */
 void tnk__speak_opened(tnk__pool_t *pool, const tnk__conn_t *conn) {

@@ -20,8 +20,8 @@ void tnk__speak_keep(const tnk__pool_t *pool);
 void tnk__speak_forget(tnk__http_t *http);
 /* The ALPN offer of the next connection. */
 tnk__alpn_t tnk__speak_offer(const tnk__pool_t *pool);
-/* The version for a connected connection, or NULL. */
-const tnk__conn_kind_t *tnk__speak_choose(tnk__pool_t *pool, tnk__conn_t *conn);
+/* The version for a connected connection. UNKNOWN: none that is wanted. */
+tnk__speaks_t tnk__speak_choose(tnk__pool_t *pool, tnk__conn_t *conn);
 /* Note that exchanges can be sent on this connection. */
 void tnk__speak_opened(tnk__pool_t *pool, const tnk__conn_t *conn);
 /* Evaluate whether the connection showed that the server does not speak HTTP/2.
