@@ -1,4 +1,4 @@
-#include "lib/io/net/ca_file.h"
+#include "lib/io/net/trust.h"
 
 #include <mbedtls/pem.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* Certificates of ours: files of all kinds, and servers that ask for one. */
-#include "lib/io/net/identity.h"
+#include "lib/io/net/trust.h"
 
 #include <stdlib.h>
 
-#include "lib/io/net/tls.h"
+#include "lib/io/net/stream.h"
 #include "net/secure.h"
 
 static const test_cert_t good = {.dns = "good.test"};

@@ -1,4 +1,4 @@
-#include "lib/io/net/pace.h"
+#include "lib/io/net/net.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Tunnels by SOCKS5, and what is carried by TLS to a proxy. */
-#include "lib/io/net/tunnel.h"
+#include "lib/io/net/stream.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "lib/io/net/tcp.h"
+#include "lib/io/net/stream.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "lib/io/net/tls.h"
+#include "lib/io/net/stream.h"
 
 #include <stdlib.h>
 

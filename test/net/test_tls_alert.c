@@ -1,5 +1,5 @@
 /* Servers that do not want to speak TLS with us, and what they say. */
-#include "lib/io/net/tls.h"
+#include "lib/io/net/stream.h"
 
 #include <mbedtls/version.h>
 

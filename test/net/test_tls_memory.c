@@ -1,6 +1,6 @@
 /* Memory that mbedTLS does not get. It allocates with the process's calloc(),
  * which this program replaces. */
-#include "lib/io/net/tls.h"
+#include "lib/io/net/stream.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* What the client does not agree to, whatever the server wants. */
-#include "lib/io/net/tls.h"
+#include "lib/io/net/stream.h"
 
 #include <mbedtls/version.h>
 

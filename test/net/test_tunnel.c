@@ -1,4 +1,4 @@
-#include "lib/io/net/tunnel.h"
+#include "lib/io/net/stream.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,6 @@
 #include "lib/base/limits.h"
 #include "lib/io/http/conn.h"
 #include "lib/io/http/exchange.h"
-#include "lib/io/net/tunnel.h"
 #include "tnk/error.h"
 
 /*

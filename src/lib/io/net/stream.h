@@ -3,10 +3,19 @@
 
 #include <uv.h>
 
-#include "lib/io/net/origin.h"
 #include "lib/wire/format/proxy.h"
 
 struct tnk__net;
+
+/* The server. Two origins are equal if all three parts are equal. */
+typedef struct {
+  const char *host; /* name or address; IPv6 without brackets */
+  uint16_t port;
+  int is_tls;
+} tnk__origin_t;
+
+/* Whether two origins are equal. The case of host names is ignored. */
+int tnk__origin_equal(const tnk__origin_t *a, const tnk__origin_t *b);
 
 /* A proxy on the route to an origin. */
 typedef struct {
@@ -181,5 +190,40 @@ static inline const char *tnk__stream_tls_version(const tnk__stream_t *stream) {
 static inline void tnk__stream_close(tnk__stream_t *stream) {
   stream->ops->close(stream);
 }
+
+/* ---- The kinds of streams ----
+ *
+ * tnk__stream_open() stacks them, so no kind knows another. */
+
+/* Open a TCP stream, like tnk__stream_open(). One of `origin` and `via`
+ * suffices. */
+int tnk__tcp_open(tnk__stream_t **out, struct tnk__net *net,
+                  const tnk__origin_t *origin, const tnk__via_t *via,
+                  uint64_t connect_timeout_ms,
+                  const tnk__stream_events_t *events, void *user);
+
+/* The position in a stack of streams. A carrier leads to a proxy and may have
+ * another TLS stream on top. */
+typedef enum { TNK__TLS_TOP = 0, TNK__TLS_CARRIER } tnk__tls_place_t;
+
+/* Open a stream of TLS 1.2 or later, like tnk__stream_open(), over the stream
+ * that `below` opens. */
+int tnk__tls_open(tnk__stream_t **out, struct tnk__net *net,
+                  const tnk__origin_t *origin, const tnk__via_t *via,
+                  uint64_t connect_timeout_ms, tnk__stream_opener_t below,
+                  tnk__tls_place_t place, const tnk__stream_events_t *events,
+                  void *user);
+
+/* Open a stream to a proxy with `below`. The proxy then connects it to the
+ * origin in via->request or via->target. The stream is open when the proxy has
+ * agreed. Otherwise it works like tnk__stream_open(). */
+int tnk__tunnel_open(tnk__stream_t **out, struct tnk__net *net,
+                     const tnk__via_t *via, uint64_t connect_timeout_ms,
+                     tnk__stream_opener_t below,
+                     const tnk__stream_events_t *events, void *user);
+/* Describe a proxy that refused `what` with this status. The text contains
+ * nothing from the proxy, because the proxy knows the credentials. */
+void tnk__tunnel_explain(char *text, size_t size, const tnk__via_t *via,
+                         const char *what, int status);
 
 #endif

@@ -1,4 +1,4 @@
-#include "lib/io/net/tcp.h"
+#include "lib/io/net/stream.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -8,6 +8,7 @@
 
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
+#include "lib/io/net/net.h"
 #include "lib/policy/bounds.h"
 #include "tnk/error.h"
 

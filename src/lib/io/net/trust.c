@@ -1,5 +1,7 @@
 #include "lib/io/net/trust.h"
 
+#include <mbedtls/pem.h>
+#include <mbedtls/pk.h>
 #include <mbedtls/version.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +12,237 @@
 #endif
 
 #include "lib/base/alloc.h"
+#include "lib/base/base64.h"
+#include "lib/base/buf.h"
 #include "lib/base/limits.h"
 #include "lib/base/log.h"
-#include "lib/io/net/ca_file.h"
 #include "lib/io/net/tls_code.h"
 #include "tnk/error.h"
+
+/* ---- Trusted certificates ---- */
+
+/*
+ * mbedTLS can read such files itself. But its base64 decoder runs in constant
+ * time, which is meant for private keys. It took nine tenths of the time for a
+ * system's store.
+ */
+
+enum { PIECE_SIZE = 64 * 1024 };
+
+static const char begin_mark[] = "-----BEGIN CERTIFICATE-----";
+static const char end_mark[] = "-----END CERTIFICATE-----";
+
+/* Find the next certificate at or after `at`: the text between its two marker
+ * lines, or NULL. *behind is where to continue the search. */
+static char *next_block(char *at, size_t *n, char **behind) {
+  char *start = strstr(at, begin_mark);
+  char *stop;
+
+  if (start == NULL)
+    return NULL;
+  start += sizeof(begin_mark) - 1;
+  stop = strstr(start, end_mark);
+  if (stop == NULL)
+    return NULL;
+  *n = (size_t)(stop - start);
+  *behind = stop + sizeof(end_mark) - 1;
+  return start;
+}
+
+static int parse_block(mbedtls_x509_crt *chain, char *text, size_t n) {
+  uint8_t *der = (uint8_t *)text;
+
+  n = tnk__base64_read_lines(der, text, n);
+  if (n == SIZE_MAX)
+    return MBEDTLS_ERR_PEM_INVALID_DATA;
+  return mbedtls_x509_crt_parse_der(chain, der, n);
+}
+
+int tnk__ca_file_parse(mbedtls_x509_crt *chain, unsigned char *text, size_t n) {
+  char *at = (char *)text;
+  char *block;
+  size_t len;
+  int n_bad = 0;
+  int n_good = 0;
+  int first = MBEDTLS_ERR_X509_CERT_UNKNOWN_FORMAT;
+
+  if (strstr(at, begin_mark) == NULL)
+    return mbedtls_x509_crt_parse_der(chain, text, n);
+  while ((block = next_block(at, &len, &at)) != NULL) {
+    int err = parse_block(chain, block, len);
+    if (err == MBEDTLS_ERR_X509_ALLOC_FAILED)
+      return err;
+    if (err == 0)
+      n_good++;
+    else if (n_bad++ == 0)
+      first = err;
+  }
+  return n_good > 0 ? n_bad : first;
+}
+
+/* Returns 0 or a code of mbedTLS. */
+static int read_store(tnk__buf_t *out, const char *path) {
+  FILE *file = fopen(path, "re");
+  size_t n = 1;
+  int is_bad;
+
+  if (file == NULL)
+    return MBEDTLS_ERR_PK_FILE_IO_ERROR;
+  while (n > 0) {
+    uint8_t *to = tnk__buf_reserve(out, PIECE_SIZE);
+    n = to != NULL ? fread(to, 1, PIECE_SIZE, file) : 0;
+    out->len += n;
+  }
+  is_bad = ferror(file) || out->err == TNK_ETOOBIG;
+  fclose(file);
+  if (is_bad)
+    return MBEDTLS_ERR_PK_FILE_IO_ERROR;
+  return out->err == TNK_OK ? 0 : MBEDTLS_ERR_X509_ALLOC_FAILED;
+}
+
+int tnk__ca_file_read(mbedtls_x509_crt *chain, const char *path,
+                      const tnk_allocator_t *alloc) {
+  tnk__buf_t text;
+  int err;
+
+  tnk__buf_init(&text, alloc, TNK__MAX_CA_FILE);
+  err = read_store(&text, path);
+  if (err == 0)
+    err = tnk__buf_cstr(&text) != NULL
+              ? tnk__ca_file_parse(chain, text.data, text.len)
+              : MBEDTLS_ERR_X509_ALLOC_FAILED;
+  tnk__buf_deinit(&text);
+  return err;
+}
+
+/* ---- The client certificate ---- */
+
+enum { MAX_SECRET = 64 * 1024 };
+
+/* Since version 3, mbedTLS uses random numbers to protect its arithmetic. */
+#if MBEDTLS_VERSION_MAJOR >= 3
+#define PARSE(key, text, n, rng, user)                                         \
+  mbedtls_pk_parse_key(key, text, n, NULL, 0, rng, user)
+#define CHECK_PAIR(pub, key, rng, user)                                        \
+  mbedtls_pk_check_pair(pub, key, rng, user)
+#else
+#define PARSE(key, text, n, rng, user)                                         \
+  ((void)(rng), (void)(user), mbedtls_pk_parse_key(key, text, n, NULL, 0))
+#define CHECK_PAIR(pub, key, rng, user)                                        \
+  ((void)(rng), (void)(user), mbedtls_pk_check_pair(pub, key))
+#endif
+
+static int unusable(tnk__identity_fault_t *fault, const char *file,
+                    const char *text) {
+  *fault = (tnk__identity_fault_t){file, text};
+  return TNK_EFILE;
+}
+
+/* Read a file and append a NUL. Returns its size. Returns 0 if it cannot be
+ * read, is empty, or is larger than such files are. The file is unbuffered, so
+ * no copy stays in stdio. */
+static size_t read_secret(char *out, const char *path) {
+  FILE *file = fopen(path, "re");
+  size_t n = 0;
+
+  if (file == NULL)
+    return 0;
+  setvbuf(file, NULL, _IONBF, 0);
+  n = fread(out, 1, MAX_SECRET, file);
+  if (ferror(file) || n == MAX_SECRET)
+    n = 0;
+  out[n] = '\0';
+  fclose(file);
+  return n;
+}
+
+/* For PEM, mbedTLS requires the NUL to be included. */
+static int parse_key(tnk__identity_t *out, const char *path, const char *text,
+                     size_t n, tnk__identity_rng_t rng, void *rng_user,
+                     tnk__identity_fault_t *fault) {
+  const int is_pem = strstr(text, "-----BEGIN ") != NULL;
+  const int err = PARSE(&out->key, (const unsigned char *)text,
+                        is_pem ? n + 1 : n, rng, rng_user);
+
+  if (err == 0)
+    return TNK_OK;
+  if (tnk__tls_code(err, TNK_OK) == TNK_ENOMEM)
+    return TNK_ENOMEM;
+  if (err == MBEDTLS_ERR_PK_PASSWORD_REQUIRED ||
+      err == MBEDTLS_ERR_PK_PASSWORD_MISMATCH ||
+      strstr(text, "ENCRYPTED") != NULL)
+    return unusable(fault, path,
+                    "the key is encrypted; it is needed without a password");
+  return unusable(fault, path,
+                  "no private key in it that this build of mbedTLS knows");
+}
+
+/* Either file may contain the key, so both are read into `text`, which is
+ * wiped. */
+static int read_chain(tnk__identity_t *out, const char *path, char *text,
+                      tnk__identity_fault_t *fault) {
+  const size_t n = read_secret(text, path);
+  int err = MBEDTLS_ERR_PK_FILE_IO_ERROR;
+
+  if (n > 0)
+    err = tnk__ca_file_parse(&out->chain, (unsigned char *)text, n);
+  if (err == 0)
+    return TNK_OK;
+  if (err < 0 && tnk__tls_code(err, TNK_OK) == TNK_ENOMEM)
+    return TNK_ENOMEM;
+  return unusable(fault, path, "it cannot be read as certificates");
+}
+
+static int read_both(tnk__identity_t *out, const char *cert_file,
+                     const char *key_file, char *text, tnk__identity_rng_t rng,
+                     void *rng_user, tnk__identity_fault_t *fault) {
+  int err = read_chain(out, cert_file, text, fault);
+  int differs;
+  size_t n;
+
+  if (err != TNK_OK)
+    return err;
+  n = read_secret(text, key_file);
+  if (n == 0)
+    return unusable(fault, key_file, "it cannot be read as a key");
+  err = parse_key(out, key_file, text, n, rng, rng_user, fault);
+  if (err != TNK_OK)
+    return err;
+  differs = CHECK_PAIR(&out->chain.pk, &out->key, rng, rng_user);
+  if (differs == 0)
+    return TNK_OK;
+  return tnk__tls_code(differs, TNK_OK) == TNK_ENOMEM
+             ? TNK_ENOMEM
+             : unusable(fault, key_file,
+                        "the key is not that of the certificate");
+}
+
+int tnk__identity_read(tnk__identity_t *out, const char *cert_file,
+                       const char *key_file, const tnk_allocator_t *alloc,
+                       tnk__identity_rng_t rng, void *rng_user,
+                       tnk__identity_fault_t *fault) {
+  char *text = tnk__malloc(alloc, MAX_SECRET + 1);
+  int err = TNK_ENOMEM;
+
+  mbedtls_x509_crt_init(&out->chain);
+  mbedtls_pk_init(&out->key);
+  *fault = (tnk__identity_fault_t){0};
+  if (text == NULL)
+    return err;
+  err = read_both(out, cert_file, key_file, text, rng, rng_user, fault);
+  tnk__wipe(text, MAX_SECRET + 1);
+  tnk__free(alloc, text);
+  if (err != TNK_OK)
+    tnk__identity_free(out);
+  return err;
+}
+
+void tnk__identity_free(tnk__identity_t *identity) {
+  mbedtls_x509_crt_free(&identity->chain);
+  mbedtls_pk_free(&identity->key);
+}
+
+/* ---- Loading both ---- */
 
 /*
  * NONE until the first waiter or tnk__trust_load(). LOADING while the thread

@@ -3,13 +3,55 @@
 
 #include <mbedtls/ctr_drbg.h>
 #include <mbedtls/entropy.h>
+#include <mbedtls/pk.h>
 #include <mbedtls/ssl.h>
 #include <mbedtls/x509_crt.h>
 
 #include "lib/io/loop/context.h"
-#include "lib/io/net/identity.h"
 #include "lib/io/loop/work.h"
 #include "lib/io/net/stream.h"
+
+/*
+ * Append the certificates of a PEM file, or the certificate of a DER file, to
+ * `chain`. Returns 0, or the number of certificates that could not be parsed,
+ * which is normal in a system's store. If none could be parsed, returns
+ * mbedTLS's negative code. Takes about 1 ms for a system's store. Safe on any
+ * thread.
+ */
+int tnk__ca_file_read(mbedtls_x509_crt *chain, const char *path,
+                      const tnk_allocator_t *alloc);
+/* Append the certificates in memory: `n` bytes and a NUL. The text is
+ * overwritten, because certificates are decoded in place. */
+int tnk__ca_file_parse(mbedtls_x509_crt *chain, unsigned char *text, size_t n);
+
+/* The client certificate for servers that ask for one: its chain and its
+ * private key. */
+typedef struct {
+  mbedtls_x509_crt chain;
+  mbedtls_pk_context key;
+} tnk__identity_t;
+
+/* Why a file could not be used: "FILE: `text`". */
+typedef struct {
+  const char *file; /* one of the two given files */
+  const char *text; /* static string */
+} tnk__identity_fault_t;
+
+/* The type of mbedTLS's random generator functions. */
+typedef int (*tnk__identity_rng_t)(void *user, unsigned char *out, size_t n);
+
+/*
+ * Read the certificates of one file and the key of another or the same file, in
+ * PEM or DER. Returns TNK_OK, TNK_ENOMEM, or TNK_EFILE with *fault set. After
+ * an error nothing must be freed. The buffer of the key is wiped. Safe on any
+ * thread.
+ */
+int tnk__identity_read(tnk__identity_t *out, const char *cert_file,
+                       const char *key_file, const tnk_allocator_t *alloc,
+                       tnk__identity_rng_t rng, void *rng_user,
+                       tnk__identity_fault_t *fault);
+/* Free it, and wipe the key. */
+void tnk__identity_free(tnk__identity_t *identity);
 
 /* A request for the certificates. Embedded in its owner. */
 typedef struct tnk__trust_waiter {

@@ -1,9 +1,10 @@
-#include "lib/io/net/tunnel.h"
+#include "lib/io/net/stream.h"
 
 #include <stdio.h>
 
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
+#include "lib/io/net/net.h"
 #include "lib/wire/format/http_read.h"
 #include "lib/wire/format/socks.h"
 #include "tnk/error.h"

@@ -1,33 +1,27 @@
-/* This file is separate from the interface, because the interface must not
- * depend on the kinds of streams. Streams are stacked here, so no kind knows
- * another. */
 #include "lib/io/net/stream.h"
 
-#include "lib/io/net/tcp.h"
-#include "lib/io/net/tls.h"
-#include "lib/io/net/tunnel.h"
-#include "tnk/error.h"
+#include <strings.h>
 
-static int open_tcp(tnk__stream_t **out, tnk__net_t *net,
+/* Streams are stacked here, so no kind knows another. */
+
+static int open_tcp(tnk__stream_t **out, struct tnk__net *net,
                     const tnk__origin_t *origin, const tnk__via_t *via,
                     const tnk__stream_events_t *events, void *user) {
   return tnk__tcp_open(out, net, origin, via, 0, events, user);
 }
 
 /* Open TLS to a proxy, as the carrier of the tunnel. */
-static int open_secure_proxy(tnk__stream_t **out, tnk__net_t *net,
+static int open_secure_proxy(tnk__stream_t **out, struct tnk__net *net,
                              const tnk__via_t *via, uint64_t connect_timeout_ms,
                              const tnk__stream_events_t *events, void *user) {
   const tnk__origin_t proxy = {via->host, via->port, 1};
 
-  if (tnk__net_reserve_carrier(net) != TNK_OK)
-    return TNK_ENOMEM;
   return tnk__tls_open(out, net, &proxy, NULL, connect_timeout_ms, open_tcp,
                        TNK__TLS_CARRIER, events, user);
 }
 
 /* Open the stream to a proxy, below a tunnel. */
-static int open_proxy(tnk__stream_t **out, tnk__net_t *net,
+static int open_proxy(tnk__stream_t **out, struct tnk__net *net,
                       const tnk__origin_t *origin, const tnk__via_t *via,
                       const tnk__stream_events_t *events, void *user) {
   if (via->is_tls)
@@ -35,7 +29,7 @@ static int open_proxy(tnk__stream_t **out, tnk__net_t *net,
   return tnk__tcp_open(out, net, origin, via, 0, events, user);
 }
 
-static int open_tunnel(tnk__stream_t **out, tnk__net_t *net,
+static int open_tunnel(tnk__stream_t **out, struct tnk__net *net,
                        const tnk__origin_t *origin, const tnk__via_t *via,
                        const tnk__stream_events_t *events, void *user) {
   (void)origin;
@@ -56,4 +50,9 @@ int tnk__stream_open(tnk__stream_t **out, struct tnk__net *net,
   if (via != NULL && via->is_tls)
     return open_secure_proxy(out, net, via, connect_timeout_ms, events, user);
   return tnk__tcp_open(out, net, origin, via, connect_timeout_ms, events, user);
+}
+
+int tnk__origin_equal(const tnk__origin_t *a, const tnk__origin_t *b) {
+  return a->port == b->port && !a->is_tls == !b->is_tls &&
+         strcasecmp(a->host, b->host) == 0;
 }
