@@ -21,8 +21,7 @@ typedef struct tnk__conn tnk__conn_t;
 
 struct tnk__conn_kind;
 
-/* What a connection reports to its pool. This is the only call upward in this
- * folder: see README.md. */
+/* What a connection reports to its pool, which lies above it. See README.md. */
 typedef struct {
   /* The stream is connected: return the version of HTTP to use. NULL means that
    * no wanted version is available; `text` then has the reason. */
