@@ -111,8 +111,6 @@ void tnk__h2_stream_free(tnk__h2_stream_t *stream);
 void tnk__h2_stream_over(tnk__h2_stream_t *stream, int err, const char *why);
 /* Keep it without its exchange. */
 void tnk__h2_stream_leave(tnk__h2_stream_t *stream);
-/* The meaning of a code of RST_STREAM or GOAWAY, as text. */
-const char *tnk__h2_words(uint32_t code);
 
 /* Create the session and queue our SETTINGS. Returns TNK_OK or TNK_ENOMEM. */
 int tnk__h2_session_new(tnk__h2_t *h2);

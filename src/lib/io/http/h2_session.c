@@ -77,7 +77,8 @@ void tnk__h2_stream_leave(tnk__h2_stream_t *stream) {
     tnk__list_prepend(&h2->orphans, &stream->link);
 }
 
-const char *tnk__h2_words(uint32_t code) {
+/* The meaning of a code of RST_STREAM or GOAWAY, as text. */
+static const char *words_of(uint32_t code) {
   static const char *const words[] = {
       [NGHTTP2_NO_ERROR] = "without an error (NO_ERROR)",
       [NGHTTP2_PROTOCOL_ERROR] = "it found our HTTP/2 wrong (PROTOCOL_ERROR)",
@@ -249,7 +250,7 @@ static void on_goaway(tnk__h2_t *h2, const nghttp2_goaway *goaway) {
   if (goaway->error_code == NGHTTP2_NO_ERROR)
     return;
   h2->goaway = goaway->error_code;
-  h2->why = tnk__h2_words(goaway->error_code);
+  h2->why = words_of(goaway->error_code);
   h2->wants_http1 = goaway->error_code == NGHTTP2_HTTP_1_1_REQUIRED ||
                     goaway->error_code == NGHTTP2_INADEQUATE_SECURITY;
 }
@@ -314,7 +315,7 @@ static void on_cut(tnk__h2_stream_t *stream, uint32_t code) {
     /* nghttp2 has rejected the response. */
     tnk__h2_stream_over(stream, TNK_EPROTO, NULL);
   else
-    tnk__h2_stream_over(stream, TNK_ECONN, tnk__h2_words(code));
+    tnk__h2_stream_over(stream, TNK_ECONN, words_of(code));
 }
 
 static int on_close(nghttp2_session *session, int32_t id, uint32_t code,
