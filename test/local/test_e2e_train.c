@@ -49,7 +49,7 @@ TEST_LIMIT(B17_e2e_training_with_passes_as_JSON, 60) {
       losses[is_json][2 * i + 1] = e2e_loss(
           tnk_training_forward(e2e.training, e2e_datum(&ex, 1), 1, NULL));
     }
-    CHECK_INT(e2e.service->session.pass_form,
+    CHECK_INT(e2e.service->session.start.progress.pass_form,
               is_json ? TNK__FORM_JSON : TNK__FORM_PROTO);
     e2e_close(&e2e);
   }

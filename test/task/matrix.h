@@ -354,7 +354,7 @@ static inline void recover(cell_t *cell) {
 
   if (cell->n_blocked > 0)
     unblock(cell);
-  cell->script.service->session.checks.limit = 4;
+  cell->script.service->session.limits.checks.limit = 4;
   mock_set_reading(mock, 1);
   mock_json(mock, "POST", "/api/v1/client/config", 200, "{}");
   mock_json(mock, "POST", BATCH, 403, "{}");

@@ -245,7 +245,7 @@ TEST_LIMIT(S3_26a_giving_up_a_sample_without_memory, 20) {
       tnk_promise_t *promise;
       script_open(&script);
       script_sampler(&script);
-      script.service->session.dynamic.sample_cancel = 1;
+      script.service->session.start.dynamic.sample_cancel = 1;
       mock_json(script.mock, "POST", "/api/v1/cancel_future", 200, "{}");
       promise = script_sample(&script);
       outcome_of(&outcome, tnk_promise_ref(promise));

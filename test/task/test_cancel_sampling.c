@@ -75,7 +75,7 @@ static tnk_promise_t *s_checks(cell_t *cell) {
 }
 
 static tnk_promise_t *s_check_waits(cell_t *cell) {
-  cell->script.service->session.checks.limit = 0;
+  cell->script.service->session.limits.checks.limit = 0;
   return s_checks(cell);
 }
 

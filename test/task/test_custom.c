@@ -206,7 +206,7 @@ TEST(S4_12_a_custom_loss_may_close_its_client) {
   script_fails(&script, &outcome, custom(&script, &plan, 1), TNK_ECLOSED);
   script_turns(&script);
   CHECK_INT(mock_count(script.mock, "POST", fb_path), 1);
-  CHECK(tnk__list_empty(&script.service->session.trainings));
+  CHECK(tnk__list_empty(&script.service->session.registry.trainings));
   outcome_drop(&outcome);
   script_close(&script);
 }

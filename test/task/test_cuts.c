@@ -115,7 +115,7 @@ static void open_road(script_t *script, const script_kind_t *kind,
     script_open(script);
   } else {
     script_open_for(script, kind, flags);
-    script->service->session.dynamic.sample_cancel = road == ROAD_TOLD;
+    script->service->session.start.dynamic.sample_cancel = road == ROAD_TOLD;
     mock_json(script->mock, "POST", "/api/v1/cancel_future", 200, "{}");
   }
   if (road == ROAD_HARD)

@@ -409,8 +409,8 @@ TEST(explain_samples_under_way_and_their_bytes) {
 
   script_open(&script);
   script_sampler(&script);
-  tnk__semaphore_set_limit(&script.service->session.sample_running, 3);
-  tnk__budget_set_size(&script.service->session.sample_bytes, 1);
+  tnk__semaphore_set_limit(&script.service->session.limits.sample_running, 3);
+  tnk__budget_set_size(&script.service->session.limits.sample_bytes, 1);
   hold(&script, SAMPLE);
   for (int i = 0; i < 4; i++)
     p[i] = script_sample(&script);

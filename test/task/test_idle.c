@@ -27,8 +27,8 @@ TEST(SX_2_heartbeats_and_refreshes_of_flags_keep_no_loop_alive) {
   script_t script;
 
   open_idle(&script);
-  in_background(&session_of(&script)->heartbeat.call.timer);
-  in_background(&session_of(&script)->refresh.timer);
+  in_background(&session_of(&script)->start.heartbeat.call.timer);
+  in_background(&session_of(&script)->start.refresh.timer);
   ends(&script);
   script_close(&script);
 }
@@ -41,7 +41,7 @@ TEST(SX_2_the_watch_keeps_no_loop_alive) {
   open_idle(&script);
   outcome_of(&outcome, script_sample(&script));
   mock_turns(script.mock, 1);
-  in_background(&session_of(&script)->watch_timer);
+  in_background(&script.service->watch.timer);
   outcome_ok(&script, &outcome);
   ends(&script);
   outcome_drop(&outcome);
@@ -54,8 +54,8 @@ TEST(SX_2_a_heartbeat_without_answer_keeps_no_loop_alive) {
 
   open_idle(&script);
   mock_on(script.mock, "POST", "/api/v1/session_heartbeat", mock_hold, NULL);
-  session_of(&script)->heartbeat.call.timer.fn(
-      &session_of(&script)->heartbeat.call.timer);
+  session_of(&script)->start.heartbeat.call.timer.fn(
+      &session_of(&script)->start.heartbeat.call.timer);
   while (mock_n_held(script.mock) == 0)
     mock_turns(script.mock, 1);
   ends(&script);

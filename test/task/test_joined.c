@@ -184,9 +184,9 @@ TEST(D18_a_client_that_cannot_join_is_nowhere) {
                  cases[i].code);
     CHECK(tnk_promise_sampling(outcome.promise) == NULL);
     outcome_drop(&outcome);
-    CHECK(tnk__list_empty(&script.service->session.samplings));
-    CHECK(tnk__list_empty(&script.service->session.foreigners));
-    CHECK(tnk__list_empty(&script.service->session.errands));
+    CHECK(tnk__list_empty(&script.service->session.registry.samplings));
+    CHECK(tnk__list_empty(&script.service->session.registry.foreigners));
+    CHECK(tnk__list_empty(&script.service->session.registry.errands));
   }
   script_close(&script);
 }
@@ -255,7 +255,7 @@ TEST(D18_clones_never_share_numbers) {
   CHECK_INT(mock_count(script.mock, "POST", "/api/v1/create_sampling_session"),
             1);
   /* The sampler's session is the service's own, which has its heartbeats. */
-  CHECK(tnk__list_empty(&script.service->session.foreigners));
+  CHECK(tnk__list_empty(&script.service->session.registry.foreigners));
   outcome_drop_all(outcomes, N);
   script_close(&script);
 }
@@ -327,7 +327,8 @@ TEST(P4_4_the_session_is_kept_alive_while_a_client_is_there) {
   script_later(&script, 10000);
   CHECK_INT(n_beats(&script, "\"theirs\""), 3);
   CHECK_INT(n_beats(&script, "\"session-0\""), 1);
-  TNK__LIST_FOREACH_SAFE (node, next, &script.service->session.samplings) {
+  TNK__LIST_FOREACH_SAFE (node, next,
+                          &script.service->session.registry.samplings) {
     tnk_sampling_t *one = tnk__container_of(node, tnk_sampling_t, link);
 
     if (one->foreign != NULL)
@@ -399,7 +400,7 @@ TEST(P4_4_from_the_notice_the_client_or_the_service_may_be_closed) {
   lost_t lost;
 
   open_lost(&lost, 1);
-  CHECK(tnk__list_empty(&lost.script.service->session.foreigners));
+  CHECK(tnk__list_empty(&lost.script.service->session.registry.foreigners));
   script_close(&lost.script);
   open_lost(&lost, 2);
   script_end(&lost.script);
@@ -467,7 +468,7 @@ static int join_without(const char *flags, long n) {
   CHECK(outcome.status == TNK_OK || outcome.status == TNK_ENOMEM);
   CHECK(did_fail || outcome.status == TNK_OK);
   if (outcome.status != TNK_OK)
-    CHECK(tnk__list_empty(&script.service->session.foreigners));
+    CHECK(tnk__list_empty(&script.service->session.registry.foreigners));
   outcome_drop(&outcome);
   sample_ok(&script);
   script_close(&script);

@@ -20,11 +20,12 @@ static void open_sampling(script_t *script, const char *flags) {
 static void check_idle(const script_t *script) {
   const tnk__session_t *session = &script->service->session;
 
-  CHECK_INT(session->sample_running.n_held, 0);
-  CHECK_INT(session->sample_slots.n_held, 0);
-  CHECK_INT(session->sample_throttle.n_held, 0);
-  CHECK_INT(session->sample_bytes.balance, session->sample_bytes.size);
-  CHECK(tnk__list_empty(&session->gate.waiting));
+  CHECK_INT(session->limits.sample_running.n_held, 0);
+  CHECK_INT(session->limits.sample_slots.n_held, 0);
+  CHECK_INT(session->limits.sample_throttle.n_held, 0);
+  CHECK_INT(session->limits.sample_bytes.balance,
+            session->limits.sample_bytes.size);
+  CHECK(tnk__list_empty(&session->limits.gate.waiting));
 }
 
 /* ---- Many at once ---- */
@@ -77,7 +78,7 @@ TEST(S4_11_samples_go_out_in_order_of_their_calls) {
   for (int i = 0; i < N; i++)
     tnk_then(script_sample(&script), count_done, NULL);
   while (n_many < N) {
-    CHECK(script.service->session.sample_running.n_held <= 10);
+    CHECK(script.service->session.limits.sample_running.n_held <= 10);
     uv_run(&script.uv, UV_RUN_ONCE);
   }
   for (size_t i = 0; i < N; i++)
@@ -174,7 +175,7 @@ TEST(S4_4_bytes_cost_twenty_times_as_much_after_a_429) {
   const tnk__budget_t *budget;
 
   open_sampling(&script, NULL);
-  budget = &script.service->session.sample_bytes;
+  budget = &script.service->session.limits.sample_bytes;
   mock_on(script.mock, "POST", sample_path, script_hold, &held);
   outcome_of(&outcome, script_sample(&script));
   mock_wait_flag(script.mock, &held.n, 1);
@@ -429,7 +430,7 @@ TEST(S4_3_a_back_off_that_is_cleared_lets_all_go_at_once) {
   outcome_of(&outcomes[2], script_sample(&script));
   script_advance(&script, 1000);
   CHECK_INT(n_submitted(&script), 1);
-  tnk__limiter_clear(&script.service->session.limiter,
+  tnk__limiter_clear(&script.service->session.limits.limiter,
                      tnk__context_now_ms(&script.service->root.context));
   script_advance(&script, 0);
   for (int i = 0; i < 3; i++)

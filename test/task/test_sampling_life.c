@@ -67,8 +67,8 @@ TEST(S3_10_a_client_that_cannot_be_made_is_nowhere) {
     outcome_of(&outcome, tnk_service_create_sampling(script.service, &options));
     outcome_fails(&script, &outcome, cases[i].code);
     CHECK(tnk_promise_sampling(outcome.promise) == NULL);
-    CHECK(tnk__list_empty(&script.service->session.samplings));
-    CHECK(tnk__list_empty(&script.service->session.errands));
+    CHECK(tnk__list_empty(&script.service->session.registry.samplings));
+    CHECK(tnk__list_empty(&script.service->session.registry.errands));
     outcome_drop(&outcome);
   }
   mock_on(script.mock, "POST", "/api/v1/create_sampling_session", mock_hold,
@@ -79,7 +79,7 @@ TEST(S3_10_a_client_that_cannot_be_made_is_nowhere) {
     script_advance(&script, 60000);
   }
   outcome_fails(&script, &outcome, TNK_ETIMEDOUT);
-  CHECK(tnk__list_empty(&script.service->session.samplings));
+  CHECK(tnk__list_empty(&script.service->session.registry.samplings));
   outcome_drop(&outcome);
   script_close(&script);
 }
@@ -224,9 +224,10 @@ TEST(S4_12_samples_from_callbacks_with_one_place) {
   /* The first, 20 from completions, and the observer's. */
   CHECK_INT(again.n_done, 22);
   session = &script.service->session;
-  CHECK_INT(session->sample_running.n_held, 0);
-  CHECK_INT(session->sample_slots.n_held, 0);
-  CHECK_INT(session->sample_bytes.balance, session->sample_bytes.size);
+  CHECK_INT(session->limits.sample_running.n_held, 0);
+  CHECK_INT(session->limits.sample_slots.n_held, 0);
+  CHECK_INT(session->limits.sample_bytes.balance,
+            session->limits.sample_bytes.size);
   script_close(&script);
 }
 
@@ -255,7 +256,7 @@ TEST(S4_12_a_client_closed_in_the_callback_of_its_sample) {
   outcome_ok(&script, &outcomes[0]);
   for (int i = 1; i < 10; i++)
     outcome_fails(&script, &outcomes[i], TNK_ECLOSED);
-  CHECK_INT(script.service->session.sample_running.n_held, 0);
+  CHECK_INT(script.service->session.limits.sample_running.n_held, 0);
   outcome_drop_all(outcomes, 10);
   script_close(&script);
 }
@@ -299,9 +300,9 @@ TEST_LIMIT(S3_17_closing_with_many_under_way_and_more_queued, 20) {
   CHECK_INT(script.n_sent, 400);
   tnk_service_stats(&stats, script.service);
   CHECK_INT(stats.n_pending, 0);
-  CHECK_INT(script.service->session.sample_running.n_held, 0);
-  CHECK_INT(script.service->session.sample_bytes.balance,
-            script.service->session.sample_bytes.size);
+  CHECK_INT(script.service->session.limits.sample_running.n_held, 0);
+  CHECK_INT(script.service->session.limits.sample_bytes.balance,
+            script.service->session.limits.sample_bytes.size);
   script_close(&script);
 }
 
@@ -349,7 +350,7 @@ TEST(S4_10_a_pause_told_after_the_close_is_told_to_nobody) {
     outcome_fails(&script, &outcome, TNK_ECLOSED);
     outcome_drop(&outcome);
     script_turns(&script);
-    CHECK(tnk__list_empty(&script.service->session.samplings));
+    CHECK(tnk__list_empty(&script.service->session.registry.samplings));
   }
   CHECK_INT(script.n_warnings, 0);
   script_close(&script);

@@ -161,8 +161,8 @@ TEST(servers_without_configuration_have_the_defaults) {
     mock_json(script.mock, "POST", config_path, statuses[i], "{}");
     mock_json(script.mock, "POST", dynamic_path, statuses[i], "{}");
     script_ok(&script, &outcome, make_sampler(&script));
-    CHECK_INT(script.service->session.flags.train_chunk_items, 1024);
-    CHECK_INT(script.service->session.dynamic.refresh_interval_s, 300);
+    CHECK_INT(script.service->session.start.flags.train_chunk_items, 1024);
+    CHECK_INT(script.service->session.start.dynamic.refresh_interval_s, 300);
     outcome_drop(&outcome);
     script_close(&script);
   }
@@ -303,14 +303,14 @@ TEST(the_dynamic_configuration_is_fetched_again) {
   mock_json(script.mock, "POST", dynamic_path, 200,
             "{\"refresh_interval_sec\":20,\"sample_cancel_max_batch_size\":3}");
   script_sampler(&script);
-  CHECK_INT(script.service->session.dynamic.sample_cancel_batch, 3);
+  CHECK_INT(script.service->session.start.dynamic.sample_cancel_batch, 3);
   mock_json(script.mock, "POST", dynamic_path, 200,
             "{\"refresh_interval_sec\":60,\"sample_cancel_max_batch_size\":5}");
   script_advance(&script, 19999);
   CHECK_INT(mock_count(script.mock, "POST", dynamic_path), 1);
   script_advance(&script, 1);
   CHECK_INT(mock_count(script.mock, "POST", dynamic_path), 2);
-  CHECK_INT(script.service->session.dynamic.sample_cancel_batch, 5);
+  CHECK_INT(script.service->session.start.dynamic.sample_cancel_batch, 5);
   /* What cannot be read changes nothing. */
   mock_json(script.mock, "POST", dynamic_path, 200, "[");
   script_advance(&script, 60000);
@@ -318,8 +318,8 @@ TEST(the_dynamic_configuration_is_fetched_again) {
   mock_json(script.mock, "POST", dynamic_path, 500, "{}");
   script_advance(&script, 60000);
   CHECK_INT(mock_count(script.mock, "POST", dynamic_path), 4);
-  CHECK_INT(script.service->session.dynamic.sample_cancel_batch, 5);
-  CHECK_INT(script.service->session.dynamic.refresh_interval_s, 60);
+  CHECK_INT(script.service->session.start.dynamic.sample_cancel_batch, 5);
+  CHECK_INT(script.service->session.start.dynamic.refresh_interval_s, 60);
   script_close(&script);
 }
 

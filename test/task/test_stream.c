@@ -108,9 +108,9 @@ TEST(I2_streams_under_way_keep_nothing_from_others) {
     script_turns(&script);
   script_ok(&script, &sample, script_sample(&script));
   outcome_drop(&sample);
-  CHECK_INT(script.service->session.sample_slots.n_held, 0);
-  CHECK(script.service->session.sample_bytes.balance ==
-        script.service->session.sample_bytes.size);
+  CHECK_INT(script.service->session.limits.sample_slots.n_held, 0);
+  CHECK(script.service->session.limits.sample_bytes.balance ==
+        script.service->session.limits.sample_bytes.size);
   script_close(&script);
   for (size_t i = 0; i < N; i++)
     CHECK_INT(outcomes[i].status, TNK_ECLOSED);

@@ -239,9 +239,9 @@ TEST_LIMIT(S0_2_a_hundred_services_of_a_tenant_wait_together, 30) {
   tenants_open(&tenants);
   for (int i = 0; i < 100; i++)
     add(&tenants, "tml-one", "http://127.0.0.1:#", TNK_LIMITER_SHARED);
-  id = tenants.services[0]->session.limiter.key.hash;
+  id = tenants.services[0]->session.limits.limiter.key.hash;
   for (int i = 1; i < 100; i++)
-    CHECK(tenants.services[i]->session.limiter.key.hash == id);
+    CHECK(tenants.services[i]->session.limits.limiter.key.hash == id);
   for (int i = 0; i < 3; i++)
     samplings[i] = sampler(&tenants, tenants.services[which[i]]);
   tenants.refuse = 1;

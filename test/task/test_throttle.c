@@ -185,7 +185,7 @@ TEST(S4_4_those_who_wait_for_bytes_are_limited_too) {
             "{\"sample_dispatch_bytes_semaphore_size\":1}");
   script_sampler(&script);
   hold_samples(&script);
-  few = &script.service->session.sample_throttle;
+  few = &script.service->session.limits.sample_throttle;
   start_samples(&script, 30);
   CHECK_INT(n_submitted(&script), 1);
   CHECK_INT(few->n_held, 30);
@@ -209,7 +209,7 @@ TEST(S3_14_a_sample_without_credit_keeps_no_slot) {
 
   script_open(&script);
   script_sampler(&script);
-  tnk__semaphore_set_limit(&script.service->session.sample_slots, 1);
+  tnk__semaphore_set_limit(&script.service->session.limits.sample_slots, 1);
   mock_json_once(script.mock, "POST", "/api/v1/asample", 402, "{}");
   for (int i = 0; i < 2; i++)
     outcome_of(&ends[i], script_sample(&script));

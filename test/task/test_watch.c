@@ -481,8 +481,8 @@ TEST(G2_an_upload_that_moves_is_no_stall) {
   script_sampler(&script);
   /* What else is sent must not look like an outage: the server reads nothing.
    */
-  tnk__heartbeat_stop(&script.service->session.heartbeat);
-  tnk__call_cancel(&script.service->session.refresh);
+  tnk__heartbeat_stop(&script.service->session.start.heartbeat);
+  tnk__call_cancel(&script.service->session.start.refresh);
   mock_set_reading(script.mock, 0);
   outcome_of(&outcome,
              tnk_sampling_sample(script.sampling, &prompt, NULL, NULL));

@@ -124,7 +124,7 @@ TEST(a_sample_that_pauses_holds_no_slot) {
   for (int i = 64; i < N; i++)
     CHECK_INT(samples[i].status, TNK_OK);
   CHECK_INT(samples[0].n_done, 0);
-  CHECK_INT(script.service->session.sample_slots.n_held, 0);
+  CHECK_INT(script.service->session.limits.sample_slots.n_held, 0);
   for (int i = 0; i < 4; i++)
     script_advance(&script, 500);
   for (int i = 0; i < N; i++) {

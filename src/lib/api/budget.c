@@ -173,7 +173,7 @@ int tnk_service_set_budget(tnk_service_t *service, const tnk_budget_t *budget,
     tnk__arena_deinit(&arena);
     return tnk__root_say(why, why_size, err, said[0] != '\0' ? said : NULL);
   }
-  purse = &service->session.purse;
+  purse = &service->session.limits.purse;
   tnk__arena_deinit(&service->prices);
   service->prices = arena;
   purse->max_tokens = own.max_tokens;

@@ -143,7 +143,7 @@ static const char *level_name(const tnk__session_t *session) {
     return "closing";
   if (session->endpoint.ended_session != NULL)
     return "ended by the server";
-  switch (session->level) {
+  switch (session->start.level) {
   case TNK__SESSION_NEW:
     return "not begun";
   case TNK__SESSION_CONFIGURED:
@@ -157,10 +157,11 @@ static const char *level_name(const tnk__session_t *session) {
 static void dump_session(dump_t *d, const tnk__session_t *session) {
   begin(d, "session", 0);
   put_text(d, "state", level_name(session));
-  put_text(d, "id", session->id);
-  if (session->id != NULL)
+  put_text(d, "id", session->start.id);
+  if (session->start.id != NULL)
     put_uint(d, "heartbeat_age_ms",
-             tnk__context_now_ms(session->context) - session->heartbeat.ok_ms);
+             tnk__context_now_ms(session->context) -
+                 session->start.heartbeat.ok_ms);
   end(d);
 }
 
@@ -322,17 +323,17 @@ static void dump_limits(dump_t *d, const tnk__session_t *session) {
   const uint64_t now = tnk__context_now_ms(session->context);
 
   begin(d, "limiter", 0);
-  put_uint(d, "wait_ms", tnk__limiter_wait_ms(&session->limiter, now));
-  put_bool(d, "recent", tnk__limiter_is_recent(&session->limiter, now));
-  put_uint(d, "backoffs", session->limiter.n_backoffs);
-  put_uint(d, "waiting", length(&session->gate.waiting));
+  put_uint(d, "wait_ms", tnk__limiter_wait_ms(&session->limits.limiter, now));
+  put_bool(d, "recent", tnk__limiter_is_recent(&session->limits.limiter, now));
+  put_uint(d, "backoffs", session->limits.limiter.n_backoffs);
+  put_uint(d, "waiting", length(&session->limits.gate.waiting));
   end(d);
-  dump_budget(d, "train_bytes", &session->train_bytes);
-  dump_budget(d, "sample_bytes", &session->sample_bytes);
-  dump_budget(d, "result_bytes", &session->result_bytes);
-  dump_semaphore(d, "samples_running", &session->sample_running);
-  dump_semaphore(d, "sample_slots", &session->sample_slots);
-  dump_semaphore(d, "sample_throttle", &session->sample_throttle);
+  dump_budget(d, "train_bytes", &session->limits.train_bytes);
+  dump_budget(d, "sample_bytes", &session->limits.sample_bytes);
+  dump_budget(d, "result_bytes", &session->limits.result_bytes);
+  dump_semaphore(d, "samples_running", &session->limits.sample_running);
+  dump_semaphore(d, "sample_slots", &session->limits.sample_slots);
+  dump_semaphore(d, "sample_throttle", &session->limits.sample_throttle);
 }
 
 /* ---- Clients ---- */
@@ -402,17 +403,17 @@ static void dump_promise(dump_t *d, const tnk_promise_t *promise) {
 
 static void dump_clients(dump_t *d, const tnk__session_t *session) {
   begin(d, "trainings", 1);
-  TNK__LIST_FOREACH (node, &session->trainings) {
+  TNK__LIST_FOREACH (node, &session->registry.trainings) {
     dump_training(d, tnk__container_of(node, tnk_training_t, link));
   }
   end(d);
   begin(d, "samplings", 1);
-  TNK__LIST_FOREACH (node, &session->samplings) {
+  TNK__LIST_FOREACH (node, &session->registry.samplings) {
     dump_sampling(d, tnk__container_of(node, tnk_sampling_t, link));
   }
   end(d);
   begin(d, "requests", 1);
-  TNK__LIST_FOREACH (node, &session->errands) {
+  TNK__LIST_FOREACH (node, &session->registry.errands) {
     dump_promise(d, tnk__container_of(node, tnk__errand_t, link)->promise);
   }
   end(d);
@@ -441,7 +442,7 @@ static int dump(dump_t *d, const tnk_service_t *service) {
   dump_config(d, &service->config);
   dump_session(d, &service->session);
   dump_counters(d, service);
-  dump_purse(d, &service->session.purse);
+  dump_purse(d, &service->session.limits.purse);
   dump_http(d, "http", &service->root.http);
   dump_limits(d, &service->session);
   dump_clients(d, &service->session);

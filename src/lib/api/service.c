@@ -26,10 +26,10 @@ static void free_rest(tnk__root_t *root) {
   tnk_service_t *service = service_of(root);
 
   /* All reservations have ended by now. */
-  if (service->session.purse.n_held > 0)
+  if (service->session.limits.purse.n_held > 0)
     TNK__BROKEN("something is still held of the purse");
   tnk__arena_deinit(&service->prices);
-  tnk__free(&root->alloc, service->session.id);
+  tnk__free(&root->alloc, service->session.start.id);
   tnk__config_deinit(&service->config);
 }
 
@@ -92,6 +92,7 @@ static int open_parts(tnk_service_t *service, uv_loop_t *loop,
                       &root->http);
     tnk__recovery_open(&service->recovery, &service->session,
                        &tnk__store_run_query);
+    tnk__watch_open(&service->watch, &service->session);
   }
   tnk__weights_init(&service->weights, &service->session);
   tnk__ledgers_init(&service->ledgers, &service->session);
@@ -141,6 +142,7 @@ void tnk_service_close(tnk_service_t *service, tnk_close_cb cb, void *user) {
     return;
   tnk__session_shut(&service->session);
   tnk__dump_file_close(&service->dump_file);
+  tnk__watch_close(&service->watch);
   tnk__recovery_shut(&service->recovery);
   tnk__weights_shut(&service->weights);
   tnk__ledgers_shut(&service->ledgers);
@@ -168,7 +170,7 @@ tnk_promise_t *tnk__service_refuses(tnk__session_t *session, const char *name,
     return tnk__root_reject(session->context, service_err, name, NULL);
   if (err != TNK_OK)
     return tnk__root_reject(session->context, err, name, text);
-  tnk__watch_arm(session);
+  tnk__watch_arm(&tnk__container_of(session, tnk_service_t, session)->watch);
   return NULL;
 }
 
@@ -205,8 +207,9 @@ tnk_promise_t *tnk_service_health(tnk_service_t *service) {
 }
 
 const char *tnk_service_session_id(const tnk_service_t *service) {
-  return TNK__HANDLE_AT(service, root.magic, SERVICE) ? service->session.id
-                                                      : NULL;
+  return TNK__HANDLE_AT(service, root.magic, SERVICE)
+             ? service->session.start.id
+             : NULL;
 }
 
 tnk_promise_t *tnk_service_create_lora(tnk_service_t *service,

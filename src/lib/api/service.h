@@ -8,6 +8,7 @@
 #include "lib/ledger/ledger.h"
 #include "lib/client/session/session.h"
 #include "lib/client/recover/recover.h"
+#include "lib/client/service/service.h"
 #include "lib/files/weights/weights.h"
 
 /*
@@ -22,8 +23,9 @@ struct tnk_service {
   tnk__config_t config;
   tnk__session_t session;
   tnk__recovery_t recovery;
+  tnk__watch_t watch;
   tnk__weights_t weights;
-  tnk__arena_t prices; /* prices of session.purse */
+  tnk__arena_t prices; /* prices of session.limits.purse */
   tnk__ledgers_t ledgers;
   tnk__dump_file_t dump_file;
 };

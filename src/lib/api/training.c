@@ -25,10 +25,10 @@ static int use_loss(const tnk_training_t *training, tnk_pass_options_t *own,
     snprintf(text, size, "loss_fn and settings are given beside loss");
     return TNK_EINVAL;
   }
-  if (session != NULL && session->id != NULL &&
-      strcmp(session->id, own->loss->session_id) != 0) {
+  if (session != NULL && session->start.id != NULL &&
+      strcmp(session->start.id, own->loss->session_id) != 0) {
     snprintf(text, size, "the loss is one of session %.64s, the model of %.64s",
-             own->loss->session_id, session->id);
+             own->loss->session_id, session->start.id);
     return TNK_EINVAL;
   }
   *id = (tnk_loss_setting_t){.name = "loss_id", .text = own->loss->id};

@@ -13,7 +13,7 @@ static int fill(tnk_totals_t *out, const tnk_totals_t *own) {
 
 static int fill_service(tnk_totals_t *out, const tnk_service_t *service,
                         const tnk__totals_t *totals) {
-  const tnk__purse_t *purse = &service->session.purse;
+  const tnk__purse_t *purse = &service->session.limits.purse;
   tnk_totals_t own;
 
   tnk__totals_show(&own, totals);

@@ -46,7 +46,7 @@ int tnk__ledger_tells_used(const tnk__ledger_line_t *line) {
 
 /* Only the first ledger of a service sets the earlier use. */
 void tnk__ledger_begin_used(tnk_ledger_t *ledger) {
-  tnk__purse_t *purse = &ledger->session->purse;
+  tnk__purse_t *purse = &ledger->session->limits.purse;
 
   if (purse->kept.n_requests > 0)
     return;
@@ -58,7 +58,7 @@ void tnk__ledger_begin_used(tnk_ledger_t *ledger) {
 void tnk__ledger_tell_used(tnk__ledger_line_t *line, tnk_ledger_t *ledger) {
   const tnk__totals_t totals = tnk__session_run_used(ledger->session);
 
-  ledger->told = ledger->session->purse.used;
+  ledger->told = ledger->session->limits.purse.used;
 
   for (size_t i = 0; i < TNK__LEDGER_N_USED; i++) {
     uint64_t n;
@@ -74,7 +74,7 @@ void tnk__ledger_forget_told(tnk_ledger_t *ledger) {
 /* Only tokens and money matter. A program that sends only read requests writes
  * no line. */
 static int has_used_more(const tnk_ledger_t *ledger) {
-  const tnk__totals_t *used = &ledger->session->purse.used;
+  const tnk__totals_t *used = &ledger->session->limits.purse.used;
 
   return memcmp(used, &ledger->told, offsetof(tnk__totals_t, n_requests)) != 0;
 }

@@ -63,7 +63,7 @@ tnk__errand_t *tnk__errand_new(tnk__session_t *session, const char *name,
   errand->session = session;
   tnk__arena_init(&errand->arena, alloc, 4 * TNK__MIB);
   tnk__buf_init(&errand->body, alloc, 4 * TNK__MIB);
-  tnk__list_append(&session->errands, &errand->link);
+  tnk__list_append(&session->registry.errands, &errand->link);
   return errand;
 }
 
@@ -100,13 +100,13 @@ void tnk__errand_resolve(tnk__errand_t *errand, tnk__result_kind_t kind,
 
 /* A query is safe to repeat, so its errors do not say whether it was run. */
 static int is_question(const tnk__errand_t *errand) {
-  return errand->job.future.session == NULL && errand->call.endpoint != NULL &&
+  return errand->job.future.limits == NULL && errand->call.endpoint != NULL &&
          errand->call.route->kind == TNK__CALL_QUERY;
 }
 
 /* Whether the object to create was created. */
 static tnk_ran_t ran_of(const tnk__errand_t *errand) {
-  if (errand->job.future.session == NULL && errand->call.endpoint != NULL)
+  if (errand->job.future.limits == NULL && errand->call.endpoint != NULL)
     return tnk__call_ran(&errand->call);
   return tnk__job_ran(&errand->job);
 }
@@ -165,7 +165,7 @@ void tnk__errand_enter(tnk__errand_t *errand, tnk__session_level_t level,
                        void (*begin)(tnk__errand_t *self)) {
   errand->begin = begin;
   tnk__need_init(&errand->need, on_need);
-  if (errand->session->level < level)
+  if (errand->session->start.level < level)
     tnk__promise_waits(errand->promise, TNK_WAITS_FOR_SESSION, 0);
   tnk__session_need(errand->session, &errand->need, level);
 }
@@ -221,7 +221,7 @@ static void ask_unsure(tnk__errand_t *errand) {
   const tnk__session_t *session = errand->session;
   const tnk__auth_t *auth = session->endpoint.auth;
 
-  errand->is_unsure = session->level < TNK__SESSION_CONFIGURED;
+  errand->is_unsure = session->start.level < TNK__SESSION_CONFIGURED;
   errand->exchanges = auth->exchanges != 0;
   errand->uses_command = auth->uses_command != 0;
   errand->ask(errand);

@@ -12,7 +12,7 @@
  * Then it settles its promise and is freed at once.
  */
 typedef struct tnk__errand {
-  tnk__list_t link; /* in session->errands */
+  tnk__list_t link; /* in session->registry.errands */
   tnk__session_t *session;
   tnk_promise_t *promise;
   const char *name; /* name of the operation, static */

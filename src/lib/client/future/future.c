@@ -6,7 +6,7 @@
 #include "lib/base/limits.h"
 #include "lib/base/log.h"
 #include "lib/client/call/headers.h"
-#include "lib/client/session/session.h"
+#include "lib/client/session/limits.h"
 #include "lib/wire/message/answer.h"
 #include "lib/wire/message/calls_future.h"
 
@@ -22,7 +22,7 @@ static void on_go(tnk__deferred_t *go);
 static void go_later(tnk__future_t *future) {
   future->state = TNK__FUTURE_GOING;
   future->call.deferred.fn = on_go;
-  tnk__defer(future->session->context, &future->call.deferred);
+  tnk__defer(future->call.endpoint->context, &future->call.deferred);
 }
 
 /* ---- Slots for fetches and checks ---- */
@@ -65,10 +65,10 @@ static void clean(tnk__future_t *future, tnk__leave_t how) {
   tnk__awaited_leave(&future->awaited, how);
   leave_slot(future);
   future->polls = TNK__POLLS_WAIT;
-  tnk__budget_release(&future->session->result_bytes, &future->payer);
-  tnk__free(&future->session->context->alloc, future->request_id);
+  tnk__budget_release(&future->limits->result_bytes, &future->payer);
+  tnk__free(&future->call.endpoint->context->alloc, future->request_id);
   future->request_id = NULL;
-  tnk__free(&future->session->context->alloc, future->queue_reason);
+  tnk__free(&future->call.endpoint->context->alloc, future->queue_reason);
   future->queue_reason = NULL;
   future->state = TNK__FUTURE_IDLE;
 }
@@ -96,7 +96,7 @@ static void fail(tnk__future_t *future, const tnk__reply_t *reply,
 
   full.request_id = future->request_id;
   end.error =
-      tnk__error_with(&future->session->context->alloc, future->call.name,
+      tnk__error_with(&future->call.endpoint->context->alloc, future->call.name,
                       &full, pub->code == TNK_EPROTO ? reply->page : NULL);
   end.verdict.action = TNK__ACTION_FAIL;
   end.verdict.err = pub->code;
@@ -117,15 +117,15 @@ static void pause_for(tnk__future_t *future, uint64_t delay_ms,
                       uint64_t asked_ms) {
   future->state = TNK__FUTURE_PAUSING;
   tnk__call_waits(&future->call, TNK_WAITS_FOR_POLL);
-  tnk__timer_start(future->session->context, &future->call.timer, delay_ms,
-                   on_pause_over);
+  tnk__timer_start(future->call.endpoint->context, &future->call.timer,
+                   delay_ms, on_pause_over);
   tnk__reach_wait(future->call.endpoint, &future->call.reacher, asked_ms);
 }
 
 /* Returns 1 if another poll is scheduled. */
 static int poll_again(tnk__future_t *future, tnk__poll_event_t event,
                       uint64_t server_ms) {
-  tnk__context_t *context = future->session->context;
+  tnk__context_t *context = future->call.endpoint->context;
   uint64_t delay_ms;
 
   if (!tnk__poll_next(&future->poll, event, server_ms,
@@ -161,7 +161,7 @@ static void make_room(tnk__future_t *future, uint64_t size) {
   tnk__waiter_init(&future->payer.waiter, on_room);
   future->state = TNK__FUTURE_PAYING;
   if (size == 0 ||
-      tnk__budget_acquire(&future->session->result_bytes, &future->payer))
+      tnk__budget_acquire(&future->limits->result_bytes, &future->payer))
     go_later(future);
   else
     tnk__call_waits(&future->call, TNK_WAITS_FOR_BYTES);
@@ -182,11 +182,11 @@ static void fetch(tnk__future_t *future, uint64_t result_bytes) {
 static void on_silence(tnk__timer_t *timer) {
   tnk__future_t *future = tnk__container_of(timer, tnk__future_t, call.timer);
 
-  poll_in_slot(future, &future->session->checks);
+  poll_in_slot(future, &future->limits->checks);
 }
 
 static void wait_for_word(tnk__future_t *future) {
-  tnk__context_t *context = future->session->context;
+  tnk__context_t *context = future->call.endpoint->context;
 
   if (future->is_complete) {
     fetch(future, future->result_bytes);
@@ -230,7 +230,7 @@ static void on_woken(tnk__awaited_t *awaited, int is_complete,
 
 /* Kept for explanations of the wait. Without memory only the state is kept. */
 static void keep_state(tnk__future_t *future, const tnk__answer_t *answer) {
-  const tnk__context_t *context = future->session->context;
+  const tnk__context_t *context = future->call.endpoint->context;
 
   future->queue_state = tnk__queue_state_parse(answer->queue_state);
   future->queue_ms = tnk__context_now_ms(context);
@@ -276,7 +276,7 @@ static void on_json(tnk__future_t *future, const tnk__reply_t *reply) {
   int err;
 
   /* A wrapped result is encoded again, where 0.1 becomes 19 digits. */
-  tnk__arena_init(&arena, &future->session->context->alloc,
+  tnk__arena_init(&arena, &future->call.endpoint->context->alloc,
                   TNK__MIB + 8 * reply->body_len);
   err = tnk__answer_read(&answer, &arena, reply->body, reply->body_len);
   if (err != TNK_OK) {
@@ -311,7 +311,7 @@ static void on_unfinished(tnk__future_t *future, const tnk__reply_t *reply) {
   tnk__arena_t arena;
   int has_json = 0;
 
-  tnk__arena_init(&arena, &future->session->context->alloc, TNK__MIB);
+  tnk__arena_init(&arena, &future->call.endpoint->context->alloc, TNK__MIB);
   if (reply->status == 408) /* it may contain the reason for the delay */
     has_json = tnk__answer_read(&answer, &arena, reply->body,
                                 reply->body_len) == TNK_OK;
@@ -349,7 +349,7 @@ static void on_polled(tnk__call_t *call, const tnk__reply_t *reply) {
 /* One allocation: the id with its terminator, then the body of a poll, with the
  * flag whether the result must be returned. TNK_OK or TNK_ENOMEM. */
 static int write_poll(tnk__future_t *future, const char *request_id) {
-  const tnk_allocator_t *alloc = &future->session->context->alloc;
+  const tnk_allocator_t *alloc = &future->call.endpoint->context->alloc;
   const size_t n_id = strlen(request_id) + 1;
   tnk__buf_t buf;
 
@@ -389,7 +389,7 @@ static void fail_later(tnk__future_t *future) {
 }
 
 static void send_poll(tnk__future_t *future) {
-  tnk__context_t *context = future->session->context;
+  tnk__context_t *context = future->call.endpoint->context;
   tnk__call_t *call = &future->call;
 
   future->state = TNK__FUTURE_POLLING;
@@ -414,20 +414,20 @@ static void on_go(tnk__deferred_t *go) {
     fail(future, &reply, &(tnk_error_t){.code = TNK_ENOMEM});
   } else if (future->wants_slot) {
     future->wants_slot = 0;
-    poll_in_slot(future, &future->session->fetches);
+    poll_in_slot(future, &future->limits->fetches);
   } else {
     send_poll(future);
   }
 }
 
-void tnk__future_init(tnk__future_t *future, struct tnk__session *session,
-                      tnk__route_id_t route, const char *name,
-                      const char *type) {
+void tnk__future_init(tnk__future_t *future, tnk__endpoint_t *endpoint,
+                      struct tnk__limits *limits, tnk__route_id_t route,
+                      const char *name, const char *type) {
   memset(future, 0, sizeof(*future));
-  future->session = session;
+  future->limits = limits;
   future->awaited.woken = on_woken;
   future->type = type;
-  tnk__call_init(&future->call, &session->endpoint, route, name);
+  tnk__call_init(&future->call, endpoint, route, name);
   tnk__payer_init(&future->payer, NULL, NULL);
 }
 
@@ -462,7 +462,7 @@ void tnk__future_start(tnk__future_t *future, const char *request_id,
   future->wants_slot = 0;
   future->is_complete = 0;
   tnk__poll_init(&future->poll);
-  future->accepted_ms = tnk__context_now_ms(future->session->context);
+  future->accepted_ms = tnk__context_now_ms(future->call.endpoint->context);
   future->took_ms = took_ms;
   future->queue_ms = 0;
   future->n_failed = 0;
@@ -473,7 +473,7 @@ void tnk__future_start(tnk__future_t *future, const char *request_id,
 }
 
 void tnk__future_cancel(tnk__future_t *future) {
-  if (future->session == NULL)
+  if (future->limits == NULL)
     return; /* never bound */
   tnk__call_cancel(&future->call);
   if (tnk__future_is_active(future))
@@ -524,7 +524,7 @@ static void explain_failures(const tnk__future_t *future, tnk__text_t *out) {
 }
 
 static void explain_room(const tnk__future_t *future, tnk__text_t *out) {
-  const tnk__budget_t *budget = &future->session->result_bytes;
+  const tnk__budget_t *budget = &future->limits->result_bytes;
 
   tnk__text_printf(out,
                    "its result of %llu bytes is ready and waits for room: "
@@ -576,7 +576,7 @@ static void explain_state(const tnk__future_t *future, uint64_t now,
 }
 
 void tnk__future_explain(const tnk__future_t *future, tnk__text_t *out) {
-  const uint64_t now = tnk__context_now_ms(future->session->context);
+  const uint64_t now = tnk__context_now_ms(future->call.endpoint->context);
 
   tnk__text_printf(out, "was accepted ");
   tnk__text_time(out, now - future->accepted_ms);

@@ -43,7 +43,7 @@ typedef enum {
  * waits in two queues, at a time.
  */
 typedef struct tnk__future {
-  struct tnk__session *session;
+  struct tnk__limits *limits;
   /* Makes the polls, in sequence. Its timer measures pauses and silence. Its
    * deferred call runs when bytes or a slot were granted, or the start has
    * failed. */
@@ -82,9 +82,9 @@ typedef struct tnk__future {
 /* Clear and bind. The call is bound to `route`; the owner uses it first. Error
  * messages begin with `name`. `type` is the protocol's name of the kind of
  * request. Both are static. */
-void tnk__future_init(tnk__future_t *future, struct tnk__session *session,
-                      tnk__route_id_t route, const char *name,
-                      const char *type);
+void tnk__future_init(tnk__future_t *future, tnk__endpoint_t *endpoint,
+                      struct tnk__limits *limits, tnk__route_id_t route,
+                      const char *name, const char *type);
 /*
  * Poll until the request with that id (copied) has ended. took_ms is the time
  * from the start of the operation to its acceptance. In `done` the reply has an

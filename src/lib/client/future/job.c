@@ -136,7 +136,8 @@ static void on_submitted(tnk__call_t *call, const tnk__reply_t *reply) {
 void tnk__job_init(tnk__job_t *job, struct tnk__session *session,
                    tnk__route_id_t route, const char *name, const char *type) {
   memset(job, 0, sizeof(*job));
-  tnk__future_init(&job->future, session, route, name, type);
+  tnk__future_init(&job->future, &session->endpoint, &session->limits, route,
+                   name, type);
 }
 
 void tnk__job_start(tnk__job_t *job, const void *body, size_t n,
@@ -149,7 +150,7 @@ void tnk__job_start(tnk__job_t *job, const void *body, size_t n,
 }
 
 tnk_ran_t tnk__job_ran(const tnk__job_t *job) {
-  if (job->future.session == NULL)
+  if (job->future.limits == NULL)
     return TNK_RAN_NO;
   return job->is_accepted ? (tnk_ran_t)job->ran
                           : tnk__call_ran(&job->future.call);

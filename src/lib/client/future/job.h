@@ -4,6 +4,8 @@
 #include "lib/client/future/future.h"
 #include "lib/wire/message/answer.h"
 
+struct tnk__session;
+
 /*
  * A request that the service accepts first and answers later: a call, and then
  * the future it returned, which uses the same call object. Some servers answer

@@ -52,7 +52,7 @@ static void on_answer(tnk_promise_t *promise, int status, void *user) {
     tnk__log(&session->context->logger, TNK_LOG_WARN, "recovery",
              "%s: the server marks its run as corrupted",
              training->info.model_id);
-    session->lost(session, training);
+    session->losses->lost(session->losses, training);
   }
   if (!session->endpoint.closing)
     ask_next(recovery);
@@ -67,7 +67,7 @@ static void ask(tnk__recovery_t *recovery, tnk_training_t *training) {
 }
 
 static void ask_next(tnk__recovery_t *recovery) {
-  TNK__LIST_FOREACH (node, &recovery->session->trainings) {
+  TNK__LIST_FOREACH (node, &recovery->session->registry.trainings) {
     tnk_training_t *training = tnk__container_of(node, tnk_training_t, link);
 
     if (training->round != recovery->round && !training->closing &&

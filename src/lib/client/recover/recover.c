@@ -388,7 +388,7 @@ static void make_sampler(tnk__recovery_t *recovery, tnk_sampling_t *sampling) {
 static void next_client(tnk__recovery_t *recovery) {
   tnk__session_t *session = recovery->session;
 
-  TNK__LIST_FOREACH (node, &session->trainings) {
+  TNK__LIST_FOREACH (node, &session->registry.trainings) {
     tnk_training_t *training = tnk__container_of(node, tnk_training_t, link);
 
     if (training->is_lost && !training->closing) {
@@ -396,7 +396,7 @@ static void next_client(tnk__recovery_t *recovery) {
       return;
     }
   }
-  TNK__LIST_FOREACH (node, &session->samplings) {
+  TNK__LIST_FOREACH (node, &session->registry.samplings) {
     tnk_sampling_t *sampling = tnk__container_of(node, tnk_sampling_t, link);
 
     if (sampling->is_lost && !sampling->closing) {
@@ -409,12 +409,12 @@ static void next_client(tnk__recovery_t *recovery) {
 /* ---- The session ---- */
 
 static tnk_recovery_event_t event_of_session(const tnk__recovery_t *recovery) {
-  return (tnk_recovery_event_t){.client = recovery->session->id};
+  return (tnk_recovery_event_t){.client = recovery->session->start.id};
 }
 
 /* Samples that are refused from now on wait as well. */
 static void lose_samplers(tnk__session_t *session) {
-  TNK__LIST_FOREACH (node, &session->samplings) {
+  TNK__LIST_FOREACH (node, &session->registry.samplings) {
     tnk_sampling_t *sampling = tnk__container_of(node, tnk_sampling_t, link);
 
     sampling->is_lost = !sampling->closing && sampling->foreign == NULL;
@@ -424,7 +424,7 @@ static void lose_samplers(tnk__session_t *session) {
 
 /* tnk_training_ready() waits for clients that refuse calls from now on. */
 static void lose_trainings(tnk__session_t *session) {
-  TNK__LIST_FOREACH (node, &session->trainings) {
+  TNK__LIST_FOREACH (node, &session->registry.trainings) {
     tnk_training_t *training = tnk__container_of(node, tnk_training_t, link);
 
     training->is_lost = !training->closing;
@@ -436,14 +436,14 @@ static void lose_trainings(tnk__session_t *session) {
  * it. */
 static void lose_clients(tnk__session_t *session) {
   lose_trainings(session);
-  TNK__LIST_FOREACH (node, &session->trainings) {
+  TNK__LIST_FOREACH (node, &session->registry.trainings) {
     tnk_training_t *training = tnk__container_of(node, tnk_training_t, link);
 
     if (training->is_lost)
       suspend(training);
   }
   lose_samplers(session);
-  TNK__LIST_FOREACH (node, &session->samplings)
+  TNK__LIST_FOREACH (node, &session->registry.samplings)
     tnk__samples_park(tnk__container_of(node, tnk_sampling_t, link));
 }
 
@@ -451,9 +451,9 @@ static void give_up_session(tnk__recovery_t *recovery, const char *why) {
   tnk_recovery_event_t event = event_of_session(recovery);
 
   recovery->is_lost = 0;
-  TNK__LIST_FOREACH (node, &recovery->session->trainings)
+  TNK__LIST_FOREACH (node, &recovery->session->registry.trainings)
     refuse_for_good(tnk__container_of(node, tnk_training_t, link));
-  TNK__LIST_FOREACH (node, &recovery->session->samplings)
+  TNK__LIST_FOREACH (node, &recovery->session->registry.samplings)
     refuse_samples(tnk__container_of(node, tnk_sampling_t, link));
   event.state = TNK_RECOVERY_EXHAUSTED;
   event.reason = why;
@@ -545,8 +545,10 @@ static void on_next(tnk__deferred_t *next) {
 /* ---- Losses ---- */
 
 /* Only schedules, because the caller is not finished yet. */
-static void on_lost(tnk__session_t *session, tnk_training_t *training) {
-  tnk__recovery_t *recovery = session->mender;
+static void on_lost(tnk__losses_t *losses, tnk_training_t *training) {
+  tnk__recovery_t *recovery =
+      tnk__container_of(losses, tnk__recovery_t, losses);
+  tnk__session_t *session = recovery->session;
 
   if (options_of(recovery)->recovery != TNK_YES || session->endpoint.closing)
     return;
@@ -566,8 +568,10 @@ static void on_lost(tnk__session_t *session, tnk_training_t *training) {
     tnk__defer(session->context, &recovery->next);
 }
 
-static void on_lost_sampler(tnk__session_t *session, tnk_sampling_t *sampling) {
-  tnk__recovery_t *recovery = session->mender;
+static void on_lost_sampler(tnk__losses_t *losses, tnk_sampling_t *sampling) {
+  tnk__recovery_t *recovery =
+      tnk__container_of(losses, tnk__recovery_t, losses);
+  tnk__session_t *session = recovery->session;
 
   if (options_of(recovery)->recovery != TNK_YES || session->endpoint.closing ||
       sampling->is_lost || sampling->closing)
@@ -585,10 +589,10 @@ void tnk__recovery_open(tnk__recovery_t *recovery, tnk__session_t *session,
   recovery->runs = runs;
   tnk__deferred_init(&recovery->next, on_next);
   tnk__need_init(&recovery->need, on_session);
-  session->mender = recovery;
-  session->lost = on_lost;
-  session->lost_sampler = on_lost_sampler;
-  session->restarted = tnk__recovery_restarted;
+  recovery->losses = (tnk__losses_t){.lost = on_lost,
+                                     .lost_sampler = on_lost_sampler,
+                                     .restarted = tnk__recovery_restarted};
+  session->losses = &recovery->losses;
   tnk__breaker_init(&recovery->breaker, options_of(recovery)->recovery_breaker,
                     options_of(recovery)->recovery_breaker_ms);
   if (options_of(recovery)->recovery == TNK_YES)

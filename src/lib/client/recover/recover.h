@@ -23,6 +23,7 @@ typedef enum {
 
 typedef struct tnk__recovery {
   tnk__session_t *session;
+  tnk__losses_t losses;         /* what the session tells */
   const tnk__run_query_t *runs; /* borrowed */
   tnk__recovery_state_t state;
   int is_lost;         /* the session is lost, and a new one is needed */
@@ -55,7 +56,7 @@ void tnk__recovery_shut(tnk__recovery_t *recovery);
 
 /* Stop the training clients whose weights may be older, and notify the program,
  * which may close everything. With recovery they are restored. */
-void tnk__recovery_restarted(tnk__session_t *session);
+void tnk__recovery_restarted(tnk__losses_t *losses);
 
 /* ---- Runs that the service marks as corrupted: monitor.c ---- */
 

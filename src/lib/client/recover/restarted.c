@@ -19,7 +19,7 @@ static int has_changed(const tnk_training_t *training) {
 }
 
 static tnk_training_t *next_of(tnk__session_t *session, uint32_t restarts) {
-  TNK__LIST_FOREACH (node, &session->trainings) {
+  TNK__LIST_FOREACH (node, &session->registry.trainings) {
     tnk_training_t *training = tnk__container_of(node, tnk_training_t, link);
 
     if (training->restarts != restarts && !training->closing &&
@@ -42,8 +42,11 @@ static void lose(tnk_training_t *training) {
   tnk__error_unref(error);
 }
 
-void tnk__recovery_restarted(tnk__session_t *session) {
-  const uint32_t restarts = ++session->mender->n_restarts;
+void tnk__recovery_restarted(tnk__losses_t *losses) {
+  tnk__recovery_t *recovery =
+      tnk__container_of(losses, tnk__recovery_t, losses);
+  tnk__session_t *session = recovery->session;
+  const uint32_t restarts = ++recovery->n_restarts;
   tnk_training_t *training;
 
   while (!session->endpoint.closing &&

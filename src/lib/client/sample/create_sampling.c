@@ -112,9 +112,10 @@ static void begin(tnk__errand_t *errand) {
   tnk__call_init(&errand->call, &errand->session->endpoint,
                  TNK__ROUTE_CREATE_SAMPLING, NAME);
   errand->call.method_name = METHOD;
-  tnk__create_sampling_write(&errand->body, errand->session->id,
-                             errand->session->next_sampling_seq++,
-                             create->base_model, create->model_path);
+  tnk__create_sampling_write(
+      &errand->body, errand->session->start.id,
+      errand->session->start.progress.next_sampling_seq++, create->base_model,
+      create->model_path);
   tnk__errand_call(errand, on_created);
 }
 

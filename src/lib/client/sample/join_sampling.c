@@ -23,7 +23,7 @@ static join_t *of_errand(tnk__errand_t *errand) {
 
 static int is_taken(const tnk__session_t *session, const char *id,
                     uint64_t clone) {
-  TNK__LIST_FOREACH (node, &session->samplings) {
+  TNK__LIST_FOREACH (node, &session->registry.samplings) {
     const tnk_sampling_t *other =
         tnk__container_of_const(node, tnk_sampling_t, link);
 
@@ -113,7 +113,7 @@ static void begin(tnk__errand_t *errand) {
   tnk__session_t *session = errand->session;
   const char *id = join->sampler.sampling_session_id;
 
-  if (!session->flags.join_samplers) {
+  if (!session->start.flags.join_samplers) {
     hand_over(join, draw(session, id));
     return;
   }

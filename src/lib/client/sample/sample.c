@@ -29,7 +29,7 @@
 enum { MAX_FRAME = 512, MAX_WHY = 256 };
 
 static tnk__session_t *session_of(const tnk__sample_t *sample) {
-  return sample->job.future.session;
+  return tnk__session_of(sample->job.future.call.endpoint);
 }
 
 static tnk__call_t *call_of(tnk__sample_t *sample) {
@@ -64,7 +64,7 @@ static int may_resubmit(const tnk__sample_t *sample) {
 
   return session->config->options.retry_samples != TNK_NO &&
          !(is_stream(sample) && sample->streaming->has_begun(sample)) &&
-         (wants_logprobs(sample) || !session->flags.sample_fail_fast);
+         (wants_logprobs(sample) || !session->start.flags.sample_fail_fast);
 }
 
 int tnk__sample_may_resubmit_lost(const tnk__sample_t *sample) {
@@ -160,10 +160,10 @@ static void tell_lost(tnk_sampling_t *sampling, const char *reason) {
 static int waits_for_sampler(tnk__sample_t *sample, const tnk__reply_t *reply) {
   tnk_sampling_t *sampling = sample->sampling;
 
-  if (!is_lost_sampler(sample, reply) ||
-      session_of(sample)->lost_sampler == NULL)
+  if (!is_lost_sampler(sample, reply) || session_of(sample)->losses == NULL)
     return 0;
-  session_of(sample)->lost_sampler(session_of(sample), sampling);
+  session_of(sample)->losses->lost_sampler(session_of(sample)->losses,
+                                           sampling);
   if (!tnk__sample_may_park(sample))
     return 0;
   tnk__sample_park(sample);
@@ -427,17 +427,17 @@ static void keep_ids(tnk__sample_t *sample, const tnk__accepted_t *answer) {
 /* The duration of a submission decides how many may be in flight. */
 static void note_window(tnk__sample_t *sample, int is_accepted) {
   tnk__session_t *session = session_of(sample);
-  tnk__window_t *window = &session->sample_window;
+  tnk__window_t *window = &session->limits.sample_window;
   const uint64_t now = tnk__context_now_ms(session->context);
   const size_t before = window->limit;
 
   if (is_accepted)
     tnk__window_answered(window, call_of(sample)->exchange.took_ms,
-                         session->sample_slots.n_waiting > 0, now);
+                         session->limits.sample_slots.n_waiting > 0, now);
   else
     tnk__window_failed(window, now);
   if (window->limit != before)
-    tnk__semaphore_set_limit(&session->sample_slots, window->limit);
+    tnk__semaphore_set_limit(&session->limits.sample_slots, window->limit);
 }
 
 static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {

@@ -8,7 +8,7 @@
 #include "lib/wire/message/results.h"
 
 static tnk__purse_t *purse_of(const tnk__sample_t *sample) {
-  return &sample->job.future.session->purse;
+  return &tnk__session_of(sample->job.future.call.endpoint)->limits.purse;
 }
 
 static tnk__totals_t *totals_of(const tnk__sample_t *sample) {

@@ -66,7 +66,7 @@ static tnk__call_t *call_of(stream_t *stream) {
 }
 
 static tnk__context_t *context_of(const stream_t *stream) {
-  return stream->sample.job.future.session->context;
+  return tnk__session_of(stream->sample.job.future.call.endpoint)->context;
 }
 
 /* ---- The end ---- */
@@ -381,7 +381,8 @@ static int has_begun(const tnk__sample_t *sample) {
 
 static void init(tnk__sample_t *sample,
                  const tnk_sample_stream_options_t *options) {
-  const tnk_allocator_t *alloc = &sample->job.future.session->context->alloc;
+  const tnk_allocator_t *alloc =
+      &tnk__session_of(sample->job.future.call.endpoint)->context->alloc;
   stream_t *stream = stream_of(sample);
 
   tnk__events_init(&stream->events, alloc, on_event);

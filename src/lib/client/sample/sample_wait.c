@@ -12,7 +12,7 @@
 enum { THROTTLED_COST = 20 };
 
 static tnk__session_t *session_of(const tnk__sample_t *sample) {
-  return sample->job.future.session;
+  return tnk__session_of(sample->job.future.call.endpoint);
 }
 
 static tnk__waiter_t *waiter_of(tnk__sample_t *sample) {
@@ -59,11 +59,11 @@ static tnk__semaphore_t *semaphore_of(tnk__session_t *session,
                                       tnk__sample_need_t need) {
   switch (need) {
   case TNK__SAMPLE_RUNNING:
-    return &session->sample_running;
+    return &session->limits.sample_running;
   case TNK__SAMPLE_SLOT:
-    return &session->sample_slots;
+    return &session->limits.sample_slots;
   default:
-    return &session->sample_throttle;
+    return &session->limits.sample_throttle;
   }
 }
 
@@ -75,9 +75,10 @@ static void leave_queue(tnk__sample_t *sample) {
   if (need == TNK__SAMPLE_NOTHING)
     return;
   if (need == TNK__SAMPLE_GATE)
-    tnk__gate_cancel(&session->gate, waiter_of(sample));
+    tnk__gate_cancel(&session->limits.gate, waiter_of(sample));
   else if (need == TNK__SAMPLE_BYTES)
-    tnk__budget_release(&session->sample_bytes, tnk__job_payer(&sample->job));
+    tnk__budget_release(&session->limits.sample_bytes,
+                        tnk__job_payer(&sample->job));
   else
     tnk__semaphore_cancel(semaphore_of(session, need), waiter_of(sample));
 }
@@ -127,7 +128,7 @@ static int take(tnk__sample_t *sample, tnk__sample_need_t need,
 
 static int pass_gate(tnk__sample_t *sample) {
   waiter_of(sample)->granted = on_granted;
-  if (tnk__gate_pass(&session_of(sample)->gate, waiter_of(sample)))
+  if (tnk__gate_pass(&session_of(sample)->limits.gate, waiter_of(sample)))
     return 1;
   wait_for(sample, TNK__SAMPLE_GATE);
   return 0;
@@ -139,7 +140,7 @@ static uint64_t cost(tnk__payer_t *payer) {
   const tnk__sample_t *sample = sample_of(&payer->waiter);
   tnk__session_t *session = session_of(sample);
   int is_throttled = tnk__limiter_is_recent(
-      &session->limiter, tnk__context_now_ms(session->context));
+      &session->limits.limiter, tnk__context_now_ms(session->context));
 
   return sample->n_bytes * (is_throttled ? THROTTLED_COST : 1);
 }
@@ -151,7 +152,7 @@ static int pay(tnk__sample_t *sample) {
     return 1;
   payer->waiter.granted = on_granted;
   payer->cost = cost;
-  if (tnk__budget_acquire(&session_of(sample)->sample_bytes, payer)) {
+  if (tnk__budget_acquire(&session_of(sample)->limits.sample_bytes, payer)) {
     hold(sample, TNK__SAMPLE_BYTES);
     return 1;
   }
@@ -161,7 +162,7 @@ static int pay(tnk__sample_t *sample) {
 
 static void give_back_bytes(tnk__sample_t *sample) {
   if (let_go(sample, TNK__SAMPLE_BYTES))
-    tnk__budget_release(&session_of(sample)->sample_bytes,
+    tnk__budget_release(&session_of(sample)->limits.sample_bytes,
                         tnk__job_payer(&sample->job));
 }
 
@@ -173,14 +174,14 @@ void tnk__sample_give_back(tnk__sample_t *sample) {
   leave_queue(sample);
   give_back_bytes(sample);
   if (let_go(sample, TNK__SAMPLE_THROTTLE))
-    tnk__semaphore_release(&session->sample_throttle);
+    tnk__semaphore_release(&session->limits.sample_throttle);
   if (let_go(sample, TNK__SAMPLE_SLOT))
-    tnk__semaphore_release(&session->sample_slots);
+    tnk__semaphore_release(&session->limits.sample_slots);
 }
 
 void tnk__sample_leave(tnk__sample_t *sample) {
   if (let_go(sample, TNK__SAMPLE_RUNNING))
-    tnk__semaphore_release(&session_of(sample)->sample_running);
+    tnk__semaphore_release(&session_of(sample)->limits.sample_running);
 }
 
 /* ---- Recovery of a sampler ---- */
@@ -197,7 +198,7 @@ int tnk__sample_may_park(const tnk__sample_t *sample) {
 }
 
 void tnk__sample_park(tnk__sample_t *sample) {
-  tnk__session_t *session = sample->job.future.session;
+  tnk__session_t *session = tnk__session_of(sample->job.future.call.endpoint);
 
   if (sample->is_parked)
     return;
@@ -235,7 +236,7 @@ int tnk__sample_insists(tnk__sample_t *sample, const tnk__reply_t *reply) {
 /* It entered when there were more second slots. Now it must queue again, and
  * pay the higher price. Returns 1 if it may stay. */
 static int still_fits(tnk__sample_t *sample) {
-  tnk__semaphore_t *throttle = &session_of(sample)->sample_throttle;
+  tnk__semaphore_t *throttle = &session_of(sample)->limits.sample_throttle;
 
   if (throttle->n_held <= throttle->limit)
     return 1;
@@ -280,14 +281,14 @@ void tnk__sample_back_off(tnk__sample_t *sample, const tnk__reply_t *reply) {
   if (reply->status == 402 && pause_ms < TNK__BILLING_DELAY_MS)
     pause_ms = TNK__BILLING_DELAY_MS;
   /* Log once per back-off: all samples in flight are refused alike. */
-  if (tnk__limiter_wait_ms(&session->limiter,
+  if (tnk__limiter_wait_ms(&session->limits.limiter,
                            tnk__context_now_ms(session->context)) == 0)
     tnk__log(&session->context->logger, TNK_LOG_INFO, "sampling",
              "%s: all samples wait for %llu ms: %s",
              /* A canceled sample may outlive its client. */
-             sample->promise != NULL ? sample->sampling->id : session->id,
+             sample->promise != NULL ? sample->sampling->id : session->start.id,
              (unsigned long long)pause_ms, reply->error->pub.text);
-  tnk__limiter_back_off(&session->limiter,
+  tnk__limiter_back_off(&session->limits.limiter,
                         tnk__context_now_ms(session->context) + pause_ms);
 }
 
@@ -318,14 +319,14 @@ static void explain_gate(const tnk__sample_t *sample, tnk__text_t *out) {
 
   tnk__text_printf(out, "waits for the end of a back-off, in ");
   tnk__text_time(out,
-                 tnk__limiter_wait_ms(&session->limiter,
+                 tnk__limiter_wait_ms(&session->limits.limiter,
                                       tnk__context_now_ms(session->context)));
   tnk__text_printf(out, ", with %zu ahead of it",
-                   n_ahead(sample, &session->gate.waiting));
+                   n_ahead(sample, &session->limits.gate.waiting));
 }
 
 static void explain_budget(const tnk__sample_t *sample, tnk__text_t *out) {
-  const tnk__budget_t *budget = &session_of(sample)->sample_bytes;
+  const tnk__budget_t *budget = &session_of(sample)->limits.sample_bytes;
 
   tnk__text_printf(out,
                    "waits for bytes of the dispatch budget (%lld of %lld are "

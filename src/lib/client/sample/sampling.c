@@ -67,7 +67,7 @@ tnk_sampling_t *tnk__sampling_new(tnk__session_t *session, const char *id,
   tnk__list_init(&sampling->samples);
   tnk__queue_notice_init(&sampling->notice, 0);
   tnk__deferred_init(&sampling->closed, on_closed);
-  tnk__list_append(&session->samplings, &sampling->link);
+  tnk__list_append(&session->registry.samplings, &sampling->link);
   return sampling;
 }
 
@@ -104,7 +104,7 @@ void tnk__sampling_close(tnk_sampling_t *sampling, tnk_close_cb cb,
   abort_all(sampling, tnk__error_static(TNK_ECLOSED));
   if (sampling->poller != NULL) {
     tnk__poller_close(sampling->poller);
-    sampling->session->n_pollers--;
+    sampling->session->limits.n_pollers--;
   }
   tnk__foreign_leave(sampling->foreign);
   sampling->foreign = NULL;
@@ -116,7 +116,7 @@ tnk__sampler_text_t tnk__sampling_sampler(const tnk_sampling_t *sampling) {
 
   return (tnk__sampler_text_t){
       .session_id =
-          sampling->foreign != NULL ? sampling->foreign->id : session->id,
+          sampling->foreign != NULL ? sampling->foreign->id : session->start.id,
       .sampling_session_id = sampling->id,
       .base_url = session->config->url.text,
       .base_model = sampling->base_model,
@@ -139,14 +139,6 @@ const char *tnk__sampling_export(tnk_sampling_t *sampling) {
   return sampling->exported;
 }
 
-/* A held poll takes one of the slots of all polls. Fetches need most of
- * them. */
-enum { POLLERS_PART = 4 };
-
-static int has_slot_for_poller(const tnk__session_t *session) {
-  return session->n_pollers < session->config->options.max_polls / POLLERS_PART;
-}
-
 static int lacks_batched_polls(const tnk__session_t *session) {
   return (session->endpoint.missing &
           tnk__route_bit(tnk__route(TNK__ROUTE_RETRIEVE_FUTURES))) != 0;
@@ -154,20 +146,19 @@ static int lacks_batched_polls(const tnk__session_t *session) {
 
 /* Samples poll for themselves again, so their number must be limited again. */
 static void on_poller_off(tnk__poller_t *poller) {
-  tnk__session_t *session =
-      tnk__container_of(poller->endpoint, tnk__session_t, endpoint);
+  tnk__session_t *session = tnk__session_of(poller->endpoint);
 
   if (!lacks_batched_polls(session))
     return; /* only this client is affected */
-  tnk__semaphore_set_limit(&session->sample_running,
-                           (size_t)session->flags.sample_concurrency);
+  tnk__semaphore_set_limit(&session->limits.sample_running,
+                           (size_t)session->start.flags.sample_concurrency);
 }
 
 tnk__poller_t *tnk__sampling_poller(tnk_sampling_t *sampling) {
   tnk__session_t *session = sampling->session;
 
-  if (sampling->poller != NULL || !session->flags.batched_polls ||
-      lacks_batched_polls(session) || !has_slot_for_poller(session))
+  if (sampling->poller != NULL || !session->start.flags.batched_polls ||
+      lacks_batched_polls(session) || !tnk__limits_has_poller(&session->limits))
     return sampling->poller;
   sampling->poller =
       tnk__malloc(&session->context->alloc, sizeof(*sampling->poller));
@@ -175,7 +166,7 @@ tnk__poller_t *tnk__sampling_poller(tnk_sampling_t *sampling) {
     tnk__poller_open(sampling->poller, &session->endpoint, sampling->id,
                      sampling->clone);
     sampling->poller->on_off = on_poller_off;
-    session->n_pollers++;
+    session->limits.n_pollers++;
   }
   return sampling->poller;
 }

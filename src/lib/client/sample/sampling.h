@@ -2,7 +2,7 @@
 #define TNK_LIB_CLIENT_SAMPLE_SAMPLING_H
 
 #include "lib/client/future/poller.h"
-#include "lib/client/session/foreign.h"
+#include "lib/client/session/registry.h"
 #include "lib/client/session/session.h"
 #include "lib/policy/queue_state.h"
 #include "lib/policy/stall.h"
@@ -27,7 +27,7 @@
 struct tnk_sampling {
   uint32_t magic;
   uint32_t refs;           /* one until it is closed, and one per promise */
-  tnk__list_t link;        /* in session->samplings */
+  tnk__list_t link;        /* in session->registry.samplings */
   tnk__session_t *session; /* NULL after it is closed */
   tnk_promise_t *kin;      /* a promise of its service, for refusals after
                               its end */

@@ -8,13 +8,13 @@
 void tnk__clients_close(tnk__session_t *session) {
   tnk__list_t *node;
 
-  while ((node = tnk__list_first(&session->errands)) != NULL)
+  while ((node = tnk__list_first(&session->registry.errands)) != NULL)
     tnk__errand_fail(tnk__container_of(node, tnk__errand_t, link),
                      tnk__error_static(TNK_ECLOSED));
-  TNK__LIST_FOREACH_SAFE (training, next, &session->trainings)
+  TNK__LIST_FOREACH_SAFE (training, next, &session->registry.trainings)
     tnk__training_close(tnk__container_of(training, tnk_training_t, link), NULL,
                         NULL);
-  TNK__LIST_FOREACH_SAFE (sampling, next, &session->samplings)
+  TNK__LIST_FOREACH_SAFE (sampling, next, &session->registry.samplings)
     tnk__sampling_close(tnk__container_of(sampling, tnk_sampling_t, link), NULL,
                         NULL);
 }

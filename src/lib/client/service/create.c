@@ -209,9 +209,9 @@ static void send_create(create_t *create) {
   tnk__errand_t *errand = &create->errand;
 
   prepare_job(create, TNK__ROUTE_CREATE_MODEL, "CreateModel");
-  create->model_seq = errand->session->next_model_seq++;
-  tnk__create_model_write(&errand->body, errand->session->id, create->model_seq,
-                          &create->lora);
+  create->model_seq = errand->session->start.progress.next_model_seq++;
+  tnk__create_model_write(&errand->body, errand->session->start.id,
+                          create->model_seq, &create->lora);
   tnk__errand_job(errand, on_created);
 }
 
@@ -233,7 +233,7 @@ static const char *restored_id(create_t *create, const tnk__reply_t *reply) {
       saved.model_id != NULL)
     return saved.model_id;
   tnk__buf_init(&text, &errand->session->context->alloc, 4096);
-  tnk__model_id_write(&text, errand->session->id, create->model_seq);
+  tnk__model_id_write(&text, errand->session->start.id, create->model_seq);
   if (tnk__buf_cstr(&text) != NULL)
     id = tnk__arena_strdup(&errand->arena, tnk__buf_cstr(&text));
   tnk__buf_deinit(&text);
@@ -263,7 +263,7 @@ static void on_restored(tnk__job_t *job, const tnk__reply_t *reply) {
              "%s: this server does it in several calls, as its answer shows: "
              "%s",
              create->name, reply->error->pub.text);
-    session->restores_in_calls = 1;
+    session->start.restores_in_calls = 1;
     begin_classic(&create->errand);
     return;
   }
@@ -283,13 +283,13 @@ static void begin_restore(tnk__errand_t *errand) {
   const tnk_choice_t classic = create->restore.classic;
 
   if (classic == TNK_YES ||
-      (classic != TNK_NO && errand->session->restores_in_calls)) {
+      (classic != TNK_NO && errand->session->start.restores_in_calls)) {
     begin_classic(errand);
     return;
   }
   prepare_job(create, TNK__ROUTE_CREATE_FROM_STATE, "LoadWeights");
-  create->model_seq = errand->session->next_model_seq++;
-  tnk__create_from_state_write(&errand->body, errand->session->id,
+  create->model_seq = errand->session->start.progress.next_model_seq++;
+  tnk__create_from_state_write(&errand->body, errand->session->start.id,
                                create->model_seq, &create->restore);
   tnk__errand_job(errand, on_restored);
 }

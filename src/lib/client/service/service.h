@@ -25,11 +25,18 @@ const tnk_capabilities_t *tnk__query_value(const void *value);
 
 /* ---- Monitoring of pending operations: watch.c ---- */
 
+typedef struct {
+  tnk__session_t *session;
+  tnk__timer_t timer;
+} tnk__watch_t;
+
+void tnk__watch_open(tnk__watch_t *watch, tnk__session_t *session);
+void tnk__watch_close(tnk__watch_t *watch);
 /* Start the watch before an operation becomes pending. It checks once a second
  * whether clients and operations progress, and reports those that have not for
  * long. It also measures the delay of the loop, and does not keep it alive. It
  * ends when nothing is pending or the session is shut. */
-void tnk__watch_arm(tnk__session_t *session);
+void tnk__watch_arm(tnk__watch_t *watch);
 
 /* ---- The end: clients.c ---- */
 

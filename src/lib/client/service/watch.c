@@ -73,7 +73,7 @@ static int watch_errands(tnk__session_t *session, uint64_t now) {
   char text[MAX_TEXT];
   tnk__text_t out;
 
-  TNK__LIST_FOREACH (node, &session->errands) {
+  TNK__LIST_FOREACH (node, &session->registry.errands) {
     tnk__errand_t *errand = tnk__container_of(node, tnk__errand_t, link);
     if (!tnk__stall_due(&errand->stall, now))
       continue;
@@ -90,7 +90,7 @@ static int watch_errands(tnk__session_t *session, uint64_t now) {
 static void note_uploads(tnk__session_t *session) {
   const uint64_t moved_ms = session->endpoint.http->upload_ms;
 
-  TNK__LIST_FOREACH (node, &session->trainings) {
+  TNK__LIST_FOREACH (node, &session->registry.trainings) {
     tnk__stall_t *stall = &tnk__container_of(node, tnk_training_t, link)->stall;
     if (moved_ms > stall->moved_ms)
       tnk__stall_moved(stall, moved_ms);
@@ -99,13 +99,13 @@ static void note_uploads(tnk__session_t *session) {
 
 /* Returns 1 if a stall was reported. */
 static int look(tnk__session_t *session, uint64_t now) {
-  TNK__LIST_FOREACH (node, &session->trainings) {
+  TNK__LIST_FOREACH (node, &session->registry.trainings) {
     tnk_training_t *training = tnk__container_of(node, tnk_training_t, link);
     if (watch_members(session, &training->ops, training->info.model_id,
                       &training->stall, now))
       return 1;
   }
-  TNK__LIST_FOREACH (node, &session->samplings) {
+  TNK__LIST_FOREACH (node, &session->registry.samplings) {
     tnk_sampling_t *sampling = tnk__container_of(node, tnk_sampling_t, link);
     if (watch_members(session, &sampling->samples, sampling->id,
                       &sampling->stall, now))
@@ -116,19 +116,19 @@ static int look(tnk__session_t *session, uint64_t now) {
 
 /* In an outage no client can progress, and the outage was reported. */
 static void forgive(tnk__session_t *session, uint64_t now) {
-  TNK__LIST_FOREACH (node, &session->trainings)
+  TNK__LIST_FOREACH (node, &session->registry.trainings)
     tnk__stall_moved(&tnk__container_of(node, tnk_training_t, link)->stall,
                      now);
-  TNK__LIST_FOREACH (node, &session->samplings)
+  TNK__LIST_FOREACH (node, &session->registry.samplings)
     tnk__stall_moved(&tnk__container_of(node, tnk_sampling_t, link)->stall,
                      now);
-  TNK__LIST_FOREACH (node, &session->errands)
+  TNK__LIST_FOREACH (node, &session->registry.errands)
     tnk__stall_moved(&tnk__container_of(node, tnk__errand_t, link)->stall, now);
 }
 
 static void on_tick(tnk__timer_t *timer) {
-  tnk__session_t *session =
-      tnk__container_of(timer, tnk__session_t, watch_timer);
+  tnk__watch_t *watch = tnk__container_of(timer, tnk__watch_t, timer);
+  tnk__session_t *session = watch->session;
   const uint64_t now = tnk__context_now_ms(session->context);
 
   if (tnk__reach_is_out(&session->endpoint))
@@ -137,11 +137,19 @@ static void on_tick(tnk__timer_t *timer) {
   while (!session->endpoint.closing && look(session, now))
     continue;
   if (!session->endpoint.closing && session->context->n_pending > 0)
-    tnk__watch_arm(session);
+    tnk__watch_arm(watch);
 }
 
-void tnk__watch_arm(tnk__session_t *session) {
-  if (!tnk__timer_is_active(&session->watch_timer))
-    tnk__timer_start_background(session->context, &session->watch_timer,
+void tnk__watch_open(tnk__watch_t *watch, tnk__session_t *session) {
+  *watch = (tnk__watch_t){.session = session};
+}
+
+void tnk__watch_close(tnk__watch_t *watch) {
+  tnk__timer_stop(&watch->timer);
+}
+
+void tnk__watch_arm(tnk__watch_t *watch) {
+  if (!tnk__timer_is_active(&watch->timer))
+    tnk__timer_start_background(watch->session->context, &watch->timer,
                                 WATCH_MS, on_tick);
 }

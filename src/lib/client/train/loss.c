@@ -50,7 +50,7 @@ static int fill(tnk_loss_t *loss, const create_t *create,
   const tnk_loss_options_t *options = &create->options;
 
   loss->session_id =
-      tnk__arena_strdup(&loss->arena, create->errand.session->id);
+      tnk__arena_strdup(&loss->arena, create->errand.session->start.id);
   loss->arguments = copy_arguments(&loss->arena, options);
   loss->n_arguments = options->n_arguments;
   if (loss->session_id == NULL || loss->arguments == NULL)
@@ -92,7 +92,8 @@ static void submit(tnk__errand_t *errand) {
   tnk__job_init(&errand->job, session, TNK__ROUTE_CREATE_LOSS, NAME,
                 "CreateCustomLoss");
   errand->job.future.call.method_name = METHOD;
-  tnk__create_loss_write(&errand->body, session->id, session->next_loss_seq++,
+  tnk__create_loss_write(&errand->body, session->start.id,
+                         session->start.progress.next_loss_seq++,
                          &of_errand(errand)->options);
   tnk__errand_job(errand, on_created);
 }
@@ -105,7 +106,7 @@ static void look(tnk__errand_t *errand) {
                  "tnk_training_forward_backward_custom() computes one here"};
   tnk__error_t *error;
 
-  if (errand->session->flags.server_losses) {
+  if (errand->session->start.flags.server_losses) {
     tnk__errand_enter(errand, TNK__SESSION_READY, submit);
     return;
   }

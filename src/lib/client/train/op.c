@@ -71,7 +71,7 @@ void tnk__op_release(tnk__op_t *op) {
   tnk__training_moved(training);
   for (size_t i = 0; i < op->n_parts && op->parts != NULL; i++)
     tnk__part_count(&op->parts[i], TNK__PART_UNTOLD);
-  tnk__purse_give_back(&session_of(op)->purse, &op->held);
+  tnk__purse_give_back(&session_of(op)->limits.purse, &op->held);
   tnk__free(alloc, op->parts);
   tnk__error_unref(op->lost);
   op->type->destroy(op);
@@ -318,7 +318,7 @@ static int make_parts(tnk__op_t *op, size_t n) {
     tnk__deferred_init(&op->parts[i].due, on_due);
   }
   op->n_parts = n;
-  op->side_by_side = n > 1 && session->flags.parallel_chunks;
+  op->side_by_side = n > 1 && session->start.flags.parallel_chunks;
   return TNK_OK;
 }
 
@@ -425,7 +425,7 @@ void tnk__op_refuse(tnk__op_t *op, const char *why) {
 }
 
 int tnk__op_take(tnk__op_t *op, uint64_t n_tokens, int is_whole) {
-  tnk__purse_t *purse = &session_of(op)->purse;
+  tnk__purse_t *purse = &session_of(op)->limits.purse;
   const tnk__claim_t claim = {.model = op->training->info.base_model,
                               .most = {.trained = n_tokens},
                               .is_open = !is_whole};
@@ -484,6 +484,6 @@ void tnk__op_enter(tnk__op_t *op, int is_complete) {
     return;
   }
   reject(op, tnk__error_static(TNK_ENOMEM));
-  tnk__purse_give_back(&session_of(op)->purse, &op->held);
+  tnk__purse_give_back(&session_of(op)->limits.purse, &op->held);
   op->type->destroy(op);
 }

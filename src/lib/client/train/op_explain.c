@@ -30,7 +30,8 @@ static size_t n_ahead(const tnk__op_t *op) {
 /* ---- One request ---- */
 
 static void explain_paying(const tnk__part_t *part, tnk__text_t *out) {
-  const tnk__budget_t *budget = &part->op->training->session->train_bytes;
+  const tnk__budget_t *budget =
+      &part->op->training->session->limits.train_bytes;
   size_t ahead = 0;
 
   if (!tnk__waiter_is_queued(&part->payer.waiter)) {

@@ -23,7 +23,7 @@ static tnk__session_t *session_of(const tnk__part_t *part) {
 
 void tnk__part_count(tnk__part_t *part, tnk__part_use_t use) {
   tnk__op_t *op = part->op;
-  tnk__purse_t *purse = &session_of(part)->purse;
+  tnk__purse_t *purse = &session_of(part)->limits.purse;
   tnk__totals_t *totals = &op->training->totals;
   uint64_t n;
 
@@ -43,7 +43,7 @@ void tnk__part_count(tnk__part_t *part, tnk__part_use_t use) {
 void tnk__part_clear(tnk__part_t *part) {
   tnk__part_count(part, TNK__PART_UNTOLD);
   tnk__job_cancel(&part->job);
-  tnk__budget_release(&session_of(part)->train_bytes, &part->payer);
+  tnk__budget_release(&session_of(part)->limits.train_bytes, &part->payer);
   tnk__defer_cancel(&part->due);
   tnk__defer_cancel(&part->paid);
   if (part->state == TNK__PART_PACKING)
@@ -75,7 +75,7 @@ static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
   tnk__seq_settle(&part->number, TNK__EFFECT_ACCEPTED, TNK_OK, NULL);
   tnk__seq_deinit(&part->number);
   tnk__part_form_learn(part);
-  tnk__budget_release(&session_of(part)->train_bytes, &part->payer);
+  tnk__budget_release(&session_of(part)->limits.train_bytes, &part->payer);
   tnk__cargo_clear(&part->cargo);
   if (op->promise == NULL) {
     note_late(op);
@@ -121,7 +121,7 @@ static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
       tnk__stop_of(part, reply, tnk__stop_sign(part, reply));
   int is_doubtful;
 
-  tnk__budget_release(&session_of(part)->train_bytes, &part->payer);
+  tnk__budget_release(&session_of(part)->limits.train_bytes, &part->payer);
   if (op->promise != NULL && stop.sign == TNK__SIGN_NONE &&
       (tnk__part_form_change(part, reply) ||
        tnk__seq_heal(&part->number, reply, !op->side_by_side) ||
@@ -284,7 +284,7 @@ static int pack(tnk__part_t *part) {
   tnk__op_t *op = part->op;
 
   if (op->type->request == NULL || part->is_json ||
-      !session_of(part)->flags.compress_train)
+      !session_of(part)->start.flags.compress_train)
     return 0;
   if (tnk__cargo_pack(&part->cargo, session_of(part)->context,
                       &op->training->zstd, on_packed) != TNK_OK)
@@ -362,7 +362,7 @@ void tnk__part_begin(tnk__part_t *part) {
   part->state = TNK__PART_PAYING;
   part->since_ms = tnk__context_now_ms(session->context);
   if (part->op->type->cost == NULL ||
-      tnk__budget_acquire(&session->train_bytes, &part->payer))
+      tnk__budget_acquire(&session->limits.train_bytes, &part->payer))
     encode(part);
   else
     tnk__promise_waits(part->op->promise, TNK_WAITS_FOR_BYTES, part->index);

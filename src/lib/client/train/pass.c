@@ -52,7 +52,7 @@ void tnk__pass_destroy(tnk__op_t *op) {
 /* ---- Requests ---- */
 
 static int make_slices(tnk__pass_op_t *pass) {
-  const tnk__flags_t *flags = &pass->op.training->session->flags;
+  const tnk__flags_t *flags = &pass->op.training->session->start.flags;
   tnk__slicer_t slicer;
   tnk__slice_t *slice = NULL;
   size_t i;

@@ -12,7 +12,7 @@ static int is_pass(const tnk__part_t *part) {
 }
 
 int tnk__part_form_is_json(tnk__part_t *part) {
-  if (session_of(part)->pass_form == TNK__FORM_JSON)
+  if (session_of(part)->start.progress.pass_form == TNK__FORM_JSON)
     part->is_json = 1;
   return part->is_json;
 }
@@ -41,7 +41,8 @@ int tnk__part_form_change(tnk__part_t *part, const tnk__reply_t *reply) {
   const tnk__call_t *call = &part->job.future.call;
 
   if (!is_pass(part) || part->is_json || !is_unread(reply) ||
-      session->pass_form == TNK__FORM_PROTO || session->endpoint.closing)
+      session->start.progress.pass_form == TNK__FORM_PROTO ||
+      session->endpoint.closing)
     return 0;
   part->is_json = 1;
   part->unread = tnk__error_ref(reply->error);
@@ -71,8 +72,9 @@ tnk__error_t *tnk__part_form_blame(const tnk__part_t *part,
 void tnk__part_form_learn(tnk__part_t *part) {
   tnk__session_t *session = session_of(part);
 
-  if (is_pass(part) && session->pass_form == TNK__FORM_UNKNOWN) {
-    session->pass_form = part->is_json ? TNK__FORM_JSON : TNK__FORM_PROTO;
+  if (is_pass(part) && session->start.progress.pass_form == TNK__FORM_UNKNOWN) {
+    session->start.progress.pass_form =
+        part->is_json ? TNK__FORM_JSON : TNK__FORM_PROTO;
     if (part->is_json)
       tnk__log(&session->context->logger, TNK_LOG_WARN, "training",
                "%s: the server does not read passes in protobuf (HTTP %d); "

@@ -102,8 +102,8 @@ tnk__error_t *tnk__training_stop(tnk_training_t *training,
   /* The program may have closed or resumed the client. */
   if (training->closing || !training->is_stopped)
     return NULL;
-  if (session->lost != NULL)
-    session->lost(session, training);
+  if (session->losses != NULL)
+    session->losses->lost(session->losses, training);
   return tnk__error_new(&session->context->alloc, TNK_ESESSION, "%s", text);
 }
 

@@ -70,7 +70,7 @@ tnk_training_t *tnk__training_new(tnk__session_t *session,
   training->deep = TNK__TRAINING_DEEP;
   tnk__queue_notice_init(&training->notice, NOTICE_GRACE_MS);
   tnk__deferred_init(&training->closed, on_closed);
-  tnk__list_append(&session->trainings, &training->link);
+  tnk__list_append(&session->registry.trainings, &training->link);
   return training;
 }
 

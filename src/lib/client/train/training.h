@@ -31,7 +31,7 @@ typedef struct {
 struct tnk_training {
   uint32_t magic;
   uint32_t refs;           /* one until it is closed, and one per promise */
-  tnk__list_t link;        /* in session->trainings */
+  tnk__list_t link;        /* in session->registry.trainings */
   tnk__session_t *session; /* NULL after it is closed */
   tnk_promise_t *kin;      /* a promise of its service, for refusals after
                               its end */

@@ -75,7 +75,8 @@ static int write_ephemeral(tnk__op_t *op, uint64_t number, tnk__buf_t *out) {
 
   /* Drawn once, so that retries are the same request. */
   if (!weights->has_sampling_seq)
-    weights->sampling_seq = op->training->session->next_sampling_seq++;
+    weights->sampling_seq =
+        op->training->session->start.progress.next_sampling_seq++;
   weights->has_sampling_seq = 1;
   tnk__save_ephemeral_write(out, op->training->info.model_id, number,
                             weights->sampling_seq, weights->kind);
