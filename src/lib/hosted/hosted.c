@@ -159,7 +159,7 @@ static void fail_with(hosted_t *hosted, const tnk__sse_event_t *event) {
     pub.retry_after_ms = failure.retry_after_ms;
   }
   pub.http_status = 200;
-  pub.n_attempts = hosted->errand.call.n_attempts;
+  pub.n_attempts = hosted->errand.call.tries.n_attempts;
   error = tnk__error_from(alloc_of(hosted), hosted->errand.name, &pub);
   tnk__errand_fail(&hosted->errand, error);
   tnk__error_unref(error);
@@ -175,7 +175,7 @@ static void tell(hosted_t *hosted, const tnk__sse_event_t *event,
   hosted->n_events++;
   /* A delivered event must not be delivered twice, so the call is not
    * retried. */
-  hosted->errand.call.once = 1;
+  hosted->errand.call.request.once = 1;
   tnk__callout_begin();
   refused = hosted->on_event(&told, hosted->user);
   tnk__callout_end();
@@ -312,13 +312,13 @@ static void begin(tnk__errand_t *errand) {
 
   tnk__call_init(call, &errand->session->endpoint, TNK__ROUTE_HOSTED,
                  errand->name);
-  call->target = hosted->path;
-  call->max_body = TNK__HOSTED_MAX_BODY;
-  call->timeout_ms = hosted->silence_ms;
-  call->use_key = use_key;
-  call->add_headers = add_headers;
+  call->request.target = hosted->path;
+  call->request.max_body = TNK__HOSTED_MAX_BODY;
+  call->request.timeout_ms = hosted->silence_ms;
+  call->request.use_key = use_key;
+  call->request.add_headers = add_headers;
   if (hosted->on_event != NULL)
-    call->on_part = on_part;
+    call->request.on_part = on_part;
   tnk__errand_call(errand, on_done);
 }
 

@@ -124,7 +124,7 @@ const char *tnk__rest_name(tnk__ask_kind_t kind) {
 /* Fail with TNK_EPROTO or TNK_ENOMEM; the message names the member, if
  * known. */
 static void fail_reading(tnk__errand_t *errand, int err, const char *what) {
-  const char *name = errand->call.name;
+  const char *name = errand->call.owner.name;
   tnk__error_t *error;
 
   if (err != TNK_EPROTO || what == NULL) {
@@ -223,7 +223,7 @@ static int locate(tnk__location_t *out, const tnk__errand_t *errand) {
 
   tnk__buf_init(&text, alloc, TNK__MAX_URL);
   tnk__buf_printf(&text, "%s/api/v1/%s", errand->session->config->url.text,
-                  errand->call.target);
+                  errand->call.request.target);
   at = tnk__buf_cstr(&text);
   err = at != NULL ? tnk__location_parse(out, alloc, at) : TNK_ENOMEM;
   tnk__buf_deinit(&text);
@@ -365,12 +365,12 @@ static void begin(tnk__errand_t *errand) {
 
   tnk__call_init(&errand->call, &errand->session->endpoint, row->route,
                  row->name);
-  errand->call.method_name = row->method_name;
-  errand->call.target = rest->target;
-  errand->call.max_body = MAX_ANSWER;
-  errand->call.secret = rest->ask.access_token;
+  errand->call.owner.method_name = row->method_name;
+  errand->call.request.target = rest->target;
+  errand->call.request.max_body = MAX_ANSWER;
+  errand->call.owner.secret = rest->ask.access_token;
   if (rest->ask.access_token != NULL)
-    errand->call.add_headers = add_token;
+    errand->call.request.add_headers = add_token;
   tnk__errand_call(errand, on_reply);
 }
 

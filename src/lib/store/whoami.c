@@ -63,7 +63,7 @@ static void begin(tnk__errand_t *errand) {
   } else {
     tnk__call_init(&errand->call, &errand->session->endpoint,
                    TNK__ROUTE_CAPABILITIES, name);
-    errand->call.method_name = "RestClient.whoami";
+    errand->call.owner.method_name = "RestClient.whoami";
     tnk__errand_call(errand, on_asked);
   }
 }

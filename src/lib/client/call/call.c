@@ -20,14 +20,14 @@ static void attempt(tnk__call_t *call);
 static void on_part(tnk__exchange_t *exchange);
 
 static int has(const tnk__call_t *call, tnk__trait_t trait) {
-  return (call->route->traits & trait) != 0;
+  return (call->request.route->traits & trait) != 0;
 }
 
 /* A call that has succeeded before exists, so its 404 is about the named
  * object. Before that, a 404, 405 or 501 means that the server does not have
  * the call. */
 static int is_offered(const tnk__call_t *call) {
-  return (call->endpoint->offered & tnk__route_bit(call->route)) != 0;
+  return (call->endpoint->offered & tnk__route_bit(call->request.route)) != 0;
 }
 
 /* ---- The answer ---- */
@@ -64,7 +64,7 @@ static tnk__outcome_t outcome_of(const tnk__call_t *call,
     return result->err == TNK_ETIMEDOUT ? TNK__OUTCOME_TIMEOUT
                                         : TNK__OUTCOME_LOST;
   if (result->err != TNK_EPROTO && result->err != TNK_ETOOBIG)
-    return tnk__outcome_of_cut(call->route->kind, result->status);
+    return tnk__outcome_of_cut(call->request.route->kind, result->status);
   if (result->status / 100 != 2)
     return tnk__outcome_of_status(result->status, 1);
   return result->err == TNK_EPROTO ? TNK__OUTCOME_MALFORMED
@@ -83,7 +83,7 @@ static void log_deprecation(const tnk__call_t *call,
   tnk__log(&call->endpoint->context->logger,
            level != NULL && strcasecmp(level, "error") == 0 ? TNK_LOG_ERROR
                                                             : TNK_LOG_WARN,
-           "http", "%s: deprecated: %s", call->name, note);
+           "http", "%s: deprecated: %s", call->owner.name, note);
 }
 
 /* Parse the body of a refusal. Without memory the result is empty, and only the
@@ -125,27 +125,27 @@ static void on_pause_over(tnk__timer_t *timer) {
   tnk__call_t *call = tnk__container_of(timer, tnk__call_t, timer);
 
   tnk__reach_leave(&call->reacher);
-  if (call->in_pause == NULL) {
+  if (call->request.in_pause == NULL) {
     attempt(call);
     return;
   }
-  call->state = TNK__CALL_READY;
-  call->in_pause(call, 1);
+  call->now.state = TNK__CALL_READY;
+  call->request.in_pause(call, 1);
 }
 
 void tnk__call_go_on(tnk__call_t *call) {
-  if (call->state == TNK__CALL_READY)
+  if (call->now.state == TNK__CALL_READY)
     attempt(call);
 }
 
 static void pause_for(tnk__call_t *call, uint64_t delay_ms, uint64_t asked_ms) {
-  call->state = TNK__CALL_PAUSING;
-  call->since_ms = tnk__context_now_ms(call->endpoint->context);
+  call->now.state = TNK__CALL_PAUSING;
+  call->now.since_ms = tnk__context_now_ms(call->endpoint->context);
   tnk__timer_start(call->endpoint->context, &call->timer, delay_ms,
                    on_pause_over);
   tnk__reach_wait(call->endpoint, &call->reacher, asked_ms);
-  if (call->in_pause != NULL)
-    call->in_pause(call, 0);
+  if (call->request.in_pause != NULL)
+    call->request.in_pause(call, 0);
 }
 
 static int will_repeat(tnk__call_t *call, const tnk__reply_t *reply) {
@@ -194,7 +194,7 @@ static void read_head(const tnk__call_t *call, const tnk__http_result_t *result,
 /* ---- What the server offers ---- */
 
 static int is_missing(const tnk__call_t *call) {
-  return (call->endpoint->missing & tnk__route_bit(call->route)) != 0;
+  return (call->endpoint->missing & tnk__route_bit(call->request.route)) != 0;
 }
 
 static void learn(tnk__call_t *call, int status) {
@@ -203,11 +203,12 @@ static void learn(tnk__call_t *call, int status) {
   if (!has(call, TNK__OPTIONAL) || is_missing(call) || is_offered(call))
     return;
   if (status / 100 == 2) {
-    endpoint->offered |= tnk__route_bit(call->route);
+    endpoint->offered |= tnk__route_bit(call->request.route);
   } else if (is_no_call(status) && (status != 404 || !has(call, TNK__NAMES))) {
-    endpoint->missing |= tnk__route_bit(call->route);
+    endpoint->missing |= tnk__route_bit(call->request.route);
     tnk__log(&endpoint->context->logger, TNK_LOG_INFO, "call",
-             "%s: not offered by this server (HTTP %d)", call->name, status);
+             "%s: not offered by this server (HTTP %d)", call->owner.name,
+             status);
   }
 }
 
@@ -219,19 +220,19 @@ static void note_effect(tnk__call_t *call, const tnk__reply_t *reply) {
   if (reply->status == 409)
     return; /* a refusal, complete or not: an unknown effect stays unknown */
   if (effect == TNK__EFFECT_UNKNOWN || reply->outcome == TNK__OUTCOME_MALFORMED)
-    call->was_unknown = 1;
+    call->tries.was_unknown = 1;
   else if (effect == TNK__EFFECT_ACCEPTED && reply->outcome != TNK__OUTCOME_2XX)
-    call->was_accepted = 1;
+    call->tries.was_accepted = 1;
 }
 
 int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply) {
-  const tnk__attempt_t facts = {.call = call->route->kind,
+  const tnk__attempt_t facts = {.call = call->request.route->kind,
                                 .outcome = TNK__OUTCOME_MALFORMED};
   tnk__reply_t again = *reply;
 
   again.outcome = TNK__OUTCOME_MALFORMED;
   again.verdict = tnk__classify(&facts);
-  call->last_err = TNK_EPROTO;
+  call->now.last_err = TNK_EPROTO;
   note_effect(call, &again);
   if (!will_repeat(call, &again))
     return 0;
@@ -242,7 +243,7 @@ int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply) {
 /* Whether the call sends the credential that other calls exchange for a token.
  * The command's output is kept as a token where it is not exchanged. */
 static int is_raw(const tnk__call_t *call) {
-  return call->route == tnk__route(TNK__ROUTE_AUTH_TOKEN) ||
+  return call->request.route == tnk__route(TNK__ROUTE_AUTH_TOKEN) ||
          (has(call, TNK__ABOUT_KEY) && !call->endpoint->auth->uses_command);
 }
 
@@ -252,12 +253,12 @@ static int will_replay(tnk__call_t *call, const tnk__http_result_t *result) {
   const char *why = tnk__http_result_header(result, "www-authenticate");
 
   if (result->status != 401 || why == NULL ||
-      strstr(why, "error=\"invalid_token\"") == NULL || call->was_rejected ||
-      is_raw(call) ||
-      !tnk__auth_reject(call->endpoint->auth, call->token_number))
+      strstr(why, "error=\"invalid_token\"") == NULL ||
+      call->tries.was_rejected || is_raw(call) ||
+      !tnk__auth_reject(call->endpoint->auth, call->now.token_number))
     return 0;
-  call->was_rejected = 1;
-  call->n_attempts--; /* the protocol counts it as the same attempt */
+  call->tries.was_rejected = 1;
+  call->tries.n_attempts--; /* the protocol counts it as the same attempt */
   tnk__call_count_repeat(call, TNK__OUTCOME_401);
   attempt(call);
   return 1;
@@ -265,8 +266,8 @@ static int will_replay(tnk__call_t *call, const tnk__http_result_t *result) {
 
 /* Other bytes are another request, which needs a new key. */
 static void make_key(tnk__call_t *call) {
-  call->key[0] = tnk__context_random(call->endpoint->context);
-  call->key[1] = tnk__context_random(call->endpoint->context);
+  call->tries.key[0] = tnk__context_random(call->endpoint->context);
+  call->tries.key[1] = tnk__context_random(call->endpoint->context);
 }
 
 /* Send a call again without members that the library has added, if the server
@@ -284,8 +285,8 @@ static int will_shorten(tnk__call_t *call, const tnk__reply_t *reply) {
 /* The kept connection broke, and the request was sent once more on another. The
  * server may have received the first copy. */
 static void note_replay(tnk__call_t *call) {
-  call->was_replayed = 1;
-  call->n_attempts++;
+  call->tries.was_replayed = 1;
+  call->tries.n_attempts++;
   tnk__call_count_sent(call);
   tnk__call_count_repeat(call, TNK__OUTCOME_LOST);
 }
@@ -296,33 +297,34 @@ static tnk__attempt_t facts_of(tnk__call_t *call,
                                const tnk__reply_t *reply,
                                const tnk__failure_t *failure) {
   tnk__attempt_t facts = {
-      .call = call->route->kind,
+      .call = call->request.route->kind,
       .outcome = reply->outcome,
       .should_retry =
           tnk__should_retry(tnk__http_result_header(result, "x-should-retry")),
       .category = failure->category,
       .optional = has(call, TNK__OPTIONAL) && !is_offered(call),
-      .was_unknown = call->was_unknown,
-      .was_replayed = call->was_replayed,
-      .was_accepted = call->was_accepted,
+      .was_unknown = call->tries.was_unknown,
+      .was_replayed = call->tries.was_replayed,
+      .was_accepted = call->tries.was_accepted,
       .is_taken = reply->is_taken,
       .in_session = has(call, TNK__IN_SESSION),
       .session_ended = call->endpoint->ended_session != NULL};
 
   if (reply->has_expected && reply->expected != reply->got)
     facts.conflict = reply->expected > reply->got ? 1 : -1;
-  facts.doubts_number = call->is_reused && reply->outcome == TNK__OUTCOME_409 &&
-                        call->n_conflicts++ == MAX_CONFLICTS;
+  facts.doubts_number = call->request.is_reused &&
+                        reply->outcome == TNK__OUTCOME_409 &&
+                        call->tries.n_conflicts++ == MAX_CONFLICTS;
   return facts;
 }
 
 static void end(tnk__call_t *call, tnk__reply_t *reply) {
   tnk__error_t *error = reply->error;
 
-  call->ran = (uint8_t)reply->verdict.ran;
-  call->state = TNK__CALL_IDLE;
+  call->tries.ran = (uint8_t)reply->verdict.ran;
+  call->now.state = TNK__CALL_IDLE;
   tnk__call_restore_body(call);
-  if (call->is_question && error == NULL && call->operation != 0)
+  if (call->owner.is_question && error == NULL && call->owner.operation != 0)
     tnk__call_tell(call, &(tnk_event_t){.phase = TNK_PHASE_RESULT,
                                         .bytes = reply->body_len,
                                         .status = reply->status});
@@ -340,9 +342,9 @@ static void on_done(tnk__exchange_t *exchange,
   char page[TNK__MAX_PAGE_TEXT];
   int is_over;
 
-  call->state = TNK__CALL_DECIDING;
-  if (call->totals != NULL)
-    tnk__totals_received(call->totals, result->body->len);
+  call->now.state = TNK__CALL_DECIDING;
+  if (call->owner.totals != NULL)
+    tnk__totals_received(call->owner.totals, result->body->len);
   if (exchange->replayed)
     note_replay(call);
   if (will_replay(call, result))
@@ -355,11 +357,11 @@ static void on_done(tnk__exchange_t *exchange,
   facts = facts_of(call, result, &reply, &failure);
   reply.verdict = tnk__classify(&facts);
   note_effect(call, &reply);
-  call->last_status = result->status;
-  call->last_err = result->err;
-  call->was_cut_off = reply.outcome == TNK__OUTCOME_400_EMPTY;
+  call->now.last_status = result->status;
+  call->now.last_err = result->err;
+  call->now.was_cut_off = reply.outcome == TNK__OUTCOME_400_EMPTY;
   tnk__reach_note(call->endpoint, &call->reacher, reply.outcome,
-                  !call->background, result);
+                  !call->request.background, result);
   tnk__restart_note(call, result, reply.outcome);
   is_over = !will_shorten(call, &reply) && !will_repeat(call, &reply);
   if (is_over && reply.verdict.action != TNK__ACTION_SUCCEED)
@@ -389,15 +391,15 @@ static void on_failed(tnk__deferred_t *deferred) {
   reply.verdict =
       (tnk__verdict_t){.action = TNK__ACTION_FAIL,
                        .err = reply.error->pub.code,
-                       .effect = call->was_accepted  ? TNK__EFFECT_ACCEPTED
-                                 : call->was_unknown ? TNK__EFFECT_UNKNOWN
-                                                     : TNK__EFFECT_NONE,
+                       .effect = call->tries.was_accepted ? TNK__EFFECT_ACCEPTED
+                                 : call->tries.was_unknown ? TNK__EFFECT_UNKNOWN
+                                                           : TNK__EFFECT_NONE,
                        .ran = tnk__call_ran(call)};
   end(call, &reply);
 }
 
 static void fail_early(tnk__call_t *call, tnk__error_t *error) {
-  call->state = TNK__CALL_FAILING;
+  call->now.state = TNK__CALL_FAILING;
   call->early = error;
   call->deferred.fn = on_failed;
   tnk__defer(call->endpoint->context, &call->deferred);
@@ -410,7 +412,7 @@ static void on_part(tnk__exchange_t *exchange) {
   const int status = tnk__exchange_status(exchange);
 
   if (status / 100 == 2) {
-    call->on_part(call);
+    call->request.on_part(call);
     return;
   }
   if (!exchange->is_paused)
@@ -419,15 +421,15 @@ static void on_part(tnk__exchange_t *exchange) {
   fail_early(call, tnk__error_new(&call->endpoint->context->alloc, TNK_ETOOBIG,
                                   "%s: refused (HTTP %d) with more words than "
                                   "anybody could read",
-                                  call->name, status));
+                                  call->owner.name, status));
 }
 
 static void send_now(tnk__call_t *call, const char *key) {
   int err;
 
-  call->state = TNK__CALL_SENDING;
-  if (call->use_key != NULL)
-    call->use_key(call, key);
+  call->now.state = TNK__CALL_SENDING;
+  if (call->request.use_key != NULL)
+    call->request.use_key(call, key);
   err = tnk__call_send(call, key);
   if (err != TNK_OK)
     fail_early(call, tnk__error_ref(tnk__error_static(err)));
@@ -446,17 +448,17 @@ static void resume(tnk__deferred_t *deferred, tnk__error_t *error) {
     fail_early(call, error);
     return;
   }
-  call->state = TNK__CALL_DECIDING;
+  call->now.state = TNK__CALL_DECIDING;
   deferred->fn = on_resumed;
   tnk__defer(call->endpoint->context, deferred);
 }
 
 /* The wait may fail or end before this returns. */
 static void wait_for_token(tnk__call_t *call) {
-  call->state = TNK__CALL_WAITING;
+  call->now.state = TNK__CALL_WAITING;
   tnk__call_waits(call, TNK_WAITS_FOR_TOKEN);
-  tnk__auth_wait(call->endpoint->auth, &call->deferred, call->background,
-                 resume);
+  tnk__auth_wait(call->endpoint->auth, &call->deferred,
+                 call->request.background, resume);
 }
 
 /* Wait until it is known whether the server was restarted, but no longer than
@@ -467,16 +469,17 @@ static int waits_for_restart(tnk__call_t *call) {
   tnk__context_t *context = call->endpoint->context;
   const uint64_t patience_ms = call->endpoint->config->options.patience_ms;
   const uint64_t spent_ms =
-      tnk__context_now_ms(context) - call->retry.started_ms;
+      tnk__context_now_ms(context) - call->tries.retry.started_ms;
 
   if (!tnk__restart_holds(call))
     return 0;
   if (spent_ms >= patience_ms) {
-    fail_early(call, tnk__error_from(&context->alloc, call->name, &refused));
+    fail_early(call,
+               tnk__error_from(&context->alloc, call->owner.name, &refused));
     return 1;
   }
-  call->state = TNK__CALL_PAUSING;
-  call->since_ms = tnk__context_now_ms(context);
+  call->now.state = TNK__CALL_PAUSING;
+  call->now.since_ms = tnk__context_now_ms(context);
   tnk__timer_start(context, &call->timer, patience_ms - spent_ms,
                    on_pause_over);
   tnk__restart_wait(call);
@@ -492,9 +495,9 @@ static void attempt(tnk__call_t *call) {
 
   if (waits_for_restart(call))
     return;
-  key = tnk__auth_key(auth, is_raw(call), call->name, &error);
-  call->since_ms = tnk__context_now_ms(call->endpoint->context);
-  call->token_number = auth->number;
+  key = tnk__auth_key(auth, is_raw(call), call->owner.name, &error);
+  call->now.since_ms = tnk__context_now_ms(call->endpoint->context);
+  call->now.token_number = auth->number;
   if (key != NULL)
     send_now(call, key);
   else if (error != NULL)
@@ -512,26 +515,13 @@ void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
   tnk__deferred_init(&call->deferred, NULL);
   tnk__reacher_init(&call->reacher, &call->timer);
   call->endpoint = endpoint;
-  call->route = tnk__route(route);
-  call->name = name;
-  call->ran = TNK_RAN_NO;
+  call->request.route = tnk__route(route);
+  call->owner.name = name;
+  call->tries.ran = TNK_RAN_NO;
 }
 
 void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route) {
-  call->route = tnk__route(route);
-  call->path_id = NULL;
-  call->target = NULL;
-  call->add_headers = NULL;
-  call->use_key = NULL;
-  call->on_part = NULL;
-  call->in_pause = NULL;
-  call->feed = NULL;
-  call->timeout_ms = 0;
-  call->max_body = 0;
-  call->background = call->once = 0;
-  call->has_own_metadata = 0;
-  call->wants_proto = call->is_proto = call->is_zstd = 0;
-  call->is_repeat = 0;
+  call->request = (tnk__call_request_t){.route = tnk__route(route)};
 }
 
 void tnk__call_start(tnk__call_t *call,
@@ -539,27 +529,20 @@ void tnk__call_start(tnk__call_t *call,
                                   const tnk__reply_t *reply)) {
   tnk__reach_leave(&call->reacher);
   call->done = done;
-  call->state = TNK__CALL_DECIDING;
-  call->n_attempts = 0;
-  call->n_moved = 0;
-  call->n_unreadable = 0;
-  call->n_conflicts = 0;
-  call->was_unknown = call->is_repeat;
-  call->was_accepted = 0;
-  call->was_replayed = 0;
-  call->was_rejected = 0;
-  call->disowned = 0;
-  call->ran = TNK_RAN_NO;
+  call->now.state = TNK__CALL_DECIDING;
+  call->tries = (tnk__call_tries_t){.ran = TNK_RAN_NO,
+                                    .was_unknown = call->request.is_repeat};
   /* Constant for all attempts, so that a server recognizes a retry. */
   make_key(call);
-  tnk__retry_init(&call->retry, call->endpoint->config->options.max_retries,
+  tnk__retry_init(&call->tries.retry,
+                  call->endpoint->config->options.max_retries,
                   tnk__context_now_ms(call->endpoint->context));
   if (is_missing(call)) {
     fail_early(call,
                tnk__error_new(&call->endpoint->context->alloc, TNK_EUNSUPPORTED,
                               "%s: not offered by this server, as an "
                               "earlier answer has told",
-                              call->name));
+                              call->owner.name));
     return;
   }
   tnk__call_leave_out(call);
@@ -573,27 +556,27 @@ void tnk__call_cancel(tnk__call_t *call) {
   tnk__timer_stop(&call->timer);
   tnk__reach_leave(&call->reacher);
   tnk__defer_cancel(&call->deferred);
-  if (call->state == TNK__CALL_DOUBTING)
+  if (call->now.state == TNK__CALL_DOUBTING)
     tnk__doubt_drop(call);
-  call->state = TNK__CALL_IDLE;
+  call->now.state = TNK__CALL_IDLE;
   tnk__call_restore_body(call);
   tnk__error_unref(call->early);
   call->early = NULL;
 }
 
 int tnk__call_is_active(const tnk__call_t *call) {
-  return call->state != TNK__CALL_IDLE;
+  return call->now.state != TNK__CALL_IDLE;
 }
 
 int tnk__call_disown(tnk__call_t *call) {
-  if (call->state == TNK__CALL_SENDING)
-    call->disowned = tnk__exchange_was_sent(&call->exchange) != 0;
-  else if ((call->state == TNK__CALL_PAUSING ||
-            call->state == TNK__CALL_READY) &&
+  if (call->now.state == TNK__CALL_SENDING)
+    call->tries.disowned = tnk__exchange_was_sent(&call->exchange) != 0;
+  else if ((call->now.state == TNK__CALL_PAUSING ||
+            call->now.state == TNK__CALL_READY) &&
            !tnk__call_is_unseen(call) &&
-           (call->last_status == 0 || call->last_status / 100 == 2))
-    call->disowned = 2; /* the next retry is that one */
-  return call->disowned;
+           (call->now.last_status == 0 || call->now.last_status / 100 == 2))
+    call->tries.disowned = 2; /* the next retry is that one */
+  return call->tries.disowned;
 }
 
 /* Smaller amounts prove nothing: each poll moves some bytes. */
@@ -602,31 +585,33 @@ enum { LEAST_ADVANCE = 16 * 1024 };
 int tnk__call_advances(tnk__call_t *call) {
   uint64_t n;
 
-  if (call->state != TNK__CALL_SENDING)
+  if (call->now.state != TNK__CALL_SENDING)
     return 0;
   n = tnk__exchange_n_moved(&call->exchange) / LEAST_ADVANCE;
-  if (n <= call->n_moved)
+  if (n <= call->tries.n_moved)
     return 0;
-  call->n_moved = (uint32_t)n;
+  call->tries.n_moved = (uint32_t)n;
   return 1;
 }
 
 int tnk__call_is_unseen(const tnk__call_t *call) {
-  return !call->was_unknown && !call->was_accepted &&
+  return !call->tries.was_unknown && !call->tries.was_accepted &&
          !tnk__exchange_was_sent(&call->exchange);
 }
 
 int tnk__call_was_doubtful(const tnk__call_t *call) {
-  return call->was_unknown || call->was_accepted || call->was_replayed;
+  return call->tries.was_unknown || call->tries.was_accepted ||
+         call->tries.was_replayed;
 }
 
 tnk_ran_t tnk__call_ran(const tnk__call_t *call) {
-  if (call->state == TNK__CALL_IDLE)
-    return (tnk_ran_t)call->ran;
-  if (call->state == TNK__CALL_DOUBTING)
+  if (call->now.state == TNK__CALL_IDLE)
+    return (tnk_ran_t)call->tries.ran;
+  if (call->now.state == TNK__CALL_DOUBTING)
     return tnk__doubt_ran(call);
-  if (call->was_accepted)
+  if (call->tries.was_accepted)
     return TNK_RAN_YES;
-  return tnk__call_is_unseen(call) && !call->was_replayed ? TNK_RAN_NO
-                                                          : TNK_RAN_UNKNOWN;
+  return tnk__call_is_unseen(call) && !call->tries.was_replayed
+             ? TNK_RAN_NO
+             : TNK_RAN_UNKNOWN;
 }

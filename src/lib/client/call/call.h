@@ -31,6 +31,7 @@ typedef struct {
   int is_taken; /* a refusal said that other bytes have the number */
 } tnk__reply_t;
 
+struct tnk__call;
 struct tnk__failure;
 struct tnk__shorter;
 struct tnk__headers;
@@ -48,6 +49,92 @@ typedef enum {
   TNK__CALL_FAILING   /* cannot be sent: `done` is called in the next turn of
                          the loop */
 } tnk__call_state_t;
+
+/* The operation that a call belongs to. It stays when the call is bound to
+ * another request of the operation. */
+typedef struct {
+  const char *name;        /* name of the operation; error messages begin
+                              with it */
+  const char *method_name; /* the official client's name of the public call */
+  /* Another secret that is sent and must be redacted in the server's messages,
+   * or NULL. */
+  const char *secret;
+  tnk__totals_t *totals; /* counts the client's requests and bodies, or NULL */
+  /* The observer's operation, or 0 without an observer, and the index of the
+   * request in it. */
+  uint64_t operation;
+  uint32_t part;
+  uint8_t is_question; /* its response is the result of an operation */
+} tnk__call_owner_t;
+
+/* The request as it is written. Its owner sets what differs from zero before
+ * the start. */
+typedef struct {
+  const tnk__route_t *route;
+  const char *path_id; /* for "%s" of the route's path; owned by the owner */
+  const char *target;  /* path and query instead of the route's, or NULL;
+                          relative to the base URL if it begins with a
+                          slash */
+  /* Adds headers to the next attempt, or NULL. */
+  void (*add_headers)(const struct tnk__call *self,
+                      struct tnk__headers *headers);
+  /* Called with the credential of the next attempt, before its headers are
+   * added, or NULL. */
+  void (*use_key)(struct tnk__call *self, const char *key);
+  /* Called when a part of the body of a 2xx has arrived, for a streamed
+   * response, or NULL. It may take the data from the exchange. The last part
+   * and all data that was not taken are passed to `done`. */
+  void (*on_part)(struct tnk__call *self);
+  /* Called when a pause begins, to release resources that sending needs, and
+   * when it is over, or NULL. After the end of the pause tnk__call_go_on() must
+   * follow, at once or later. */
+  void (*in_pause)(struct tnk__call *self, int is_over);
+  const uint8_t *body; /* borrowed from the owner until `done` */
+  size_t body_len;
+  tnk__feed_t *feed; /* sent after the body, borrowed from the owner; or NULL */
+  size_t max_body;   /* limit of the response; 0: by the kind of call */
+  uint32_t timeout_ms;      /* 0: the route's */
+  unsigned wants_proto : 1; /* a protobuf response is accepted; else JSON */
+  unsigned is_proto : 1;    /* the body is protobuf; else JSON */
+  unsigned is_zstd : 1;     /* the body is compressed */
+  unsigned has_own_metadata : 1; /* the library has added "user_metadata" */
+  unsigned background : 1;       /* does not keep the loop alive */
+  unsigned once : 1;             /* no retries: the owner decides */
+  /* Its number was refused and given back before. */
+  unsigned is_reused : 1;
+  /* Another call sent these bytes under its number, and they may have been
+   * executed. */
+  unsigned is_repeat : 1;
+} tnk__call_request_t;
+
+/* What all attempts since the start have shown. */
+typedef struct {
+  uint64_t key[2]; /* X-Idempotency-Key */
+  tnk__retry_t retry;
+  uint32_t n_attempts;
+  uint32_t n_moved; /* most progress of an attempt so far, in units of 16 KiB */
+  uint8_t n_unreadable;      /* unusable responses */
+  uint8_t n_conflicts;       /* 409s that named no number */
+  uint8_t ran;               /* tnk_ran_t, after its end */
+  uint8_t disowned;          /* 1; 2 once a lost response is requested again */
+  uint8_t left_out;          /* members removed from the body, a set of rows of
+                                call_extras.c */
+  unsigned was_unknown : 1;  /* an attempt may have been executed */
+  unsigned was_accepted : 1; /* the response with the acceptance broke off */
+  unsigned was_replayed : 1; /* a broken connection was replaced meanwhile */
+  unsigned was_rejected : 1; /* its token was rejected, so it was sent again */
+} tnk__call_tries_t;
+
+/* The present attempt or pause, and the end of the one before. The end stays
+ * over the next start, so that a connection that broke is not used again. */
+typedef struct {
+  uint64_t since_ms;     /* begin of the current attempt or pause */
+  uint32_t token_number; /* number of the token that was sent */
+  int last_status;       /* end of the attempt before a pause: a status ... */
+  int last_err;          /* ... or, without a response, an error code */
+  uint8_t state;         /* a tnk__call_state_t */
+  uint8_t was_cut_off;   /* by an empty 400; its source sends no more data */
+} tnk__call_now_t;
 
 /*
  * One request of the protocol. It is retried according to the retry table,
@@ -68,7 +155,6 @@ typedef enum {
  */
 typedef struct tnk__call {
   tnk__endpoint_t *endpoint;
-  const tnk__route_t *route;
   tnk__exchange_t exchange;
   tnk__timer_t timer;
   tnk__reacher_t reacher;   /* for its pauses, and for its owner's */
@@ -78,85 +164,20 @@ typedef struct tnk__call {
     struct tnk__doubt *doubt; /* its reply, while it is DOUBTING */
   };
   void (*done)(struct tnk__call *self, const tnk__reply_t *reply);
-  const char *name;        /* name of the operation; error messages begin
-                              with it */
-  const char *method_name; /* the official client's name of the public call */
-  const char *path_id;     /* for "%s" of the route's path; owned by the
-                              owner */
-  const char *target;      /* path and query instead of the route's, or NULL;
-                              relative to the base URL if it begins with a
-                              slash */
-  /* Another secret that is sent and must be redacted in the server's messages,
-   * or NULL. */
-  const char *secret;
-  /* Adds headers to the next attempt, or NULL. */
-  void (*add_headers)(const struct tnk__call *self,
-                      struct tnk__headers *headers);
-  /* Called with the credential of the next attempt, before its headers are
-   * added, or NULL. */
-  void (*use_key)(struct tnk__call *self, const char *key);
-  /* Called when a part of the body of a 2xx has arrived, for a streamed
-   * response, or NULL. It may take the data from the exchange. The last part
-   * and all data that was not taken are passed to `done`. */
-  void (*on_part)(struct tnk__call *self);
-  /* Called when a pause begins, to release resources that sending needs, and
-   * when it is over, or NULL. After the end of the pause tnk__call_go_on() must
-   * follow, at once or later. */
-  void (*in_pause)(struct tnk__call *self, int is_over);
-  tnk__totals_t *totals; /* counts the client's requests and bodies, or NULL */
-  const uint8_t *body;   /* borrowed from the owner until `done` */
-  size_t body_len;
+  tnk__call_owner_t owner;
+  tnk__call_request_t request;
   /* The body that is sent instead of the owner's, see call_extras.c, or
    * NULL. */
   struct tnk__shorter *shorter;
-  tnk__feed_t *feed; /* sent after the body, borrowed from the owner; or NULL */
-  size_t max_body;   /* limit of the response; 0: by the kind of call */
-  uint64_t since_ms; /* begin of the current attempt or pause */
-  uint64_t key[2];   /* X-Idempotency-Key */
-  tnk__retry_t retry;
-  /* The observer's operation, or 0 without an observer, and the index of the
-   * request in it. */
-  uint64_t operation;
-  uint32_t part;
-  uint32_t timeout_ms; /* 0: the route's */
-  uint32_t n_attempts;
-  uint32_t token_number; /* number of the token that was sent */
-  int last_status;       /* end of the attempt before a pause: a status ... */
-  int last_err;          /* ... or, without a response, an error code */
-  uint8_t wants_proto;   /* a protobuf response is accepted; else JSON */
-  uint8_t is_proto;      /* the body is protobuf; else JSON */
-  uint8_t is_zstd;       /* the body is compressed */
-  uint8_t has_own_metadata; /* the library has added "user_metadata" */
-  uint8_t background;       /* does not keep the loop alive */
-  uint8_t once;             /* no retries: the owner decides */
-  uint8_t state;            /* a tnk__call_state_t */
-  uint8_t n_unreadable;     /* unusable responses */
-  uint8_t n_conflicts;      /* 409s that named no number */
-  uint8_t is_reused;        /* its number was refused and given back before;
-                               set by the owner before each start */
-  uint8_t is_repeat;        /* another call sent these bytes under its number,
-                               and they may have been executed; set like
-                               is_reused */
-  uint8_t was_unknown;      /* an attempt may have been executed */
-  uint8_t was_accepted;     /* the response with the acceptance broke off */
-  uint8_t was_replayed; /* a broken connection was replaced during an attempt */
-  uint8_t ran;          /* tnk_ran_t, after its end */
-  uint8_t was_rejected; /* its token was rejected, so it was sent again */
-  uint8_t was_cut_off;  /* by an empty 400; its source sends no more data */
-  uint8_t disowned;     /* 1; 2 once a lost response is requested again */
-  uint8_t is_question;  /* its response is the result of an operation */
-  uint8_t left_out;     /* members removed from the body, a set of rows of
-                           call_extras.c */
-  /* Most progress of an attempt so far, in units of 16 KiB. */
-  uint32_t n_moved;
+  tnk__call_tries_t tries; /* each start begins with zeros */
+  tnk__call_now_t now;
 } tnk__call_t;
 
-/* Clear and bind. The owner then sets the fields that differ from the
- * defaults. */
+/* Clear and bind. The owner then sets what differs from zero in `owner` and
+ * `request`. */
 void tnk__call_init(tnk__call_t *call, tnk__endpoint_t *endpoint,
                     tnk__route_id_t route, const char *name);
-/* Rebind an idle call for the same operation. The owner's fields return to the
- * defaults, except method_name and secret. */
+/* Bind an idle call to another request of the same operation. */
 void tnk__call_rebind(tnk__call_t *call, tnk__route_id_t route);
 void tnk__call_start(tnk__call_t *call,
                      void (*done)(tnk__call_t *self,
@@ -188,7 +209,7 @@ void tnk__call_tell_retry(const tnk__call_t *call, int status, int code);
 /* Report to the observer what the owner waits for between calls. */
 static inline void tnk__call_waits(const tnk__call_t *call,
                                    tnk_waits_for_t what) {
-  if (call->operation != 0)
+  if (call->owner.operation != 0)
     tnk__call_tell(call,
                    &(tnk_event_t){.phase = TNK_PHASE_WAITS, .waits_for = what});
 }

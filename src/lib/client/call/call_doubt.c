@@ -54,10 +54,10 @@ static void count_round(tnk__doubts_t *doubts, uint64_t now) {
 
 /* The time until a call may end. The first round ends at once. */
 static uint64_t pace_ms(const tnk__call_t *call) {
-  const tnk__call_kind_t kind = call->route->kind;
+  const tnk__call_kind_t kind = call->request.route->kind;
   tnk__doubts_t *doubts = &call->endpoint->doubts;
   const uint64_t now = tnk__context_now_ms(call->endpoint->context);
-  const uint64_t began = call->retry.started_ms;
+  const uint64_t began = call->tries.retry.started_ms;
   uint64_t least;
 
   if (kind == TNK__CALL_POLL || kind == TNK__CALL_POLL_SAMPLE)
@@ -80,8 +80,8 @@ static void finish(tnk__call_t *call) {
   call->doubt = NULL;
   tnk__list_remove(&doubt->link);
   tnk__free(&call->endpoint->context->alloc, doubt);
-  call->ran = (uint8_t)reply.verdict.ran;
-  call->state = TNK__CALL_IDLE;
+  call->tries.ran = (uint8_t)reply.verdict.ran;
+  call->now.state = TNK__CALL_IDLE;
   tnk__call_restore_body(call);
   call->done(call, &reply);
   tnk__error_unref(reply.error);
@@ -106,7 +106,7 @@ static void blame_session(tnk__call_t *call, tnk__reply_t *reply) {
   if (reply->verdict.err == TNK_ESESSION)
     return;
   pub.code = TNK_ESESSION;
-  snprintf(what, sizeof(what), "%s in %.100s", call->name,
+  snprintf(what, sizeof(what), "%s in %.100s", call->owner.name,
            endpoint->ended_session);
   /* The strings of `pub` belong to the old error. */
   error = tnk__error_from(&endpoint->context->alloc, what, &pub);
@@ -149,10 +149,10 @@ static void on_too_long(tnk__timer_t *timer) {
 /* ---- The refusal ---- */
 
 static int is_in_session(const tnk__call_t *call) {
-  const tnk__call_kind_t kind = call->route->kind;
+  const tnk__call_kind_t kind = call->request.route->kind;
 
   return (kind >= TNK__CALL_CREATE && kind <= TNK__CALL_POLL_SAMPLE) ||
-         (call->route->traits & TNK__IN_SESSION) != 0;
+         (call->request.route->traits & TNK__IN_SESSION) != 0;
 }
 
 static int speaks_of_session(const tnk__reply_t *reply) {
@@ -167,7 +167,7 @@ static int speaks_of_session(const tnk__reply_t *reply) {
 /* The service did not send an HTML page. */
 static int is_suspicious(const tnk__call_t *call, const tnk__reply_t *reply) {
   if (reply->error == NULL || reply->is_page || !is_in_session(call) ||
-      call->endpoint->closing || call->disowned)
+      call->endpoint->closing || call->tries.disowned)
     return 0;
   switch (reply->outcome) {
   case TNK__OUTCOME_404:
@@ -202,8 +202,8 @@ int tnk__doubt_hold(tnk__call_t *call, const tnk__reply_t *reply) {
   doubt->reply.result = NULL;
   doubt->reply.detail = doubt->reply.page = NULL;
   call->doubt = doubt;
-  call->state = TNK__CALL_DOUBTING;
-  call->since_ms = tnk__context_now_ms(endpoint->context);
+  call->now.state = TNK__CALL_DOUBTING;
+  call->now.since_ms = tnk__context_now_ms(endpoint->context);
   tnk__list_init(&doubt->link);
   if (endpoint->ended_session != NULL || !doubts->ask(endpoint)) {
     settle(doubt);

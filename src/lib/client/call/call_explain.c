@@ -4,10 +4,10 @@
 #include "lib/client/call/auth.h"
 
 void tnk__call_explain_last(const tnk__call_t *call, tnk__text_t *out) {
-  if (call->last_status != 0)
-    tnk__text_printf(out, "HTTP %d", call->last_status);
+  if (call->now.last_status != 0)
+    tnk__text_printf(out, "HTTP %d", call->now.last_status);
   else
-    tnk__text_printf(out, "%s", tnk_strerror(call->last_err));
+    tnk__text_printf(out, "%s", tnk_strerror(call->now.last_err));
 }
 
 static void explain_pause(const tnk__call_t *call, uint64_t now,
@@ -15,18 +15,19 @@ static void explain_pause(const tnk__call_t *call, uint64_t now,
   if (tnk__restart_holds(call) && !tnk__list_empty(&call->reacher.link)) {
     tnk__text_printf(out, "waits until a heartbeat has been answered, because "
                           "the server refused connections, since ");
-    tnk__text_time(out, now - call->since_ms);
+    tnk__text_time(out, now - call->now.since_ms);
     return;
   }
-  if (call->last_status == 402)
+  if (call->now.last_status == 402)
     tnk__text_printf(out, "pauses because the service refuses for billing "
                           "reasons (HTTP 402)");
   else {
-    tnk__text_printf(out, "pauses after attempt %u failed (", call->n_attempts);
+    tnk__text_printf(out, "pauses after attempt %u failed (",
+                     call->tries.n_attempts);
     tnk__call_explain_last(call, out);
     tnk__text_printf(out, ")");
   }
-  tnk__text_printf(out, ", attempt %u follows in ", call->n_attempts + 1);
+  tnk__text_printf(out, ", attempt %u follows in ", call->tries.n_attempts + 1);
   tnk__text_time(out, tnk__timer_left_ms(&call->timer, now));
   tnk__reach_explain(call->endpoint, &call->reacher, out);
 }
@@ -34,10 +35,10 @@ static void explain_pause(const tnk__call_t *call, uint64_t now,
 static void explain_exchange(const tnk__call_t *call, uint64_t now,
                              tnk__text_t *out) {
   tnk__exchange_describe(&call->exchange, out);
-  tnk__text_printf(out, ", attempt %u, since ", call->n_attempts);
-  tnk__text_time(out, now - call->since_ms);
-  if (call->n_attempts > 1 &&
-      (call->last_status != 0 || call->last_err != TNK_OK)) {
+  tnk__text_printf(out, ", attempt %u, since ", call->tries.n_attempts);
+  tnk__text_time(out, now - call->now.since_ms);
+  if (call->tries.n_attempts > 1 &&
+      (call->now.last_status != 0 || call->now.last_err != TNK_OK)) {
     tnk__text_printf(out, "; the one before failed (");
     tnk__call_explain_last(call, out);
     tnk__text_printf(out, ")");
@@ -50,7 +51,7 @@ static void explain_exchange(const tnk__call_t *call, uint64_t now,
 void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out) {
   const uint64_t now = tnk__context_now_ms(call->endpoint->context);
 
-  switch ((tnk__call_state_t)call->state) {
+  switch ((tnk__call_state_t)call->now.state) {
   case TNK__CALL_WAITING:
     call->endpoint->auth->explain(call->endpoint->auth, out);
     break;
@@ -69,7 +70,7 @@ void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out) {
     tnk__call_explain_last(call, out);
     tnk__text_printf(out, "); the service is asked whether the session still "
                           "exists, since ");
-    tnk__text_time(out, now - call->since_ms);
+    tnk__text_time(out, now - call->now.since_ms);
     break;
   case TNK__CALL_READY:
   case TNK__CALL_IDLE:

@@ -38,13 +38,13 @@ static const extra_t extras[] = {
 };
 
 enum { N_EXTRAS = sizeof(extras) / sizeof(extras[0]) };
-_Static_assert(N_EXTRAS <= 8, "call->left_out has a bit for each");
+_Static_assert(N_EXTRAS <= 8, "call->tries.left_out has a bit for each");
 
 _Static_assert(N_EXTRAS <= 32, "a set of them has 32 bits");
 
 static int is_about(const extra_t *extra, const tnk__call_t *call) {
-  return call->route == tnk__route(extra->route) &&
-         (!extra->is_marked || call->has_own_metadata);
+  return call->request.route == tnk__route(extra->route) &&
+         (!extra->is_marked || call->request.has_own_metadata);
 }
 
 /* A body without some of its members, and the original body. */
@@ -69,52 +69,52 @@ static int cut(tnk__call_t *call, const extra_t *extra) {
 
   if (shorter == NULL)
     return 0;
-  shorter->whole = old != NULL ? old->whole : call->body;
-  shorter->whole_len = old != NULL ? old->whole_len : call->body_len;
-  tnk__buf_init(&shorter->text, alloc, call->body_len);
-  if (call->secret != NULL)
+  shorter->whole = old != NULL ? old->whole : call->request.body;
+  shorter->whole_len = old != NULL ? old->whole_len : call->request.body_len;
+  tnk__buf_init(&shorter->text, alloc, call->request.body_len);
+  if (call->owner.secret != NULL)
     tnk__buf_keep_secret(&shorter->text);
-  if (!tnk__json_cut(&shorter->text, call->body, call->body_len, extra->member,
-                     extra->value) ||
+  if (!tnk__json_cut(&shorter->text, call->request.body, call->request.body_len,
+                     extra->member, extra->value) ||
       shorter->text.err != TNK_OK) {
     free_shorter(alloc, shorter);
     return 0;
   }
   free_shorter(alloc, old);
   call->shorter = shorter;
-  call->body = shorter->text.data;
-  call->body_len = shorter->text.len;
+  call->request.body = shorter->text.data;
+  call->request.body_len = shorter->text.len;
   return 1;
 }
 
 /* Fed, compressed and non-JSON bodies never have these members. */
 static int can_cut(const tnk__call_t *call) {
-  return call->feed == NULL && !call->is_proto && !call->is_zstd &&
-         call->body_len > 0;
+  return call->request.feed == NULL && !call->request.is_proto &&
+         !call->request.is_zstd && call->request.body_len > 0;
 }
 
 void tnk__call_leave_out(tnk__call_t *call) {
-  call->left_out = 0;
+  call->tries.left_out = 0;
   if (call->endpoint->refused_members == 0 || !can_cut(call))
     return;
   for (uint32_t i = 0; i < N_EXTRAS; i++)
     if ((call->endpoint->refused_members >> i & 1) != 0 &&
         is_about(&extras[i], call) && cut(call, &extras[i]))
-      call->left_out |= (uint8_t)(1u << i);
+      call->tries.left_out |= (uint8_t)(1u << i);
 }
 
 int tnk__call_shorten(tnk__call_t *call, const tnk__reply_t *reply) {
   int is_shorter = 0;
 
-  if (reply->status != 422 || reply->is_page || call->once || call->disowned ||
-      call->endpoint->closing || !can_cut(call))
+  if (reply->status != 422 || reply->is_page || call->request.once ||
+      call->tries.disowned || call->endpoint->closing || !can_cut(call))
     return 0;
   for (uint32_t i = 0; i < N_EXTRAS; i++) {
     if (!is_about(&extras[i], call) ||
         !tnk__failure_refuses(reply->body, reply->body_len, extras[i].member) ||
         !cut(call, &extras[i]))
       continue;
-    call->left_out |= (uint8_t)(1u << i);
+    call->tries.left_out |= (uint8_t)(1u << i);
     is_shorter = 1;
   }
   return is_shorter;
@@ -122,15 +122,15 @@ int tnk__call_shorten(tnk__call_t *call, const tnk__reply_t *reply) {
 
 void tnk__call_learn_members(const tnk__call_t *call) {
   tnk__endpoint_t *endpoint = call->endpoint;
-  const uint32_t news = call->left_out & ~endpoint->refused_members;
+  const uint32_t news = call->tries.left_out & ~endpoint->refused_members;
 
-  endpoint->refused_members |= call->left_out;
+  endpoint->refused_members |= call->tries.left_out;
   for (uint32_t i = 0; i < N_EXTRAS; i++)
     if ((news >> i & 1) != 0)
       tnk__log(&endpoint->context->logger, TNK_LOG_WARN, "call",
                "%s: the server refuses the member \"%s\" (HTTP 422); requests "
                "go without it from now on%s",
-               call->name, extras[i].member, extras[i].effect);
+               call->owner.name, extras[i].member, extras[i].effect);
 }
 
 void tnk__call_restore_body(tnk__call_t *call) {
@@ -139,7 +139,7 @@ void tnk__call_restore_body(tnk__call_t *call) {
   if (shorter == NULL)
     return;
   call->shorter = NULL;
-  call->body = shorter->whole;
-  call->body_len = shorter->whole_len;
+  call->request.body = shorter->whole;
+  call->request.body_len = shorter->whole_len;
   free_shorter(&call->endpoint->context->alloc, shorter);
 }

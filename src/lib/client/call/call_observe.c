@@ -5,37 +5,38 @@
 #include "lib/io/loop/context.h"
 
 void tnk__call_tell(const tnk__call_t *call, tnk_event_t *event) {
-  event->operation = call->operation;
-  event->name = call->name;
-  event->part = call->part;
+  event->operation = call->owner.operation;
+  event->name = call->owner.name;
+  event->part = call->owner.part;
   if (event->attempt == 0 && event->phase != TNK_PHASE_WAITS)
-    event->attempt = call->n_attempts;
+    event->attempt = call->tries.n_attempts;
   tnk__observe(call->endpoint->context, event);
 }
 
 uint64_t tnk__call_span(const tnk__call_t *call, uint32_t attempt) {
-  const uint64_t span = call->key[1] + 0x9e3779b97f4a7c15u * attempt;
+  const uint64_t span = call->tries.key[1] + 0x9e3779b97f4a7c15u * attempt;
 
   return span != 0 ? span : 1;
 }
 
 static int is_poll(const tnk__call_t *call) {
-  return call->route->kind == TNK__CALL_POLL ||
-         call->route->kind == TNK__CALL_POLL_SAMPLE;
+  return call->request.route->kind == TNK__CALL_POLL ||
+         call->request.route->kind == TNK__CALL_POLL_SAMPLE;
 }
 
 void tnk__call_on_sent(tnk__exchange_t *exchange) {
   const tnk__call_t *call = tnk__container_of(exchange, tnk__call_t, exchange);
-  tnk_event_t event = {.phase = TNK_PHASE_SENT, .bytes = call->body_len};
+  tnk_event_t event = {.phase = TNK_PHASE_SENT,
+                       .bytes = call->request.body_len};
 
-  if (call->operation == 0)
+  if (call->owner.operation == 0)
     return;
   if (is_poll(call))
     event.phase = TNK_PHASE_HELD;
-  if (call->feed != NULL)
-    event.bytes += call->feed->len;
+  if (call->request.feed != NULL)
+    event.bytes += call->request.feed->len;
   if (call->endpoint->config->trace.trace_id[0] != '\0')
-    event.span = tnk__call_span(call, call->n_attempts);
+    event.span = tnk__call_span(call, call->tries.n_attempts);
   tnk__call_tell(call, &event);
 }
 
@@ -45,10 +46,10 @@ void tnk__call_on_wait(tnk__exchange_t *exchange) {
 }
 
 void tnk__call_tell_retry(const tnk__call_t *call, int status, int code) {
-  if (call->operation != 0)
+  if (call->owner.operation != 0)
     tnk__call_tell(call, &(tnk_event_t){.phase = TNK_PHASE_WAITS,
                                         .waits_for = TNK_WAITS_FOR_RETRY,
-                                        .attempt = call->n_attempts,
+                                        .attempt = call->tries.n_attempts,
                                         .status = status,
                                         .code = code});
 }

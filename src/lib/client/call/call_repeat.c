@@ -19,8 +19,8 @@ static const char *reason_of(const tnk__call_t *call, const tnk__reply_t *reply,
                              char *text, size_t size) {
   if (reply->detail != NULL)
     return reply->detail;
-  if (call->last_err != TNK_OK)
-    return tnk_strerror(call->last_err);
+  if (call->now.last_err != TNK_OK)
+    return tnk_strerror(call->now.last_err);
   snprintf(text, size, "HTTP %d%s%s", reply->status,
            reply->page != NULL ? ": " : "",
            reply->page != NULL ? reply->page : "");
@@ -42,7 +42,8 @@ static void write_limit(const tnk__call_t *call, const tnk__reply_t *reply,
     tnk__text_printf(&out, " at most");
   } else {
     tnk__text_printf(&out, "%u more times at most",
-                     call->retry.max_retries + 1 - call->retry.n_retries);
+                     call->tries.retry.max_retries + 1 -
+                         call->tries.retry.n_retries);
   }
 }
 
@@ -56,15 +57,16 @@ static void log_failure(tnk__call_t *call, const tnk__reply_t *reply,
   const char *why = reason_of(call, reply, text, sizeof(text));
 
   write_limit(call, reply, limit);
-  if (!endpoint->is_known && reply->status == 0 && !call->background &&
+  if (!endpoint->is_known && reply->status == 0 && !call->request.background &&
       !tnk__reach_is_absent(endpoint)) {
     endpoint->is_known = 1;
     tnk__log(&endpoint->context->logger, TNK_LOG_WARN, "call",
-             "%s: %s; trying on, %s", call->name, why, limit);
+             "%s: %s; trying on, %s", call->owner.name, why, limit);
   }
   tnk__log(&endpoint->context->logger, TNK_LOG_DEBUG, "call",
-           "%s: attempt %u failed (%s); the next one in %llu ms", call->name,
-           call->n_attempts, why, (unsigned long long)delay_ms);
+           "%s: attempt %u failed (%s); the next one in %llu ms",
+           call->owner.name, call->tries.n_attempts, why,
+           (unsigned long long)delay_ms);
 }
 
 static tnk__retry_cause_t cause_of(tnk__outcome_t outcome) {
@@ -105,7 +107,8 @@ int tnk__call_may_pause(const tnk__call_t *call) {
     return 0;
   if (step == TNK__BILLING_PAUSE_AND_WARN)
     tnk__log(&context->logger, TNK_LOG_WARN, "call",
-             "%s: refused for billing reasons (HTTP 402); waiting", call->name);
+             "%s: refused for billing reasons (HTTP 402); waiting",
+             call->owner.name);
   tnk__call_count_repeat(call, TNK__OUTCOME_402);
   return 1;
 }
@@ -133,22 +136,24 @@ int tnk__call_may_repeat(tnk__call_t *call, const tnk__reply_t *reply,
   tnk__context_t *context = call->endpoint->context;
   tnk__verdict_t verdict;
 
-  if (call->once || call->endpoint->closing ||
-      (call->disowned && (call->disowned++ > 1 || !is_lost(reply->outcome))))
+  if (call->request.once || call->endpoint->closing ||
+      (call->tries.disowned &&
+       (call->tries.disowned++ > 1 || !is_lost(reply->outcome))))
     return 0;
   if (reply->verdict.action == TNK__ACTION_PAUSE) {
-    if (call->route->kind == TNK__CALL_SAMPLE || !tnk__call_may_pause(call))
+    if (call->request.route->kind == TNK__CALL_SAMPLE ||
+        !tnk__call_may_pause(call))
       return 0; /* a sample waits without its slot */
     *delay_ms = TNK__BILLING_DELAY_MS;
     log_failure(call, reply, *delay_ms);
     return 1;
   }
   if (reply->outcome == TNK__OUTCOME_MALFORMED &&
-      call->n_unreadable++ == MAX_UNREADABLE)
+      call->tries.n_unreadable++ == MAX_UNREADABLE)
     return 0;
   verdict = verdict_of(call, reply);
   if (verdict.action != TNK__ACTION_RETRY ||
-      !tnk__retry_next(&call->retry, &verdict, patience_of(call),
+      !tnk__retry_next(&call->tries.retry, &verdict, patience_of(call),
                        reply->retry_after_ms, tnk__context_now_ms(context),
                        tnk__context_uniform(context), delay_ms))
     return 0;

@@ -29,22 +29,22 @@ void tnk__restart_note(tnk__call_t *call, const tnk__http_result_t *result,
       restart->refused_ms = now;
     restart->is_suspected = 1;
   } else if (restart->is_suspected && result->status != 0 &&
-             call->since_ms < restart->refused_ms) {
+             call->now.since_ms < restart->refused_ms) {
     tnk__log(&endpoint->context->logger, TNK_LOG_INFO, "call",
              "%s: an answer has come that was asked for before a connection "
              "was refused: the server was not restarted",
              endpoint->config->url.host);
     tnk__restart_over(endpoint);
   } else if (restart->is_suspected && result->status != 0 &&
-             call->route->kind != TNK__CALL_HEARTBEAT) {
+             call->request.route->kind != TNK__CALL_HEARTBEAT) {
     endpoint->doubts.ask(endpoint);
   }
 }
 
 int tnk__restart_holds(const tnk__call_t *call) {
   return call->endpoint->restart.is_suspected &&
-         (call->route->kind == TNK__CALL_TRAIN ||
-          call->route->kind == TNK__CALL_SAVE);
+         (call->request.route->kind == TNK__CALL_TRAIN ||
+          call->request.route->kind == TNK__CALL_SAVE);
 }
 
 void tnk__restart_wait(tnk__call_t *call) {

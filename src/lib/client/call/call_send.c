@@ -12,12 +12,12 @@ static const char api_path[] = "/api/v1/";
 static uint64_t timeout_of(const tnk__call_t *call) {
   const tnk_service_options_t *options = &call->endpoint->config->options;
 
-  if (call->timeout_ms != 0)
-    return call->timeout_ms;
-  if (call->route->timeout_ms != 0)
-    return call->route->timeout_ms;
-  return call->route->lane == TNK__LANE_POLL ||
-                 call->route->lane == TNK__LANE_TRAIN_POLL
+  if (call->request.timeout_ms != 0)
+    return call->request.timeout_ms;
+  if (call->request.route->timeout_ms != 0)
+    return call->request.route->timeout_ms;
+  return call->request.route->lane == TNK__LANE_POLL ||
+                 call->request.route->lane == TNK__LANE_TRAIN_POLL
              ? options->poll_timeout_ms
              : options->timeout_ms;
 }
@@ -26,33 +26,35 @@ static void add_headers(const tnk__call_t *call, const char *key,
                         tnk__headers_t *headers) {
   static const char proto[] = "application/x-protobuf";
   static const char json[] = "application/json";
-  const int is_get = call->route->method == TNK__GET;
+  const int is_get = call->request.route->method == TNK__GET;
 
   tnk__headers_add_text(headers, "Accept",
-                        call->on_part != NULL ? "text/event-stream"
-                        : call->wants_proto   ? proto
-                                              : json);
+                        call->request.on_part != NULL ? "text/event-stream"
+                        : call->request.wants_proto   ? proto
+                                                      : json);
   if (!is_get)
     tnk__headers_add_text(headers, "Content-Type",
-                          call->is_proto ? proto : json);
-  if (call->is_zstd)
+                          call->request.is_proto ? proto : json);
+  if (call->request.is_zstd)
     tnk__headers_add_text(headers, "Content-Encoding", "zstd");
   tnk__headers_add_text(headers, "User-Agent", "tnk/" TNK_VERSION_STRING);
   tnk__headers_add(headers, "X-API-Key", key);
   tnk__headers_add_text(headers, "X-Stainless-Package-Version",
                         TNK__PROTOCOL_VERSION);
-  tnk__headers_add_uint(headers, "x-stainless-retry-count", call->n_attempts);
+  tnk__headers_add_uint(headers, "x-stainless-retry-count",
+                        call->tries.n_attempts);
   tnk__headers_add_uint(headers, "x-stainless-read-timeout",
                         timeout_of(call) / 1000);
-  if (call->method_name != NULL) {
+  if (call->owner.method_name != NULL) {
     tnk__headers_add_text(headers, "x-sdk-version", TNK__PROTOCOL_VERSION);
-    tnk__headers_add_text(headers, "x-sdk-method", call->method_name);
+    tnk__headers_add_text(headers, "x-sdk-method", call->owner.method_name);
   }
   if (!is_get)
-    tnk__headers_add_uuid(headers, "X-Idempotency-Key", call->key);
-  tnk__headers_add_span(headers, tnk__call_span(call, call->n_attempts + 1));
-  if (call->add_headers != NULL)
-    call->add_headers(call, headers);
+    tnk__headers_add_uuid(headers, "X-Idempotency-Key", call->tries.key);
+  tnk__headers_add_span(headers,
+                        tnk__call_span(call, call->tries.n_attempts + 1));
+  if (call->request.add_headers != NULL)
+    call->request.add_headers(call, headers);
 }
 
 /* The path of most calls is short and is written on the stack. */
@@ -60,7 +62,7 @@ enum { SHORT_TARGET = 128 };
 
 static void write_long_target(const tnk__call_t *call, const char *path,
                               tnk__buf_t *out) {
-  const char *hole = call->target != NULL ? NULL : strstr(path, "%s");
+  const char *hole = call->request.target != NULL ? NULL : strstr(path, "%s");
 
   tnk__buf_text(out, call->endpoint->config->url.path);
   if (path[0] != '/')
@@ -70,19 +72,20 @@ static void write_long_target(const tnk__call_t *call, const char *path,
     return;
   }
   tnk__buf_append(out, path, (size_t)(hole - path));
-  tnk__url_put_segment(out, call->path_id);
+  tnk__url_put_segment(out, call->request.path_id);
   tnk__buf_text(out, hole + 2);
 }
 
 /* The target, in `small` or else in the buffer. NULL when that has failed. */
 static const char *write_target(const tnk__call_t *call,
                                 char small[SHORT_TARGET], tnk__buf_t *out) {
-  const char *path = call->target != NULL ? call->target : call->route->path;
+  const char *path = call->request.target != NULL ? call->request.target
+                                                  : call->request.route->path;
   const char *base = call->endpoint->config->url.path;
   const char *api = path[0] != '/' ? api_path : "";
   const size_t n_base = strlen(base), n_api = strlen(api), n = strlen(path);
 
-  if (call->path_id != NULL || n_base + n_api + n >= SHORT_TARGET) {
+  if (call->request.path_id != NULL || n_base + n_api + n >= SHORT_TARGET) {
     write_long_target(call, path, out);
     return tnk__buf_cstr(out);
   }
@@ -94,20 +97,21 @@ static const char *write_target(const tnk__call_t *call,
 
 /* Results may be large; other responses are small. */
 static size_t max_body_of(const tnk__call_t *call) {
-  const tnk__call_kind_t kind = call->route->kind;
+  const tnk__call_kind_t kind = call->request.route->kind;
 
-  if (call->max_body != 0)
-    return call->max_body;
+  if (call->request.max_body != 0)
+    return call->request.max_body;
   return kind == TNK__CALL_POLL || kind == TNK__CALL_POLL_SAMPLE
              ? TNK__MAX_RESPONSE_BODY
              : TNK__MAX_CALL_ANSWER;
 }
 
 void tnk__call_count_sent(const tnk__call_t *call) {
-  if (call->totals != NULL)
-    tnk__totals_sent(call->totals,
-                     call->body_len +
-                         (call->feed != NULL ? call->feed->len : 0));
+  if (call->owner.totals != NULL)
+    tnk__totals_sent(call->owner.totals,
+                     call->request.body_len + (call->request.feed != NULL
+                                                   ? call->request.feed->len
+                                                   : 0));
 }
 
 int tnk__call_send(tnk__call_t *call, const char *key) {
@@ -128,7 +132,7 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
   request.origin.host = endpoint->config->url.host;
   request.origin.port = endpoint->config->url.port;
   request.origin.is_tls = endpoint->config->url.is_tls;
-  request.method = methods[call->route->method];
+  request.method = methods[call->request.route->method];
   request.target = write_target(call, small, &target);
   request.headers = headers.pairs;
   request.n_headers = headers.n;
@@ -136,24 +140,26 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
   request.n_more_headers = endpoint->config->n_headers;
   request.lines = headers.text;
   request.lines_len = headers.n_text;
-  request.body = call->body;
-  request.body_len = call->body_len;
-  request.feed = call->feed;
-  request.lane = call->route->lane;
+  request.body = call->request.body;
+  request.body_len = call->request.body_len;
+  request.feed = call->request.feed;
+  request.lane = call->request.route->lane;
   request.timeout_ms = tnk__retry_timeout_ms(
-      &call->retry, endpoint->config->options.patience_ms, timeout_of(call),
-      tnk__context_now_ms(endpoint->context));
+      &call->tries.retry, endpoint->config->options.patience_ms,
+      timeout_of(call), tnk__context_now_ms(endpoint->context));
   request.max_body = max_body_of(call);
-  request.background = call->background;
-  request.is_streamed = call->on_part != NULL;
-  request.is_long = (call->route->traits & TNK__LONG) != 0;
+  request.background = call->request.background;
+  request.is_streamed = call->request.on_part != NULL;
+  request.is_long = (call->request.route->traits & TNK__LONG) != 0;
   /* The cause that broke one connection may have broken the kept ones too. */
-  request.wants_fresh = call->last_err == TNK_ECONN ||
-                        call->last_err == TNK_ETIMEDOUT || call->was_cut_off;
+  request.wants_fresh = call->now.last_err == TNK_ECONN ||
+                        call->now.last_err == TNK_ETIMEDOUT ||
+                        call->now.was_cut_off;
   request.replayable = 1; /* by sequence number or idempotency key */
-  call->n_attempts++;
-  call->exchange.on_sent = call->operation != 0 ? tnk__call_on_sent : NULL;
-  call->exchange.tells_wait = call->operation != 0;
+  call->tries.n_attempts++;
+  call->exchange.on_sent =
+      call->owner.operation != 0 ? tnk__call_on_sent : NULL;
+  call->exchange.tells_wait = call->owner.operation != 0;
   endpoint->http->on_wait = tnk__call_on_wait;
   err = target.err;
   if (err == TNK_OK)

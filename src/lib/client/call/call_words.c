@@ -33,7 +33,7 @@ static const char *confidant_of(const tnk__config_t *config) {
 
 void tnk__call_hide(const tnk__call_t *call, const char *message) {
   tnk__auth_hide(call->endpoint->auth, message);
-  tnk__auth_blot((char *)message, call->secret);
+  tnk__auth_blot((char *)message, call->owner.secret);
 }
 
 void tnk__call_read_page(const tnk__call_t *call,
@@ -53,7 +53,8 @@ void tnk__call_read_page(const tnk__call_t *call,
       .cause = tnk__http_result_header(result, "x-squid-error"),
       .body = reply->body,
       .body_len = reply->body_len,
-      .sent_len = call->body_len + (call->feed != NULL ? call->feed->len : 0),
+      .sent_len = call->request.body_len +
+                  (call->request.feed != NULL ? call->request.feed->len : 0),
       .base_url = config->url.text,
       .path = "/api/v1/",
       .confidant = confidant_of(config),
@@ -79,12 +80,13 @@ static const char *name_of(const tnk__call_t *call, const tnk__reply_t *reply,
   const tnk__endpoint_t *endpoint = call->endpoint;
 
   if (reply->verdict.err == TNK_ESESSION && endpoint->ended_session != NULL)
-    snprintf(text, size, "%s in %s", call->name, endpoint->ended_session);
+    snprintf(text, size, "%s in %s", call->owner.name, endpoint->ended_session);
   else if (reply->status == 404 &&
-           call->route->kind == TNK__CALL_CREATE_SESSION)
-    snprintf(text, size, "%s at %s", call->name, endpoint->config->url.text);
+           call->request.route->kind == TNK__CALL_CREATE_SESSION)
+    snprintf(text, size, "%s at %s", call->owner.name,
+             endpoint->config->url.text);
   else
-    return call->name;
+    return call->owner.name;
   return text;
 }
 
@@ -107,7 +109,7 @@ tnk__error_t *tnk__call_error(const tnk__call_t *call,
   tnk_error_t pub = {.code = reply->verdict.err,
                      .cause = result->cause,
                      .http_status = result->status,
-                     .n_attempts = call->n_attempts,
+                     .n_attempts = call->tries.n_attempts,
                      .category = failure->category,
                      .message = failure->message,
                      .retry_after_ms = reply->retry_after_ms};

@@ -46,9 +46,9 @@ static int give(tnk__events_t *events, const uint8_t *at, size_t n) {
 }
 
 static void begin(tnk__events_t *events, const tnk__call_t *call) {
-  if (events->attempt == call->n_attempts)
+  if (events->attempt == call->tries.n_attempts)
     return;
-  events->attempt = call->n_attempts;
+  events->attempt = call->tries.n_attempts;
   tnk__sse_deinit(&events->sse);
   tnk__sse_init(&events->sse, events->alloc, TNK__SSE_MAX_EVENT);
 }

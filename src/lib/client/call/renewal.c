@@ -145,12 +145,12 @@ static void start_exchange(tnk__renewal_t *renewal) {
   }
   tnk__call_init(exchange, renewal->endpoint, TNK__ROUTE_AUTH_TOKEN,
                  "auth/token");
-  exchange->body = renewal->body.data;
-  exchange->body_len = renewal->body.len;
-  exchange->background = renewal->is_background != 0;
+  exchange->request.body = renewal->body.data;
+  exchange->request.body_len = renewal->body.len;
+  exchange->request.background = renewal->is_background != 0;
   if (tnk__auth_left_ms(&renewal->auth) > 0) {
-    exchange->once = 1;
-    exchange->timeout_ms = REFRESH_TIMEOUT_MS;
+    exchange->request.once = 1;
+    exchange->request.timeout_ms = REFRESH_TIMEOUT_MS;
   }
   tnk__call_start(exchange, on_exchanged);
 }

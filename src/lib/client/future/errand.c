@@ -12,9 +12,9 @@ static void on_cancel(void *arg) {
 
 /* Name the current call: a service operation may make several in sequence. */
 static void explain_call(const tnk__errand_t *errand, tnk__text_t *out) {
-  const char *path = errand->call.route->path;
+  const char *path = errand->call.request.route->path;
 
-  if (errand->call.target == NULL && strcmp(path, errand->name) != 0)
+  if (errand->call.request.target == NULL && strcmp(path, errand->name) != 0)
     tnk__text_printf(out, "%.*s ", (int)strcspn(path, "/"), path);
   tnk__call_explain(&errand->call, out);
 }
@@ -101,7 +101,7 @@ void tnk__errand_resolve(tnk__errand_t *errand, tnk__result_kind_t kind,
 /* A query is safe to repeat, so its errors do not say whether it was run. */
 static int is_question(const tnk__errand_t *errand) {
   return errand->job.future.limits == NULL && errand->call.endpoint != NULL &&
-         errand->call.route->kind == TNK__CALL_QUERY;
+         errand->call.request.route->kind == TNK__CALL_QUERY;
 }
 
 /* Whether the object to create was created. */
@@ -173,25 +173,25 @@ void tnk__errand_enter(tnk__errand_t *errand, tnk__session_level_t level,
 void tnk__errand_call(tnk__errand_t *errand,
                       void (*done)(tnk__call_t *call,
                                    const tnk__reply_t *reply)) {
-  errand->call.body = errand->body.data;
-  errand->call.body_len = errand->body.len;
+  errand->call.request.body = errand->body.data;
+  errand->call.request.body_len = errand->body.len;
   if (errand->body.err != TNK_OK) {
-    tnk__errand_fail_code(errand, errand->call.name, errand->body.err);
+    tnk__errand_fail_code(errand, errand->call.owner.name, errand->body.err);
     return;
   }
-  errand->call.operation = errand->promise->operation;
-  errand->call.is_question = 1;
+  errand->call.owner.operation = errand->promise->operation;
+  errand->call.owner.is_question = 1;
   tnk__call_start(&errand->call, done);
 }
 
 void tnk__errand_job(tnk__errand_t *errand,
                      void (*done)(tnk__job_t *job, const tnk__reply_t *reply)) {
   if (errand->body.err != TNK_OK) {
-    tnk__errand_fail_code(errand, errand->job.future.call.name,
+    tnk__errand_fail_code(errand, errand->job.future.call.owner.name,
                           errand->body.err);
     return;
   }
-  errand->job.future.call.operation = errand->promise->operation;
+  errand->job.future.call.owner.operation = errand->promise->operation;
   tnk__job_start(&errand->job, errand->body.data, errand->body.len, done);
 }
 

@@ -74,7 +74,7 @@ static void clean(tnk__future_t *future, tnk__leave_t how) {
 }
 
 static void finish(tnk__future_t *future, const tnk__reply_t *reply) {
-  if (reply->error == NULL && future->call.operation != 0)
+  if (reply->error == NULL && future->call.owner.operation != 0)
     tnk__call_tell(&future->call,
                    &(tnk_event_t){.phase = TNK_PHASE_RESULT,
                                   .bytes = reply->body_len,
@@ -95,9 +95,9 @@ static void fail(tnk__future_t *future, const tnk__reply_t *reply,
   tnk_error_t full = *pub;
 
   full.request_id = future->request_id;
-  end.error =
-      tnk__error_with(&future->call.endpoint->context->alloc, future->call.name,
-                      &full, pub->code == TNK_EPROTO ? reply->page : NULL);
+  end.error = tnk__error_with(&future->call.endpoint->context->alloc,
+                              future->call.owner.name, &full,
+                              pub->code == TNK_EPROTO ? reply->page : NULL);
   end.verdict.action = TNK__ACTION_FAIL;
   end.verdict.err = pub->code;
   finish(future, &end);
@@ -194,7 +194,7 @@ static void wait_for_word(tnk__future_t *future) {
   }
   future->polls = TNK__POLLS_CHECK;
   future->state = TNK__FUTURE_AWAITING;
-  if (future->call.operation != 0)
+  if (future->call.owner.operation != 0)
     tnk__call_tell(&future->call, &(tnk_event_t){.phase = TNK_PHASE_HELD});
   tnk__timer_start(context, &future->call.timer,
                    tnk__batch_check_ms(tnk__context_uniform(context)),
@@ -399,9 +399,9 @@ static void send_poll(tnk__future_t *future) {
     fail_later(future);
     return;
   }
-  call->body =
+  call->request.body =
       (const uint8_t *)future->request_id + strlen(future->request_id) + 1;
-  call->body_len = future->body_len;
+  call->request.body_len = future->body_len;
   tnk__call_start(call, on_polled);
 }
 
@@ -454,8 +454,8 @@ void tnk__future_start(tnk__future_t *future, const char *request_id,
   tnk__call_rebind(&future->call, future->is_sample
                                       ? TNK__ROUTE_RETRIEVE_SAMPLE
                                       : TNK__ROUTE_RETRIEVE_FUTURE);
-  future->call.wants_proto = future->is_proto;
-  future->call.add_headers = add_headers;
+  future->call.request.wants_proto = future->is_proto != 0;
+  future->call.request.add_headers = add_headers;
   tnk__payer_init(&future->payer, on_room, room_cost);
   future->done = done;
   future->is_final = 0;

@@ -42,7 +42,7 @@ static void fail(tnk__job_t *job, const tnk__reply_t *reply,
   tnk__reply_t end = *reply;
 
   end.error = tnk__error_with(&job->future.call.endpoint->context->alloc,
-                              job->future.call.name, pub,
+                              job->future.call.owner.name, pub,
                               pub->code == TNK_EPROTO ? reply->page : NULL);
   end.verdict = (tnk__verdict_t){.action = TNK__ACTION_FAIL,
                                  .err = pub->code,
@@ -58,12 +58,12 @@ static void answered_at_once(tnk__job_t *job, const tnk__answer_t *answer,
   tnk__reply_t end = *reply;
   tnk_error_t pub = {.code = TNK_EPROTO,
                      .http_status = reply->status,
-                     .n_attempts = job->future.call.n_attempts};
+                     .n_attempts = job->future.call.tries.n_attempts};
 
   if (answer->kind == TNK__ANSWER_RESULT) {
     end.body = answer->result;
     end.body_len = answer->result_len;
-    if (job->future.call.operation != 0)
+    if (job->future.call.owner.operation != 0)
       tnk__call_tell(&job->future.call,
                      &(tnk_event_t){.phase = TNK_PHASE_RESULT,
                                     .bytes = end.body_len,
@@ -113,7 +113,7 @@ static void on_submitted(tnk__call_t *call, const tnk__reply_t *reply) {
   job->is_accepted = 1;
   job->was_doubtful = tnk__call_was_doubtful(call) != 0;
   job->ran = err == TNK_EPROTO ? TNK_RAN_UNKNOWN : TNK_RAN_YES;
-  if (call->operation != 0)
+  if (call->owner.operation != 0)
     tnk__call_tell(call, &(tnk_event_t){.phase = TNK_PHASE_ACCEPTED,
                                         .status = reply->status,
                                         .request_id = accepted.request_id});
@@ -123,11 +123,11 @@ static void on_submitted(tnk__call_t *call, const tnk__reply_t *reply) {
     fail(job, reply,
          &(tnk_error_t){.code = err,
                         .http_status = reply->status,
-                        .n_attempts = call->n_attempts});
+                        .n_attempts = call->tries.n_attempts});
   else if (accepted.request_id != NULL)
-    tnk__future_start(&job->future, accepted.request_id,
-                      tnk__context_now_ms(context) - call->retry.started_ms,
-                      on_result);
+    tnk__future_start(
+        &job->future, accepted.request_id,
+        tnk__context_now_ms(context) - call->tries.retry.started_ms, on_result);
   else
     answered_at_once(job, &answer, reply);
   tnk__arena_deinit(&arena);
@@ -144,8 +144,8 @@ void tnk__job_start(tnk__job_t *job, const void *body, size_t n,
                     void (*done)(tnk__job_t *self, const tnk__reply_t *reply)) {
   job->done = done;
   job->is_accepted = 0;
-  job->future.call.body = body;
-  job->future.call.body_len = n;
+  job->future.call.request.body = body;
+  job->future.call.request.body_len = n;
   tnk__call_start(&job->future.call, on_submitted);
 }
 

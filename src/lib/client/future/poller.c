@@ -264,9 +264,9 @@ static void ask(tnk__poller_t *poller, tnk__poller_state_t state) {
   tnk__retrieve_futures_write(&poller->body, &request);
   tnk__free(&context->alloc, ids);
   poller->state = state;
-  poller->call.body = poller->body.data;
-  poller->call.body_len = poller->body.len;
-  poller->call.timeout_ms = is_flush ? FLUSH_TIMEOUT_MS : 0;
+  poller->call.request.body = poller->body.data;
+  poller->call.request.body_len = poller->body.len;
+  poller->call.request.timeout_ms = is_flush ? FLUSH_TIMEOUT_MS : 0;
   if (poller->body.err != TNK_OK) {
     report_again(poller);
     poller->state = is_flush ? TNK__POLLER_FLUSH_DUE : TNK__POLLER_PAUSING;
@@ -343,7 +343,7 @@ void tnk__poller_open(tnk__poller_t *poller, tnk__endpoint_t *endpoint,
   tnk__batch_init(&poller->batch);
   tnk__call_init(&poller->call, endpoint, TNK__ROUTE_RETRIEVE_FUTURES,
                  "retrieve_futures");
-  poller->call.max_body = MAX_ANSWER;
+  poller->call.request.max_body = MAX_ANSWER;
   /* The call itself makes no pauses, because it is a poll. */
   tnk__reacher_init(&poller->call.reacher, &poller->timer);
   tnk__buf_init(&poller->body, &context->alloc, MAX_BODY);

@@ -100,8 +100,8 @@ static void on_created(tnk__call_t *call, const tnk__reply_t *reply) {
   }
   tnk__call_init(&errand->call, &errand->session->endpoint,
                  TNK__ROUTE_GET_SAMPLER, NAME);
-  errand->call.method_name = METHOD;
-  errand->call.path_id = create->id;
+  errand->call.owner.method_name = METHOD;
+  errand->call.request.path_id = create->id;
   tnk__buf_clear(&errand->body);
   tnk__errand_call(errand, on_sampler);
 }
@@ -111,7 +111,7 @@ static void begin(tnk__errand_t *errand) {
 
   tnk__call_init(&errand->call, &errand->session->endpoint,
                  TNK__ROUTE_CREATE_SAMPLING, NAME);
-  errand->call.method_name = METHOD;
+  errand->call.owner.method_name = METHOD;
   tnk__create_sampling_write(
       &errand->body, errand->session->start.id,
       errand->session->start.progress.next_sampling_seq++, create->base_model,

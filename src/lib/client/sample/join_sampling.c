@@ -103,7 +103,7 @@ static void on_joined(tnk__call_t *call, const tnk__reply_t *reply) {
   if (err == TNK_OK && (clone == 0 || is_taken(session, id, clone)))
     err = TNK_EPROTO;
   if (err != TNK_OK)
-    tnk__errand_fail_code(&join->errand, call->name, err);
+    tnk__errand_fail_code(&join->errand, call->owner.name, err);
   else
     hand_over(join, clone);
 }
@@ -119,7 +119,7 @@ static void begin(tnk__errand_t *errand) {
   }
   tnk__call_init(&errand->call, &session->endpoint, TNK__ROUTE_JOIN_SAMPLING,
                  "join_sampling_session");
-  errand->call.method_name = "SamplingClient.join_sampling_session";
+  errand->call.owner.method_name = "SamplingClient.join_sampling_session";
   tnk__join_sampling_write(&errand->body, id);
   tnk__errand_call(errand, on_joined);
 }

@@ -108,7 +108,7 @@ static void reject(tnk__sample_t *sample, tnk__error_t *error) {
   tnk_ran_t ran = tnk__job_ran(&sample->job);
 
   sample->promise = NULL;
-  call_of(sample)->operation = 0;
+  call_of(sample)->owner.operation = 0;
   tnk__promise_reject(promise, error->pub.code == TNK_EFAILED
                                    ? tnk__error_ref(error)
                                    : tnk__error_ran(error, ran));
@@ -223,7 +223,7 @@ static int tell_server(tnk__sample_t *sample) {
   }
   if (!tnk__call_disown(call_of(sample)))
     return 0;
-  call_of(sample)->totals = NULL;
+  call_of(sample)->owner.totals = NULL;
   sample->sampling = NULL; /* the client may be freed first */
   tnk__sample_leave(sample);
   tnk__list_remove(&sample->member.link);
@@ -523,9 +523,10 @@ void tnk__sample_submit(tnk__sample_t *sample) {
   }
   tnk__call_rebind(call, is_stream(sample) ? TNK__ROUTE_STREAM_SAMPLE
                                            : TNK__ROUTE_SAMPLE);
-  call->add_headers = add_headers;
-  call->in_pause = in_pause;
-  call->once = sampling->session->config->options.retry_samples == TNK_NO;
+  call->request.add_headers = add_headers;
+  call->request.in_pause = in_pause;
+  call->request.once =
+      sampling->session->config->options.retry_samples == TNK_NO;
   if (is_stream(sample))
     sample->streaming->start(sample);
   else
@@ -605,8 +606,8 @@ static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
   tnk__buf_init(&sample->body, &context->alloc, TNK__MAX_REQUEST_BODY);
   tnk__job_init(&sample->job, sampling->session, TNK__ROUTE_SAMPLE,
                 name_of(sample), "Sample");
-  call_of(sample)->totals = &sampling->totals;
-  call_of(sample)->method_name = method_name(sample);
+  call_of(sample)->owner.totals = &sampling->totals;
+  call_of(sample)->owner.method_name = method_name(sample);
   sample->job.future.is_proto = 1;
   sample->job.future.is_sample = 1;
   sample->job.future.on_state = on_state;
@@ -635,7 +636,7 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
   prepare(sample, sampling, start);
   tnk__promise_enter(promise, name_of(sample), sampling->id);
   tnk__context_let_time_pass(context, &moment);
-  call_of(sample)->operation = promise->operation;
+  call_of(sample)->owner.operation = promise->operation;
   keep_options(sample, start->options);
   sample->promise = promise;
   if (tnk__promise_is_oom(promise)) {

@@ -72,7 +72,8 @@ static tnk__context_t *context_of(const stream_t *stream) {
 /* ---- The end ---- */
 
 static void fail(stream_t *stream, int code, const char *words) {
-  tnk_error_t pub = {.code = code, .n_attempts = call_of(stream)->n_attempts};
+  tnk_error_t pub = {.code = code,
+                     .n_attempts = call_of(stream)->tries.n_attempts};
   char text[MAX_WORDS];
   tnk__error_t *error;
 
@@ -94,7 +95,7 @@ static void fail_with(stream_t *stream, const tnk__sse_event_t *event) {
   tnk__failure_t failure = {0};
   tnk_error_t pub = {.code = TNK_EFAILED,
                      .http_status = 200,
-                     .n_attempts = call_of(stream)->n_attempts};
+                     .n_attempts = call_of(stream)->tries.n_attempts};
   char what[MAX_WORDS];
   tnk__error_t *error;
   tnk__arena_t arena;
@@ -159,7 +160,7 @@ static void resolve(stream_t *stream) {
     fail_code(stream, TNK_ENOMEM);
     return;
   }
-  if (call->operation != 0)
+  if (call->owner.operation != 0)
     tnk__call_tell(call, &(tnk_event_t){.phase = TNK_PHASE_RESULT,
                                         .bytes = stream->n_received,
                                         .status = 200});
@@ -233,7 +234,7 @@ static void take(stream_t *stream, const tnk__sample_chunk_t *chunk,
 
   /* Tokens that were passed on must not be drawn again. */
   if (chunk->has_token || chunk->is_end)
-    call_of(stream)->once = 1;
+    call_of(stream)->request.once = 1;
   if (chunk->has_token)
     words = keep(stream, chunk, &code);
   if (words == NULL && chunk->has_token && !tell(stream, chunk, is_gone))
@@ -293,15 +294,15 @@ static int goes_on(stream_t *stream, int got) {
 static void note_accepted(stream_t *stream) {
   tnk__sample_t *sample = &stream->sample;
 
-  if (stream->accepted == call_of(stream)->n_attempts)
+  if (stream->accepted == call_of(stream)->tries.n_attempts)
     return;
-  stream->accepted = call_of(stream)->n_attempts;
+  stream->accepted = call_of(stream)->tries.n_attempts;
   sample->job.is_accepted = 1;
   sample->job.ran = TNK_RAN_YES;
   tnk__sample_give_back(sample);
   sample->slot_ticket = 0;
   sample->throttle_ticket = 0;
-  if (call_of(stream)->operation != 0)
+  if (call_of(stream)->owner.operation != 0)
     tnk__call_tell(call_of(stream),
                    &(tnk_event_t){.phase = TNK_PHASE_ACCEPTED, .status = 200});
 }
@@ -309,7 +310,7 @@ static void note_accepted(stream_t *stream) {
 static void on_part(tnk__call_t *call) {
   stream_t *stream = stream_of_call(call);
   tnk__context_t *context = context_of(stream);
-  tnk__totals_t *totals = call->totals;
+  tnk__totals_t *totals = call->owner.totals;
   size_t n = 0;
   int got;
 
@@ -333,7 +334,7 @@ static void end_truncated(stream_t *stream, const tnk__reply_t *reply) {
           ? "the stream was truncated: it ended without a finish_reason,"
           : "the stream was truncated: it ended within an event,";
   const tnk_error_t pub = {.code = TNK_ECONN,
-                           .n_attempts = call_of(stream)->n_attempts};
+                           .n_attempts = call_of(stream)->tries.n_attempts};
   tnk__reply_t lost = *reply;
   char text[MAX_WORDS];
 
@@ -410,10 +411,10 @@ static void start(tnk__sample_t *sample) {
   stream->accepted = 0;
   stream->events.attempt = 0;
   sample->job.is_accepted = 0;
-  call->on_part = on_part;
-  call->timeout_ms = stream->silence_ms;
-  call->body = sample->body.data;
-  call->body_len = sample->body.len;
+  call->request.on_part = on_part;
+  call->request.timeout_ms = stream->silence_ms;
+  call->request.body = sample->body.data;
+  call->request.body_len = sample->body.len;
   tnk__call_start(call, on_done);
 }
 

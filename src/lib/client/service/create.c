@@ -52,8 +52,8 @@ static void prepare_call(create_t *create, tnk__route_id_t route) {
 
   tnk__call_init(&errand->call, &errand->session->endpoint, route,
                  create->name);
-  errand->call.method_name = create->method;
-  errand->call.secret = create->restore.weights_access_token;
+  errand->call.owner.method_name = create->method;
+  errand->call.owner.secret = create->restore.weights_access_token;
   tnk__buf_clear(&errand->body);
 }
 
@@ -62,8 +62,8 @@ static void prepare_job(create_t *create, tnk__route_id_t route,
   tnk__errand_t *errand = &create->errand;
 
   tnk__job_init(&errand->job, errand->session, route, create->name, type);
-  errand->job.future.call.method_name = create->method;
-  errand->job.future.call.secret = create->restore.weights_access_token;
+  errand->job.future.call.owner.method_name = create->method;
+  errand->job.future.call.owner.secret = create->restore.weights_access_token;
   tnk__buf_clear(&errand->body);
 }
 

@@ -39,7 +39,7 @@ static void on_capabilities(tnk__call_t *call, const tnk__reply_t *reply) {
   }
   box = tnk__calloc(alloc, 1, sizeof(*box));
   if (box == NULL) {
-    tnk__errand_fail_code(errand, call->name, TNK_ENOMEM);
+    tnk__errand_fail_code(errand, call->owner.name, TNK_ENOMEM);
     return;
   }
   tnk__arena_init(&box->arena, alloc, 64 * TNK__MIB);
@@ -50,7 +50,7 @@ static void on_capabilities(tnk__call_t *call, const tnk__reply_t *reply) {
     return;
   }
   free_value(alloc, box);
-  tnk__errand_fail_code(errand, call->name, err);
+  tnk__errand_fail_code(errand, call->owner.name, err);
 }
 
 static void on_health(tnk__call_t *call, const tnk__reply_t *reply) {
@@ -62,7 +62,7 @@ static void on_health(tnk__call_t *call, const tnk__reply_t *reply) {
   if (reply->error != NULL)
     tnk__errand_fail(errand, reply->error);
   else if (err != TNK_OK)
-    tnk__errand_fail_code(errand, call->name, err);
+    tnk__errand_fail_code(errand, call->owner.name, err);
   else
     tnk__errand_resolve(errand, TNK__RESULT_NONE, NULL, NULL);
 }
@@ -70,7 +70,7 @@ static void on_health(tnk__call_t *call, const tnk__reply_t *reply) {
 static void begin_capabilities(tnk__errand_t *errand) {
   tnk__call_init(&errand->call, &errand->session->endpoint,
                  TNK__ROUTE_CAPABILITIES, "get_server_capabilities");
-  errand->call.method_name = "RestClient.get_server_capabilities";
+  errand->call.owner.method_name = "RestClient.get_server_capabilities";
   tnk__errand_call(errand, on_capabilities);
 }
 

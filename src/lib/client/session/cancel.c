@@ -113,8 +113,8 @@ void tnk__canceler_tell(tnk__canceler_t *canceler, const char *request_id) {
                  "cancel_future");
   tnk__buf_init(&cancel->body, alloc, MAX_CANCEL_BODY);
   tnk__cancel_future_write(&cancel->body, request_id);
-  cancel->call.body = cancel->body.data;
-  cancel->call.body_len = cancel->body.len;
+  cancel->call.request.body = cancel->body.data;
+  cancel->call.request.body_len = cancel->body.len;
   if (cancel->body.err != TNK_OK) {
     canceler->n_waiting--;
     dispose(cancel);

@@ -19,7 +19,7 @@ static tnk__context_t *context_of(const tnk__heartbeat_t *heartbeat) {
 }
 
 static uint64_t route_bit(const tnk__heartbeat_t *heartbeat) {
-  return tnk__route_bit(heartbeat->call.route);
+  return tnk__route_bit(heartbeat->call.request.route);
 }
 
 /* Whether the message of a refusal is about a session. A server without
@@ -72,7 +72,7 @@ static void tell(tnk__heartbeat_t *heartbeat, const tnk__reply_t *reply) {
       !is_answer(heartbeat, reply))
     return;
   heartbeat->is_asking = 0;
-  heartbeat->call.background = 1;
+  heartbeat->call.request.background = 1;
   if (heartbeat->kept != NULL)
     heartbeat->kept(heartbeat);
 }
@@ -125,7 +125,7 @@ static void ask(tnk__heartbeat_t *heartbeat) {
 
   heartbeat->is_asked = 0;
   heartbeat->is_asking = 1;
-  call->background = 0; /* a call waits for it */
+  call->request.background = 0; /* a call waits for it */
   tnk__timer_stop(&call->timer);
   tnk__call_start(call, on_answer);
 }
@@ -157,10 +157,10 @@ int tnk__heartbeat_prepare(tnk__heartbeat_t *heartbeat,
     return TNK_ENOMEM;
   heartbeat->session_id = session_id;
   tnk__call_init(call, endpoint, TNK__ROUTE_HEARTBEAT, "session_heartbeat");
-  call->once = 1;
-  call->background = 1;
-  call->body = heartbeat->body.data;
-  call->body_len = heartbeat->body.len;
+  call->request.once = 1;
+  call->request.background = 1;
+  call->request.body = heartbeat->body.data;
+  call->request.body_len = heartbeat->body.len;
   heartbeat->ok_ms = tnk__context_now_ms(endpoint->context);
   return TNK_OK;
 }

@@ -124,7 +124,8 @@ static void on_refresh_due(tnk__timer_t *timer) {
 static void start_refresh(tnk__session_t *session) {
   uint64_t ms = (uint64_t)session->start.dynamic.refresh_interval_s * 1000;
 
-  if (session->endpoint.missing & tnk__route_bit(session->start.refresh.route))
+  if (session->endpoint.missing &
+      tnk__route_bit(session->start.refresh.request.route))
     return;
   tnk__timer_start_background(session->context, &session->start.refresh.timer,
                               ms > MIN_REFRESH_MS ? ms : MIN_REFRESH_MS,
@@ -156,7 +157,7 @@ static void startup_malformed(tnk__session_t *session, int err) {
           : tnk__error_new(&session->context->alloc, err,
                            "%s: the server's answer cannot be understood; does "
                            "base_url name a Tinker server?",
-                           session->start.call.name);
+                           session->start.call.owner.name);
 
   startup_failed(session, error);
   tnk__error_unref(error);
@@ -165,8 +166,8 @@ static void startup_malformed(tnk__session_t *session, int err) {
 /* A request that cannot be encoded is not the server's fault. */
 static void startup_unsendable(tnk__session_t *session, int err) {
   const tnk_error_t pub = {.code = err};
-  tnk__error_t *error =
-      tnk__error_from(&session->context->alloc, session->start.call.name, &pub);
+  tnk__error_t *error = tnk__error_from(&session->context->alloc,
+                                        session->start.call.owner.name, &pub);
 
   startup_failed(session, error);
   tnk__error_unref(error);
@@ -187,8 +188,8 @@ static void startup_send(tnk__session_t *session, tnk__route_id_t route,
                          void (*done)(tnk__call_t *, const tnk__reply_t *)) {
   session->start.busy = 1;
   tnk__call_init(&session->start.call, &session->endpoint, route, name);
-  session->start.call.body = session->start.body.data;
-  session->start.call.body_len = session->start.body.len;
+  session->start.call.request.body = session->start.body.data;
+  session->start.call.request.body_len = session->start.body.len;
   if (session->start.body.err != TNK_OK)
     startup_unsendable(session, session->start.body.err);
   else
@@ -278,10 +279,10 @@ static int prepare_background(tnk__session_t *session) {
     return TNK_ENOMEM;
   tnk__call_init(refresh, &session->endpoint, TNK__ROUTE_DYNAMIC_CONFIG,
                  "client/dynamic_config");
-  refresh->once = 1;
-  refresh->background = 1;
-  refresh->body = session->start.body.data;
-  refresh->body_len = session->start.body.len;
+  refresh->request.once = 1;
+  refresh->request.background = 1;
+  refresh->request.body = session->start.body.data;
+  refresh->request.body_len = session->start.body.len;
   return TNK_OK;
 }
 
@@ -443,11 +444,11 @@ void tnk__session_finish(tnk__session_t *session,
   }
   tnk__call_init(&session->start.call, &session->endpoint, TNK__ROUTE_FINISH,
                  "finish");
-  session->start.call.method_name = "ServiceClient.close";
-  session->start.call.once = 1;
-  session->start.call.path_id = session->start.id;
-  session->start.call.body = session->start.body.data;
-  session->start.call.body_len = session->start.body.len;
+  session->start.call.owner.method_name = "ServiceClient.close";
+  session->start.call.request.once = 1;
+  session->start.call.request.path_id = session->start.id;
+  session->start.call.request.body = session->start.body.data;
+  session->start.call.request.body_len = session->start.body.len;
   tnk__call_start(&session->start.call, on_finished);
   tnk__timer_start(session->context, &session->start.finish_timer, FINISH_MS,
                    on_finish_due);
@@ -457,6 +458,6 @@ void tnk__session_explain(const tnk__session_t *session, tnk__text_t *out) {
   tnk__text_printf(out, "waits for the session to be set up");
   if (!tnk__call_is_active(&session->start.call))
     return;
-  tnk__text_printf(out, "; %s ", session->start.call.name);
+  tnk__text_printf(out, "; %s ", session->start.call.owner.name);
   tnk__call_explain(&session->start.call, out);
 }

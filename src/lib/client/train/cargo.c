@@ -141,10 +141,10 @@ size_t tnk__cargo_len(const tnk__cargo_t *cargo) {
 
 void tnk__cargo_load(tnk__cargo_t *cargo, tnk__call_t *call) {
   if (cargo->state == TNK__CARGO_FED) {
-    call->feed = &cargo->feed;
+    call->request.feed = &cargo->feed;
     return;
   }
-  call->body = cargo->whole.data;
-  call->body_len = cargo->whole.len;
-  call->is_zstd = cargo->is_packed != 0;
+  call->request.body = cargo->whole.data;
+  call->request.body_len = cargo->whole.len;
+  call->request.is_zstd = cargo->is_packed != 0;
 }

@@ -91,7 +91,7 @@ static void submit(tnk__errand_t *errand) {
 
   tnk__job_init(&errand->job, session, TNK__ROUTE_CREATE_LOSS, NAME,
                 "CreateCustomLoss");
-  errand->job.future.call.method_name = METHOD;
+  errand->job.future.call.owner.method_name = METHOD;
   tnk__create_loss_write(&errand->body, session->start.id,
                          session->start.progress.next_loss_seq++,
                          &of_errand(errand)->options);

@@ -35,7 +35,7 @@ static void drop_parts(tnk__op_t *op) {
     tnk__part_t *part = &op->parts[i];
     if (part->state == TNK__PART_SENDING &&
         !tnk__call_is_unseen(&part->job.future.call)) {
-      part->job.future.call.operation = 0; /* not reported any more */
+      part->job.future.call.owner.operation = 0; /* not reported any more */
       continue; /* its number depends on the response */
     }
     if (part->state < TNK__PART_WAITING)

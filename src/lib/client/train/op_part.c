@@ -243,23 +243,24 @@ static void submit(tnk__part_t *part) {
   tnk__job_init(&part->job, session_of(part), tnk__part_form_route(part),
                 type->name, op->poll_type);
   part->job.accepted = on_accepted;
-  call->method_name = type->method;
-  call->secret = op->secret;
-  call->totals = &op->training->totals;
-  call->has_own_metadata = op->has_own_metadata != 0;
+  call->owner.method_name = type->method;
+  call->owner.secret = op->secret;
+  call->owner.totals = &op->training->totals;
+  call->request.has_own_metadata = op->has_own_metadata != 0;
   part->job.future.on_state = on_state;
   if (type->request != NULL && !part->is_json) {
-    call->is_proto = 1;
+    call->request.is_proto = 1;
     part->job.future.is_proto = 1;
   }
   tnk__cargo_load(&part->cargo, call);
   part->state = TNK__PART_SENDING;
   tnk__seq_use(&part->number, &part->cargo);
-  call->is_reused = part->number.is_reused != 0;
-  call->operation = op->promise->operation;
-  call->part = (uint32_t)part->index;
-  call->is_repeat = part->number.is_repeat != 0;
-  tnk__job_start(&part->job, call->body, call->body_len, on_done);
+  call->request.is_reused = part->number.is_reused != 0;
+  call->owner.operation = op->promise->operation;
+  call->owner.part = (uint32_t)part->index;
+  call->request.is_repeat = part->number.is_repeat != 0;
+  tnk__job_start(&part->job, call->request.body, call->request.body_len,
+                 on_done);
 }
 
 /* ---- Encoding ---- */

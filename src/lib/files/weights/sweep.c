@@ -76,8 +76,9 @@ void tnk__weights_sweep_start(tnk__weights_sweep_t *sweep) {
   tnk__list_append(&weights->sweeps, &sweep->link);
   tnk__call_init(&sweep->call, &weights->session->endpoint,
                  TNK__ROUTE_REST_DELETE, "delete_checkpoint");
-  sweep->call.method_name = "RestClient.delete_checkpoint_from_tinker_path";
-  sweep->call.target = sweep->target;
+  sweep->call.owner.method_name =
+      "RestClient.delete_checkpoint_from_tinker_path";
+  sweep->call.request.target = sweep->target;
   tnk__call_start(&sweep->call, on_swept);
 }
 
