@@ -1,4 +1,4 @@
-#include "lib/client/call/call.h"
+#include "lib/client/call/call_private.h"
 
 #include <stdio.h>
 #include <string.h>

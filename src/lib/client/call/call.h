@@ -32,7 +32,6 @@ typedef struct {
 } tnk__reply_t;
 
 struct tnk__call;
-struct tnk__failure;
 struct tnk__shorter;
 struct tnk__headers;
 
@@ -213,46 +212,9 @@ static inline void tnk__call_waits(const tnk__call_t *call,
     tnk__call_tell(call,
                    &(tnk_event_t){.phase = TNK_PHASE_WAITS, .waits_for = what});
 }
-/* The span id of an attempt (counted from 1) in a trace; never 0. */
-uint64_t tnk__call_span(const tnk__call_t *call, uint32_t attempt);
-/* An attempt was sent. Used only by call_send.c. */
-void tnk__call_on_sent(tnk__exchange_t *exchange);
-/* An attempt waits before it is sent. Used only by call_send.c. */
-void tnk__call_on_wait(tnk__exchange_t *exchange);
-/* Whether another attempt follows that response, after a pause. Used only by
- * call.c. */
-int tnk__call_may_repeat(tnk__call_t *call, const tnk__reply_t *reply,
-                         uint64_t *delay_ms);
-/* Begin the exchange of one attempt. Returns TNK_OK, or a code if nothing has
- * begun. Used only by call.c. */
-int tnk__call_send(tnk__call_t *call, const char *key);
-/* Remove members from the body that this server has refused before. This
- * function and the next three are used only by call.c. */
-void tnk__call_leave_out(tnk__call_t *call);
-/* After a 422. Returns 1 if the body is shorter now and the request must be
- * sent again. */
-int tnk__call_shorten(tnk__call_t *call, const tnk__reply_t *reply);
-/* After a 2xx: members that were removed stay removed in later requests, and
- * the program is warned once. */
-void tnk__call_learn_members(const tnk__call_t *call);
-/* The request has ended or was given up: the owner's body is restored. */
-void tnk__call_restore_body(tnk__call_t *call);
-/* Count a request for the client. Used only by call.c. */
-void tnk__call_count_sent(const tnk__call_t *call);
-/* Detect a response that the service did not send, and write its message to
- * `text`, which must live as long as the reply. Used only by call.c. */
-void tnk__call_read_page(const tnk__call_t *call,
-                         const tnk__http_result_t *result, tnk__reply_t *reply,
-                         char *text, size_t size);
 /* Redact secrets of this or an earlier attempt in a server's message, in place.
  * NULL does nothing. */
 void tnk__call_hide(const tnk__call_t *call, const char *message);
-/* Build the error of a finished call from all that is known. Used only by
- * call.c. */
-tnk__error_t *tnk__call_error(const tnk__call_t *call,
-                              const tnk__http_result_t *result,
-                              const tnk__reply_t *reply,
-                              const struct tnk__failure *failure);
 /* Whether it was started and `done` is still to come: any state except IDLE. */
 int tnk__call_is_active(const tnk__call_t *call);
 /* Whether the server has run or will run the request. For an active call: the
@@ -285,16 +247,9 @@ int tnk__call_is_unseen(const tnk__call_t *call);
  * resets this.
  */
 void tnk__doubts_open(tnk__endpoint_t *endpoint);
-/* Hold a call that has ended with this reply. Returns 1 if its `done` comes in
- * a later turn of the loop, 0 if it ends now. */
-int tnk__doubt_hold(tnk__call_t *call, const tnk__reply_t *reply);
 /* The heartbeat was answered; endpoint->ended_session has the result. Only
  * schedules. */
 void tnk__doubts_settle(tnk__endpoint_t *endpoint);
-/* Drop a call that is held. Allocates nothing. */
-void tnk__doubt_drop(tnk__call_t *call);
-/* Whether the refused request was run. */
-tnk_ran_t tnk__doubt_ran(const tnk__call_t *call);
 
 /* ---- call_restart.c ---- */
 
@@ -309,13 +264,6 @@ tnk_ran_t tnk__doubt_ran(const tnk__call_t *call);
  * server.
  */
 void tnk__restart_open(tnk__endpoint_t *endpoint);
-/* Record the end of an attempt. */
-void tnk__restart_note(tnk__call_t *call, const tnk__http_result_t *result,
-                       tnk__outcome_t outcome);
-/* Whether an attempt must wait now. */
-int tnk__restart_holds(const tnk__call_t *call);
-/* Pause the call until tnk__restart_over(). */
-void tnk__restart_wait(tnk__call_t *call);
 /* The heartbeat was answered, or the session has ended: resume all attempts.
  * Only schedules. */
 void tnk__restart_over(tnk__endpoint_t *endpoint);

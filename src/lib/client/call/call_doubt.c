@@ -4,7 +4,7 @@
  *   PACING --the call has taken long enough--> `done`
  *   any --tnk__doubt_drop()--> gone
  */
-#include "lib/client/call/call.h"
+#include "lib/client/call/call_private.h"
 
 #include <stdio.h>
 #include <strings.h>

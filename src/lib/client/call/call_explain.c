@@ -1,5 +1,5 @@
 /* Explains the waits of an active call. */
-#include "lib/client/call/call.h"
+#include "lib/client/call/call_private.h"
 
 #include "lib/client/call/auth.h"
 

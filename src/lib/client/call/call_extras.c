@@ -4,7 +4,7 @@
  * later ones of the service. A member that the program has asked for is never
  * removed.
  */
-#include "lib/client/call/call.h"
+#include "lib/client/call/call_private.h"
 
 #include "lib/base/alloc.h"
 #include "lib/base/log.h"

@@ -1,5 +1,5 @@
 /* Reports a call to the observer. */
-#include "lib/client/call/call.h"
+#include "lib/client/call/call_private.h"
 
 #include "lib/base/alloc.h"
 #include "lib/io/loop/context.h"

@@ -1,5 +1,5 @@
 /* Decides whether and when a call is retried. */
-#include "lib/client/call/call.h"
+#include "lib/client/call/call_private.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-#include "lib/client/call/call.h"
+#include "lib/client/call/call_private.h"
 
 #include "lib/base/alloc.h"
 #include "lib/base/log.h"

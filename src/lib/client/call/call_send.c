@@ -1,5 +1,5 @@
 /* Sends one attempt of a call as an HTTP request. */
-#include "lib/client/call/call.h"
+#include "lib/client/call/call_private.h"
 
 #include <string.h>
 

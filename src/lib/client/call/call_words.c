@@ -1,5 +1,5 @@
 /* Describes responses that are not successes: their origin, and the error. */
-#include "lib/client/call/call.h"
+#include "lib/client/call/call_private.h"
 
 #include <stdio.h>
 #include <strings.h>
