@@ -16,12 +16,6 @@ struct tnk__failure;
 int tnk__call_send(tnk__call_t *call, const char *key);
 /* Count a request for the client. */
 void tnk__call_count_sent(const tnk__call_t *call);
-/* The span id of an attempt (counted from 1) in a trace; never 0. */
-uint64_t tnk__call_span(const tnk__call_t *call, uint32_t attempt);
-/* For the exchange: an attempt was sent. */
-void tnk__call_on_sent(tnk__exchange_t *exchange);
-/* For the exchange: an attempt waits before it is sent. */
-void tnk__call_on_wait(tnk__exchange_t *exchange);
 
 /* ---- Retries: call_repeat.c ---- */
 

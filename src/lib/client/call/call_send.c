@@ -1,11 +1,69 @@
-/* Sends one attempt of a call as an HTTP request. */
+/* Sends one attempt of a call as an HTTP request, and reports the call to the
+ * observer. */
 #include "lib/client/call/call_private.h"
 
 #include <string.h>
 
+#include "lib/base/alloc.h"
 #include "lib/base/limits.h"
 #include "lib/client/call/headers.h"
+#include "lib/io/loop/context.h"
 #include "lib/wire/message/calls_session.h"
+
+/* ---- Reports to the observer ---- */
+
+void tnk__call_tell(const tnk__call_t *call, tnk_event_t *event) {
+  event->operation = call->owner.operation;
+  event->name = call->owner.name;
+  event->part = call->owner.part;
+  if (event->attempt == 0 && event->phase != TNK_PHASE_WAITS)
+    event->attempt = call->tries.n_attempts;
+  tnk__observe(call->endpoint->context, event);
+}
+
+/* The span id of an attempt (counted from 1) in a trace; never 0. */
+static uint64_t span_of(const tnk__call_t *call, uint32_t attempt) {
+  const uint64_t span = call->tries.key[1] + 0x9e3779b97f4a7c15u * attempt;
+
+  return span != 0 ? span : 1;
+}
+
+static int is_poll(const tnk__call_t *call) {
+  return call->request.route->kind == TNK__CALL_POLL ||
+         call->request.route->kind == TNK__CALL_POLL_SAMPLE;
+}
+
+static void on_sent(tnk__exchange_t *exchange) {
+  const tnk__call_t *call = tnk__container_of(exchange, tnk__call_t, exchange);
+  tnk_event_t event = {.phase = TNK_PHASE_SENT,
+                       .bytes = call->request.body_len};
+
+  if (call->owner.operation == 0)
+    return;
+  if (is_poll(call))
+    event.phase = TNK_PHASE_HELD;
+  if (call->request.feed != NULL)
+    event.bytes += call->request.feed->len;
+  if (call->endpoint->config->trace.trace_id[0] != '\0')
+    event.span = span_of(call, call->tries.n_attempts);
+  tnk__call_tell(call, &event);
+}
+
+static void on_wait(tnk__exchange_t *exchange) {
+  tnk__call_waits(tnk__container_of(exchange, tnk__call_t, exchange),
+                  TNK_WAITS_FOR_CONNECTION);
+}
+
+void tnk__call_tell_retry(const tnk__call_t *call, int status, int code) {
+  if (call->owner.operation != 0)
+    tnk__call_tell(call, &(tnk_event_t){.phase = TNK_PHASE_WAITS,
+                                        .waits_for = TNK_WAITS_FOR_RETRY,
+                                        .attempt = call->tries.n_attempts,
+                                        .status = status,
+                                        .code = code});
+}
+
+/* ---- The request ---- */
 
 static const char api_path[] = "/api/v1/";
 
@@ -51,8 +109,7 @@ static void add_headers(const tnk__call_t *call, const char *key,
   }
   if (!is_get)
     tnk__headers_add_uuid(headers, "X-Idempotency-Key", call->tries.key);
-  tnk__headers_add_span(headers,
-                        tnk__call_span(call, call->tries.n_attempts + 1));
+  tnk__headers_add_span(headers, span_of(call, call->tries.n_attempts + 1));
   if (call->request.add_headers != NULL)
     call->request.add_headers(call, headers);
 }
@@ -157,10 +214,9 @@ int tnk__call_send(tnk__call_t *call, const char *key) {
                         call->now.was_cut_off;
   request.replayable = 1; /* by sequence number or idempotency key */
   call->tries.n_attempts++;
-  call->exchange.on_sent =
-      call->owner.operation != 0 ? tnk__call_on_sent : NULL;
+  call->exchange.on_sent = call->owner.operation != 0 ? on_sent : NULL;
   call->exchange.tells_wait = call->owner.operation != 0;
-  endpoint->http->on_wait = tnk__call_on_wait;
+  endpoint->http->on_wait = on_wait;
   err = target.err;
   if (err == TNK_OK)
     err = tnk__exchange_start(endpoint->http, &call->exchange, &request);

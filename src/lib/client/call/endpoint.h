@@ -60,7 +60,7 @@ typedef struct {
   int (*ask)(struct tnk__endpoint *endpoint);
 } tnk__doubts_t;
 
-/* State of call_restart.c. */
+/* State of the suspicion of a restart; see call.h. */
 typedef struct {
   int is_watching;     /* there is a session whose models could be lost */
   int is_suspected;    /* a connection was refused */

@@ -1,4 +1,4 @@
-#include "lib/client/call/routes.h"
+#include "lib/client/call/call.h"
 
 #define GET TNK__GET
 #define OPTIONAL TNK__OPTIONAL

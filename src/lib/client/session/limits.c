@@ -1,7 +1,6 @@
 #include "lib/client/session/limits.h"
 
 #include "lib/base/alloc.h"
-#include "lib/client/call/tenant.h"
 
 enum {
   MAX_TRAIN_BYTES = 16 * 1000 * 1000,
@@ -100,6 +99,36 @@ void tnk__gate_cancel(tnk__gate_t *gate, tnk__waiter_t *waiter) {
     tnk__timer_stop(&gate->timer); /* it keeps the loop alive */
 }
 
+/* ---- The back-off of services with one URL and credential ---- */
+
+/* One per thread, because a loop belongs to a thread. It owns no memory:
+ * services link their limiters into it, and a back-off that outlives its
+ * service is stored inside it. */
+static _Thread_local tnk__limiter_registry_t registry;
+static _Thread_local int registry_is_ready;
+
+/*
+ * Join the back-off that all services of this thread with the same URL and
+ * credential share, or keep a private one if the options say so. The two random
+ * numbers key the hashes; only the first call of a thread uses them.
+ */
+static void join(tnk__limiter_t *limiter, const tnk__config_t *config,
+                 uint64_t now_ms, uint64_t random0, uint64_t random1) {
+  tnk__limiter_key_t key;
+
+  tnk__limiter_init(limiter);
+  if (config->options.limiter_scope == TNK_LIMITER_PRIVATE)
+    return;
+  if (!registry_is_ready) {
+    tnk__limiter_registry_init(&registry, random0, random1);
+    registry_is_ready = 1;
+  }
+  key = tnk__limiter_key(&registry, config->options.base_url,
+                         config->api_key != NULL ? config->api_key
+                                                 : config->credential_cmd);
+  tnk__limiter_join(limiter, &registry, &key, now_ms);
+}
+
 /* ---- All limits ---- */
 
 void tnk__limits_open(tnk__limits_t *limits, tnk__context_t *context,
@@ -116,8 +145,8 @@ void tnk__limits_open(tnk__limits_t *limits, tnk__context_t *context,
                       1 + config->options.max_polls / CHECKS_PART);
   tnk__semaphore_init(&limits->sample_throttle, TNK__SEMAPHORE_UNLIMITED);
   limits->max_pollers = config->options.max_polls / POLLERS_PART;
-  tnk__tenant_join(&limits->limiter, config, tnk__context_now_ms(context),
-                   tnk__context_random(context), tnk__context_random(context));
+  join(&limits->limiter, config, tnk__context_now_ms(context),
+       tnk__context_random(context), tnk__context_random(context));
   gate_open(&limits->gate, context, &limits->limiter, &limits->sample_throttle,
             SAMPLE_THROTTLED_SLOTS);
 }
