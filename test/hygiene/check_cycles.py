@@ -3,8 +3,9 @@
 
 usage: check_cycles.py SRC_DIR
 
-A module is x.c together with x.h: two files that need each other's headers are
-one unit that has been cut in two.
+A module is x.c together with x.h, and with x_private.h, which x.c shares with
+its helpers: two files that need each other's headers are one unit that has been
+cut in two.
 """
 import pathlib
 import re
@@ -13,17 +14,22 @@ import sys
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 
 
+def module_of(path):
+    return pathlib.PurePosixPath(path).with_suffix("").as_posix().removesuffix(
+        "_private")
+
+
 def read_graph(src):
     graph = {}
     for path in sorted(src.rglob("*")):
         if path.suffix not in (".c", ".h", ".cc"):
             continue
-        module = path.relative_to(src).with_suffix("").as_posix()
+        module = module_of(path.relative_to(src))
         out = graph.setdefault(module, set())
         for line in path.read_text().splitlines():
             m = INCLUDE.match(line)
             if m and (src / m[1]).is_file():
-                out.add(pathlib.PurePosixPath(m[1]).with_suffix("").as_posix())
+                out.add(module_of(m[1]))
         out.discard(module)
     return graph
 

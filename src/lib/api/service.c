@@ -125,15 +125,16 @@ int tnk_service_open(tnk_service_t **out, uv_loop_t *loop,
 
 /* ---- Closing ---- */
 
-static void on_finished(tnk__session_t *session) {
-  tnk_service_t *service = tnk__container_of(session, tnk_service_t, session);
+static void on_finished(tnk__start_t *start) {
+  tnk_service_t *service =
+      tnk__container_of(start, tnk_service_t, session.start);
 
-  tnk__session_close(session);
+  tnk__session_close(&service->session);
   tnk__root_end_close(&service->root);
 }
 
 static void on_swept(tnk__session_t *session) {
-  tnk__session_finish(session, on_finished);
+  tnk__start_finish(&session->start, on_finished);
 }
 
 void tnk_service_close(tnk_service_t *service, tnk_close_cb cb, void *user) {

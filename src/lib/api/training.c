@@ -5,7 +5,6 @@
 
 #include "lib/api/service.h"
 #include "lib/base/options.h"
-#include "lib/client/train/loss.h"
 #include "lib/client/train/operations.h"
 #include "lib/client/train/pass.h"
 #include "lib/client/train/stop.h"

@@ -483,7 +483,7 @@ static int waits_for_restart(tnk__call_t *call) {
   tnk__timer_start(context, &call->timer, patience_ms - spent_ms,
                    on_pause_over);
   tnk__restart_wait(call);
-  call->endpoint->doubts.ask(call->endpoint);
+  call->endpoint->doubts.ask(call->endpoint->doubts.user);
   return 1;
 }
 

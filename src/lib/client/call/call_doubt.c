@@ -206,7 +206,7 @@ int tnk__doubt_hold(tnk__call_t *call, const tnk__reply_t *reply) {
   call->now.state = TNK__CALL_DOUBTING;
   call->now.since_ms = tnk__context_now_ms(endpoint->context);
   tnk__list_init(&doubt->link);
-  if (endpoint->ended_session != NULL || !doubts->ask(endpoint)) {
+  if (endpoint->ended_session != NULL || !doubts->ask(doubts->user)) {
     settle(doubt);
     return 1;
   }
@@ -265,7 +265,7 @@ void tnk__restart_note(tnk__call_t *call, const tnk__http_result_t *result,
     tnk__restart_over(endpoint);
   } else if (restart->is_suspected && result->status != 0 &&
              call->request.route->kind != TNK__CALL_HEARTBEAT) {
-    endpoint->doubts.ask(endpoint);
+    endpoint->doubts.ask(endpoint->doubts.user);
   }
 }
 

@@ -57,7 +57,8 @@ typedef struct {
   /* Check now whether the session exists, and call tnk__doubts_settle() with
    * the answer. Returns 1, or 0 if there is no session. NULL: no check is
    * made. */
-  int (*ask)(struct tnk__endpoint *endpoint);
+  int (*ask)(void *user);
+  void *user;
 } tnk__doubts_t;
 
 /* State of the suspicion of a restart; see call.h. */

@@ -24,7 +24,7 @@ static void on_explain(const void *arg, tnk__text_t *out) {
 
   tnk__text_printf(out, "%s: ", errand->name);
   if (!tnk__list_empty(&errand->need.link))
-    tnk__session_explain(errand->session, out);
+    tnk__start_explain(&errand->session->start, out);
   else if (tnk__call_is_active(&errand->call))
     explain_call(errand, out);
   else if (tnk__timer_is_active(&errand->call.timer))
@@ -167,7 +167,7 @@ void tnk__errand_enter(tnk__errand_t *errand, tnk__session_level_t level,
   tnk__need_init(&errand->need, on_need);
   if (errand->session->start.level < level)
     tnk__promise_waits(errand->promise, TNK_WAITS_FOR_SESSION, 0);
-  tnk__session_need(errand->session, &errand->need, level);
+  tnk__start_need(&errand->session->start, &errand->need, level);
 }
 
 void tnk__errand_call(tnk__errand_t *errand,

@@ -2,7 +2,7 @@
 #define TNK_LIB_CLIENT_FUTURE_ERRAND_H
 
 #include "lib/base/arena.h"
-#include "lib/client/future/job.h"
+#include "lib/client/future/future.h"
 #include "lib/client/session/session.h"
 #include "lib/policy/stall.h"
 

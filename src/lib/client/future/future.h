@@ -7,6 +7,9 @@
 #include "lib/policy/poll.h"
 #include "lib/policy/queue_state.h"
 #include "lib/policy/semaphore.h"
+#include "lib/wire/message/answer.h"
+
+struct tnk__session;
 
 typedef enum {
   TNK__FUTURE_IDLE = 0, /* never started, or over */
@@ -79,26 +82,56 @@ typedef struct tnk__future {
   uint8_t says_final;  /* and the body of the poll says so */
 } tnk__future_t;
 
-/* Clear and bind. The call is bound to `route`; the owner uses it first. Error
- * messages begin with `name`. `type` is the protocol's name of the kind of
- * request. Both are static. */
-void tnk__future_init(tnk__future_t *future, tnk__endpoint_t *endpoint,
-                      struct tnk__limits *limits, tnk__route_id_t route,
-                      const char *name, const char *type);
 /*
- * Poll until the request with that id (copied) has ended. took_ms is the time
- * from the start of the operation to its acceptance. In `done` the reply has an
- * error, or its body is the result.
+ * A request that the service accepts first and answers later: a call, and then
+ * the future it returned, which uses the same call object. Some servers answer
+ * at once; then the future is skipped.
+ *
+ * Idle, while its call and its future are idle; submitting, while only its call
+ * is active; accepted, while its future is. Idle again right before `done`,
+ * which is called once and never inside start. Cancel leads to idle without
+ * `done`.
  */
-void tnk__future_start(tnk__future_t *future, const char *request_id,
-                       uint64_t took_ms,
-                       void (*done)(tnk__future_t *self,
-                                    const tnk__reply_t *reply));
-/* Whether it was started and `done` is still to come: any state except IDLE. */
-int tnk__future_is_active(const tnk__future_t *future);
-/* Write the end of a sentence: the reason why an active future waits. */
-void tnk__future_explain(const tnk__future_t *future, tnk__text_t *out);
-/* Stop without `done` and free its resources; legal in every state. */
-void tnk__future_cancel(tnk__future_t *future);
+typedef struct tnk__job {
+  tnk__future_t future;
+  /* The service has accepted the request, and its body is no longer needed. May
+   * be NULL. Returns whether to wait for its future. If not, `done` will not be
+   * called, and the job may be freed. */
+  int (*accepted)(struct tnk__job *self, const tnk__accepted_t *answer);
+  /* Called with the result or an error. For an error, is_accepted shows whether
+   * the submission or the operation failed. */
+  void (*done)(struct tnk__job *self, const tnk__reply_t *reply);
+  uint8_t is_accepted;
+  uint8_t was_doubtful; /* an earlier attempt may have been accepted too */
+  uint8_t ran;          /* tnk_ran_t, once it is accepted */
+} tnk__job_t;
+
+/* Clear and bind; strings are static. The owner then sets the fields that
+ * differ from the defaults, in `future` and, for the submission, in
+ * `future.call`. */
+void tnk__job_init(tnk__job_t *job, struct tnk__session *session,
+                   tnk__route_id_t route, const char *name, const char *type);
+/* Submit the request. The body is borrowed until `accepted` or `done`. */
+void tnk__job_start(tnk__job_t *job, const void *body, size_t n,
+                    void (*done)(tnk__job_t *self, const tnk__reply_t *reply));
+/* Whether it was started and `done` is still to come. */
+int tnk__job_is_active(const tnk__job_t *job);
+/* Whether the server has run or will run the request, in any state. A job that
+ * was never bound has not been run. */
+tnk_ran_t tnk__job_ran(const tnk__job_t *job);
+void tnk__job_cancel(tnk__job_t *job);
+/* Write the end of a sentence: the reason why an active job waits. */
+void tnk__job_explain(const tnk__job_t *job, tnk__text_t *out);
+
+/* ---- Fields that the owner may use while the job is idle ---- */
+
+tnk__timer_t *tnk__job_timer(tnk__job_t *job);
+tnk__deferred_t *tnk__job_deferred(tnk__job_t *job);
+tnk__payer_t *tnk__job_payer(tnk__job_t *job);
+const tnk__timer_t *tnk__job_timer_const(const tnk__job_t *job);
+const tnk__payer_t *tnk__job_payer_const(const tnk__job_t *job);
+tnk__job_t *tnk__job_of_timer(tnk__timer_t *timer);
+tnk__job_t *tnk__job_of_deferred(tnk__deferred_t *deferred);
+tnk__job_t *tnk__job_of_waiter(tnk__waiter_t *waiter);
 
 #endif

@@ -6,6 +6,7 @@
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
 #include "lib/base/log.h"
+#include "lib/policy/siphash.h"
 #include "lib/wire/message/calls_future.h"
 
 enum {
@@ -22,6 +23,107 @@ enum {
                          response that found no memory */
 };
 #define MAX_ANSWER (4 * TNK__MIB)
+
+/* ---- The table of tickets ---- */
+
+enum { MIN_BUCKETS = 64 };
+
+static void tickets_init(tnk__tickets_t *tickets, const tnk_allocator_t *alloc,
+                         uint64_t key0, uint64_t key1) {
+  memset(tickets, 0, sizeof(*tickets));
+  tickets->alloc = alloc;
+  tickets->key[0] = key0;
+  tickets->key[1] = key1;
+}
+
+/* Free the table. Its tickets must be removed before. */
+static void tickets_deinit(tnk__tickets_t *tickets) {
+  tnk__free(tickets->alloc, tickets->buckets);
+  tickets->buckets = NULL;
+  tickets->n_buckets = 0;
+}
+
+static tnk__ticket_t **bucket_of(const tnk__tickets_t *tickets, uint64_t hash) {
+  return &tickets->buckets[hash & (tickets->n_buckets - 1)];
+}
+
+static tnk__ticket_t *tickets_find(const tnk__tickets_t *tickets,
+                                   const char *id) {
+  uint64_t hash = tnk__siphash(tickets->key, id, strlen(id));
+  tnk__ticket_t *ticket;
+
+  if (tickets->n_buckets == 0)
+    return NULL;
+  for (ticket = *bucket_of(tickets, hash); ticket != NULL;
+       ticket = ticket->next)
+    if (ticket->hash == hash && strcmp(ticket->id, id) == 0)
+      return ticket;
+  return NULL;
+}
+
+/* Double the buckets. Without memory the chains get longer instead. */
+static void grow(tnk__tickets_t *tickets) {
+  tnk__ticket_t **old = tickets->buckets;
+  size_t n_old = tickets->n_buckets;
+  size_t n = n_old > 0 ? 2 * n_old : MIN_BUCKETS;
+  tnk__ticket_t **buckets = tnk__calloc(tickets->alloc, n, sizeof(*buckets));
+  size_t i;
+
+  if (buckets == NULL)
+    return;
+  tickets->buckets = buckets;
+  tickets->n_buckets = n;
+  for (i = 0; i < n_old; i++) {
+    while (old[i] != NULL) {
+      tnk__ticket_t *ticket = old[i];
+      tnk__ticket_t **bucket = bucket_of(tickets, ticket->hash);
+
+      old[i] = ticket->next;
+      ticket->next = *bucket;
+      *bucket = ticket;
+    }
+  }
+  tnk__free(tickets->alloc, old);
+}
+
+/* Add a ticket, which is in no list. The id must be new. NULL without
+ * memory. */
+static tnk__ticket_t *tickets_add(tnk__tickets_t *tickets, const char *id) {
+  size_t n = strlen(id);
+  tnk__ticket_t **bucket;
+  tnk__ticket_t *ticket;
+
+  if (tickets->n >= tickets->n_buckets)
+    grow(tickets);
+  if (tickets->n_buckets == 0)
+    return NULL;
+  ticket = tnk__malloc(tickets->alloc, sizeof(*ticket) + n + 1);
+  if (ticket == NULL)
+    return NULL;
+  memset(ticket, 0, sizeof(*ticket));
+  memcpy(ticket->id, id, n + 1);
+  tnk__list_init(&ticket->link);
+  ticket->hash = tnk__siphash(tickets->key, id, n);
+  bucket = bucket_of(tickets, ticket->hash);
+  ticket->next = *bucket;
+  *bucket = ticket;
+  tickets->n++;
+  return ticket;
+}
+
+/* Remove a ticket from its list and free it. */
+static void tickets_remove(tnk__tickets_t *tickets, tnk__ticket_t *ticket) {
+  tnk__ticket_t **at = bucket_of(tickets, ticket->hash);
+
+  while (*at != ticket)
+    at = &(*at)->next;
+  *at = ticket->next;
+  tnk__list_remove(&ticket->link);
+  tnk__free(tickets->alloc, ticket);
+  tickets->n--;
+}
+
+/* ---- The poller ---- */
 
 static void update(tnk__poller_t *poller);
 
@@ -42,7 +144,7 @@ static void leave_list(tnk__poller_t *poller, tnk__ticket_t *ticket) {
 
 static void drop(tnk__poller_t *poller, tnk__ticket_t *ticket) {
   leave_list(poller, ticket);
-  tnk__tickets_remove(&poller->tickets, ticket);
+  tickets_remove(&poller->tickets, ticket);
 }
 
 static void drop_all(tnk__poller_t *poller, tnk__list_t *list) {
@@ -118,11 +220,11 @@ static void go_off(tnk__poller_t *poller) {
 static int complete(tnk__poller_t *poller,
                     const tnk__completion_t *completion) {
   tnk__ticket_t *ticket =
-      tnk__tickets_find(&poller->tickets, completion->request_id);
+      tickets_find(&poller->tickets, completion->request_id);
   tnk__awaited_t *awaited;
 
   if (ticket == NULL) {
-    ticket = tnk__tickets_add(&poller->tickets, completion->request_id);
+    ticket = tickets_add(&poller->tickets, completion->request_id);
     if (ticket == NULL)
       return 0; /* like a lost notification */
     ticket->result_bytes = completion->result_bytes;
@@ -347,8 +449,8 @@ void tnk__poller_open(tnk__poller_t *poller, tnk__endpoint_t *endpoint,
   /* The call itself makes no pauses, because it is a poll. */
   tnk__reacher_init(&poller->call.reacher, &poller->timer);
   tnk__buf_init(&poller->body, &context->alloc, MAX_BODY);
-  tnk__tickets_init(&poller->tickets, &context->alloc,
-                    tnk__context_random(context), tnk__context_random(context));
+  tickets_init(&poller->tickets, &context->alloc, tnk__context_random(context),
+               tnk__context_random(context));
   tnk__list_init(&poller->awaited);
   tnk__list_init(&poller->taken);
   tnk__list_init(&poller->loose);
@@ -365,7 +467,7 @@ void tnk__poller_close(tnk__poller_t *poller) {
     ticket_of(node)->awaited->ticket = NULL;
     drop(poller, ticket_of(node));
   }
-  tnk__tickets_deinit(&poller->tickets);
+  tickets_deinit(&poller->tickets);
   tnk__buf_deinit(&poller->body);
 }
 
@@ -375,11 +477,11 @@ tnk__await_t tnk__poller_wait(tnk__poller_t *poller, tnk__awaited_t *awaited,
 
   if (poller->batch.is_off || strlen(request_id) > MAX_ID)
     return TNK__AWAIT_DIRECT;
-  ticket = tnk__tickets_find(&poller->tickets, request_id);
+  ticket = tickets_find(&poller->tickets, request_id);
   if (ticket != NULL && ticket->state != TNK__TICKET_EARLY)
     return TNK__AWAIT_DIRECT; /* the server has used an id twice */
   if (ticket == NULL) {
-    ticket = tnk__tickets_add(&poller->tickets, request_id);
+    ticket = tickets_add(&poller->tickets, request_id);
     if (ticket == NULL)
       return TNK__AWAIT_DIRECT;
     set_awaited(poller, ticket);
@@ -409,7 +511,7 @@ void tnk__awaited_leave(tnk__awaited_t *awaited, tnk__leave_t how) {
   has_come = ticket->state == TNK__TICKET_TAKEN;
   leave_list(poller, ticket);
   if (poller->batch.is_off || how == TNK__LEAVE_LOST)
-    tnk__tickets_remove(&poller->tickets, ticket);
+    tickets_remove(&poller->tickets, ticket);
   else if (how == TNK__LEAVE_RECEIVED || has_come)
     set_report(poller, ticket);
   else

@@ -17,7 +17,7 @@
 #include "lib/base/alloc.h"
 #include "lib/base/log.h"
 #include "lib/client/service/service.h"
-#include "lib/client/train/restart.h"
+#include "lib/client/train/stop.h"
 
 /* Values of is_lost: whether the loss was reported. */
 enum { NEWS = 1, KNOWN };
@@ -33,6 +33,45 @@ static void go_on(tnk__recovery_t *recovery) {
   recovery->state = TNK__RECOVERY_IDLE;
   recovery->n_attempts = 0;
   tnk__defer(recovery->session->context, &recovery->next);
+}
+
+/* ---- Reports to the program ---- */
+
+/* Words of the log. */
+static const char *const words[] = {
+    [TNK_RECOVERY_DETECTED] = "is lost, and will be made again",
+    [TNK_RECOVERY_STARTED] = "is being made again",
+    [TNK_RECOVERY_COMPLETED] = "is there again",
+    [TNK_RECOVERY_FAILED] = "could not be made again, and is tried once more",
+    [TNK_RECOVERY_EXHAUSTED] = "cannot be made again",
+};
+
+static void log_event(const tnk__recovery_t *recovery,
+                      const tnk_recovery_event_t *event) {
+  const int is_end = event->state == TNK_RECOVERY_EXHAUSTED;
+
+  tnk__log(
+      &recovery->session->context->logger,
+      is_end ? TNK_LOG_ERROR : TNK_LOG_WARN, "recovery", "%s: %s%s%s%s%s",
+      event->client, words[event->state], event->path != NULL ? ", from " : "",
+      event->path != NULL ? event->path : "", event->reason != NULL ? ": " : "",
+      event->reason != NULL ? event->reason : "");
+}
+
+/* Call the program, and log the event. Returns 0 if it has closed the
+ * service. */
+static int tell(const tnk__recovery_t *recovery, tnk_recovery_event_t event) {
+  tnk__session_t *session = recovery->session;
+  const tnk_service_options_t *options = &session->config->options;
+
+  event.attempt = recovery->n_attempts;
+  log_event(recovery, &event);
+  if (options->on_recovery != NULL) {
+    tnk__callout_begin();
+    options->on_recovery(&event, options->recovery_user);
+    tnk__callout_end();
+  }
+  return !session->endpoint.closing;
 }
 
 /* ---- Attempts ---- */
@@ -119,7 +158,7 @@ static int tries_again(tnk__recovery_t *recovery, const tnk__error_t *error,
   event.retry_ms =
       longer(delay_after(recovery, recovery->n_attempts), breaker_ms(recovery));
   pause(recovery, event.retry_ms);
-  tnk__recovery_tell(recovery, event);
+  tell(recovery, event);
   return 1;
 }
 
@@ -178,7 +217,7 @@ static void give_up_training(tnk__recovery_t *recovery,
   refuse_for_good(training);
   event.state = TNK_RECOVERY_EXHAUSTED;
   event.reason = why;
-  if (tnk__recovery_tell(recovery, event))
+  if (tell(recovery, event))
     go_on(recovery);
 }
 
@@ -196,7 +235,7 @@ static void training_is_back(tnk__recovery_t *recovery,
   tnk__training_settle_ready(training, NULL);
   tnk__breaker_worked(&recovery->breaker);
   event.state = TNK_RECOVERY_COMPLETED;
-  if (tnk__recovery_tell(recovery, event))
+  if (tell(recovery, event))
     go_on(recovery);
 }
 
@@ -253,7 +292,7 @@ static void give_up_sampling(tnk__recovery_t *recovery,
   refuse_samples(sampling);
   event.state = TNK_RECOVERY_EXHAUSTED;
   event.reason = why;
-  if (tnk__recovery_tell(recovery, event))
+  if (tell(recovery, event))
     go_on(recovery);
 }
 
@@ -273,7 +312,7 @@ static void adopt_sampler(tnk__recovery_t *recovery, tnk_sampling_t *sampling,
   tnk__breaker_worked(&recovery->breaker);
   event = event_of_sampling(sampling);
   event.state = TNK_RECOVERY_COMPLETED;
-  if (tnk__recovery_tell(recovery, event))
+  if (tell(recovery, event))
     go_on(recovery);
 }
 
@@ -333,7 +372,7 @@ static void restore(tnk__recovery_t *recovery, tnk_training_t *training) {
                : tnk__create_lora(recovery->session, training->origin),
            on_settled, recovery);
   event.state = TNK_RECOVERY_STARTED;
-  tnk__recovery_tell(recovery, event);
+  tell(recovery, event);
 }
 
 /* The program may resume with the present weights, or close the client. */
@@ -351,7 +390,7 @@ static void begin_training(tnk__recovery_t *recovery,
     event.reason = training->why_lost;
     if (training->saved_path == NULL && event.reason == NULL)
       event.reason = never_saved;
-    if (!tnk__recovery_tell(recovery, event))
+    if (!tell(recovery, event))
       return;
   }
   if (training->is_lost && !training->closing)
@@ -382,7 +421,7 @@ static void make_sampler(tnk__recovery_t *recovery, tnk_sampling_t *sampling) {
   tnk_then(tnk__create_sampling(recovery->session, &options), on_settled,
            recovery);
   event.state = TNK_RECOVERY_STARTED;
-  tnk__recovery_tell(recovery, event);
+  tell(recovery, event);
 }
 
 static void next_client(tnk__recovery_t *recovery) {
@@ -404,6 +443,87 @@ static void next_client(tnk__recovery_t *recovery) {
       return;
     }
   }
+}
+
+/* ---- Runs that the service marks as corrupted ---- */
+
+/*
+ * Queries at intervals whether the service marks the run of a training client
+ * as corrupted. There is one query at a time, and each round queries every
+ * client once.
+ *
+ *   WAITING --every so often--> ASKING the first client of a round
+ *   ASKING --an answer--> ASKING the next one, or WAITING
+ */
+
+static void ask_next(tnk__recovery_t *recovery);
+static void on_lost(tnk__losses_t *losses, tnk_training_t *training);
+
+static void on_due(tnk__timer_t *timer) {
+  tnk__recovery_t *recovery =
+      tnk__container_of(timer, tnk__recovery_t, monitor);
+
+  recovery->round++;
+  ask_next(recovery);
+}
+
+/* Query the runs repeatedly, the first time after an interval. */
+static void start_monitor(tnk__recovery_t *recovery) {
+  const tnk_service_options_t *options = &recovery->session->config->options;
+
+  recovery->is_watching = 1;
+  if (options->recovery_poll_ms != UINT64_MAX)
+    tnk__timer_start_background(recovery->session->context, &recovery->monitor,
+                                options->recovery_poll_ms, on_due);
+}
+
+/* Servers may not keep runs. Then they are not queried again. */
+static void note_answer(tnk_training_t *training, tnk_promise_t *promise) {
+  const tnk_error_t *error = tnk_promise_error(promise);
+
+  if (error != NULL)
+    training->has_no_run =
+        error->http_status == 404 || error->http_status == 405;
+}
+
+static void on_answer(tnk_promise_t *promise, int status, void *user) {
+  tnk__recovery_t *recovery = user;
+  tnk__session_t *session = recovery->session;
+  tnk_training_t *training = recovery->asked;
+
+  (void)status;
+  recovery->asked = NULL;
+  note_answer(training, promise);
+  if (!session->endpoint.closing && !training->closing && !training->is_lost &&
+      recovery->runs->is_corrupted(promise)) {
+    tnk__log(&session->context->logger, TNK_LOG_WARN, "recovery",
+             "%s: the server marks its run as corrupted",
+             training->info.model_id);
+    on_lost(&recovery->losses, training);
+  }
+  if (!session->endpoint.closing)
+    ask_next(recovery);
+  tnk__training_hide(&session->context->alloc, training);
+}
+
+static void ask(tnk__recovery_t *recovery, tnk_training_t *training) {
+  training->round = recovery->round;
+  recovery->asked = tnk__training_show(training);
+  tnk_then(recovery->runs->ask(recovery->session, training->info.model_id),
+           on_answer, recovery);
+}
+
+static void ask_next(tnk__recovery_t *recovery) {
+  TNK__LIST_FOREACH (node, &recovery->session->registry.trainings) {
+    tnk_training_t *training = tnk__container_of(node, tnk_training_t, link);
+
+    if (training->round != recovery->round && !training->closing &&
+        !training->is_lost && !training->has_no_run) {
+      ask(recovery, training);
+      return;
+    }
+  }
+  start_monitor(recovery);
 }
 
 /* ---- The session ---- */
@@ -457,7 +577,7 @@ static void give_up_session(tnk__recovery_t *recovery, const char *why) {
     refuse_samples(tnk__container_of(node, tnk_sampling_t, link));
   event.state = TNK_RECOVERY_EXHAUSTED;
   event.reason = why;
-  if (tnk__recovery_tell(recovery, event))
+  if (tell(recovery, event))
     go_on(recovery);
 }
 
@@ -473,7 +593,7 @@ static void on_session(tnk__need_t *need, tnk__error_t *error) {
   recovery->is_lost = 0;
   tnk__breaker_worked(&recovery->breaker);
   event.state = TNK_RECOVERY_COMPLETED;
-  if (tnk__recovery_tell(recovery, event))
+  if (tell(recovery, event))
     go_on(recovery);
 }
 
@@ -485,11 +605,12 @@ static void open_session(tnk__recovery_t *recovery) {
   recovery->state = TNK__RECOVERY_OPENING;
   recovery->n_attempts++;
   event.state = TNK_RECOVERY_STARTED;
-  if (!tnk__recovery_tell(recovery, event))
+  if (!tell(recovery, event))
     return;
-  tnk__session_renew(recovery->session);
+  tnk__start_renew(&recovery->session->start);
   tnk__need_init(&recovery->need, on_session);
-  tnk__session_need(recovery->session, &recovery->need, TNK__SESSION_READY);
+  tnk__start_need(&recovery->session->start, &recovery->need,
+                  TNK__SESSION_READY);
 }
 
 /* Limits the rate of new sessions at a server that loses every session. The
@@ -520,7 +641,7 @@ static void begin_session(tnk__recovery_t *recovery) {
   ms = loss_delay_ms(recovery);
   event.state = TNK_RECOVERY_DETECTED;
   event.retry_ms = ms;
-  if (!tnk__recovery_tell(recovery, event))
+  if (!tell(recovery, event))
     return;
   if (ms > 0)
     pause(recovery, ms);
@@ -535,7 +656,7 @@ static void on_next(tnk__deferred_t *next) {
       recovery->state != TNK__RECOVERY_IDLE)
     return;
   if (!recovery->is_watching)
-    tnk__monitor_start(recovery);
+    start_monitor(recovery);
   if (recovery->is_lost)
     begin_session(recovery);
   else
@@ -582,6 +703,66 @@ static void on_lost_sampler(tnk__losses_t *losses, tnk_sampling_t *sampling) {
     tnk__defer(session->context, &recovery->next);
 }
 
+/* ---- A server that was probably restarted ---- */
+
+/*
+ * A server that refused connections and responds again may have loaded an older
+ * state of its models. The protocol does not show which. So the weights of
+ * every training client that has changed them count as lost.
+ */
+
+static const char why_restarted[] =
+    "connections were refused: the server was restarted, and its weights may "
+    "be older";
+
+/* A model without changes is the same in every state of the server. */
+static int has_changed(const tnk_training_t *training) {
+  return training->tally.n_steps > 0 || training->tally.n_passes > 0 ||
+         training->saved_path != NULL;
+}
+
+static tnk_training_t *next_of(tnk__session_t *session, uint32_t restarts) {
+  TNK__LIST_FOREACH (node, &session->registry.trainings) {
+    tnk_training_t *training = tnk__container_of(node, tnk_training_t, link);
+
+    if (training->restarts != restarts && !training->closing &&
+        !training->is_lost && !training->is_stopped && has_changed(training))
+      return training;
+  }
+  return NULL;
+}
+
+/* Reject all operations, including requests in flight: a retry would change
+ * weights in an unknown state. */
+static void lose_training(tnk_training_t *training) {
+  const tnk__stop_t sign = {.sign = TNK__SIGN_RESTARTED};
+  tnk__error_t *error;
+
+  training->why_lost = why_restarted;
+  error = tnk__training_stop(training, &sign);
+  if (error != NULL)
+    tnk__training_suspend(training, error);
+  tnk__error_unref(error);
+}
+
+/* Stop the training clients whose weights may be older, and notify the program,
+ * which may close everything. With recovery they are restored. */
+static void on_restarted(tnk__losses_t *losses) {
+  tnk__recovery_t *recovery =
+      tnk__container_of(losses, tnk__recovery_t, losses);
+  tnk__session_t *session = recovery->session;
+  const uint32_t restarts = ++recovery->n_restarts;
+  tnk_training_t *training;
+
+  while (!session->endpoint.closing &&
+         (training = next_of(session, restarts)) != NULL) {
+    training->restarts = restarts;
+    lose_training(training);
+  }
+}
+
+/* ---- Lifetime ---- */
+
 void tnk__recovery_open(tnk__recovery_t *recovery, tnk__session_t *session,
                         const tnk__run_query_t *runs) {
   memset(recovery, 0, sizeof(*recovery));
@@ -591,8 +772,8 @@ void tnk__recovery_open(tnk__recovery_t *recovery, tnk__session_t *session,
   tnk__need_init(&recovery->need, on_session);
   recovery->losses = (tnk__losses_t){.lost = on_lost,
                                      .lost_sampler = on_lost_sampler,
-                                     .restarted = tnk__recovery_restarted};
-  session->losses = &recovery->losses;
+                                     .restarted = on_restarted};
+  session->registry.losses = &recovery->losses;
   tnk__breaker_init(&recovery->breaker, options_of(recovery)->recovery_breaker,
                     options_of(recovery)->recovery_breaker_ms);
   if (options_of(recovery)->recovery == TNK_YES)

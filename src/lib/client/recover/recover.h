@@ -52,22 +52,4 @@ void tnk__recovery_open(tnk__recovery_t *recovery, tnk__session_t *session,
 /* Stop everything. The session is being shut. */
 void tnk__recovery_shut(tnk__recovery_t *recovery);
 
-/* ---- A server that was probably restarted: restarted.c ---- */
-
-/* Stop the training clients whose weights may be older, and notify the program,
- * which may close everything. With recovery they are restored. */
-void tnk__recovery_restarted(tnk__losses_t *losses);
-
-/* ---- Runs that the service marks as corrupted: monitor.c ---- */
-
-/* Query the runs repeatedly, the first time after an interval. */
-void tnk__monitor_start(tnk__recovery_t *recovery);
-
-/* ---- Reports to the program: tell.c ---- */
-
-/* Call the program, and log the event. Returns 0 if it has closed the
- * service. */
-int tnk__recovery_tell(const tnk__recovery_t *recovery,
-                       tnk_recovery_event_t event);
-
 #endif

@@ -153,17 +153,19 @@ static void tell_lost(tnk_sampling_t *sampling, const char *reason) {
            "%s: the server does not know the sampler any "
            "more; it may have lost its memory: %s",
            sampling->id, reason);
-  tnk__session_notice(session, sampling->id, TNK_QUEUE_MEMORY_LOST, text);
+  tnk__registry_notice(&session->registry, sampling->id, TNK_QUEUE_MEMORY_LOST,
+                       text);
 }
 
 /* Returns 1 if the sample waits for another sampler. */
 static int waits_for_sampler(tnk__sample_t *sample, const tnk__reply_t *reply) {
   tnk_sampling_t *sampling = sample->sampling;
 
-  if (!is_lost_sampler(sample, reply) || session_of(sample)->losses == NULL)
+  if (!is_lost_sampler(sample, reply) ||
+      session_of(sample)->registry.losses == NULL)
     return 0;
-  session_of(sample)->losses->lost_sampler(session_of(sample)->losses,
-                                           sampling);
+  session_of(sample)->registry.losses->lost_sampler(
+      session_of(sample)->registry.losses, sampling);
   if (!tnk__sample_may_park(sample))
     return 0;
   tnk__sample_park(sample);

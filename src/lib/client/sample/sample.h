@@ -2,7 +2,7 @@
 #define TNK_LIB_CLIENT_SAMPLE_SAMPLE_H
 
 #include "lib/wire/message/sample_wire.h"
-#include "lib/client/future/job.h"
+#include "lib/client/future/future.h"
 #include "lib/client/session/member.h"
 #include "lib/client/sample/sampling.h"
 

@@ -9,14 +9,14 @@
  * their checks and are copied.
  */
 
-/* ---- Making training clients: create.c ---- */
+/* ---- Making training clients ---- */
 
 tnk_promise_t *tnk__create_lora(tnk__session_t *session,
                                 const tnk_lora_options_t *options);
 tnk_promise_t *tnk__restore(tnk__session_t *session,
                             const tnk_restore_options_t *options);
 
-/* ---- Queries that need no session: query.c ---- */
+/* ---- Queries that need no session ---- */
 
 tnk_promise_t *tnk__query_capabilities(tnk__session_t *session);
 tnk_promise_t *tnk__query_health(tnk__session_t *session);
@@ -38,7 +38,7 @@ void tnk__watch_close(tnk__watch_t *watch);
  * ends when nothing is pending or the session is shut. */
 void tnk__watch_arm(tnk__watch_t *watch);
 
-/* ---- The end: clients.c ---- */
+/* ---- The end ---- */
 
 /* Fail all operations of a session that is closing, and close its clients.
  * Their memory is freed in later turns of the loop. */

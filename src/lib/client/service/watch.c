@@ -35,7 +35,7 @@ static void tell(tnk__session_t *session, const char *client,
   tnk__text_time(&out, now - stall->moved_ms);
   tnk__text_printf(&out, n == 1 ? "; " : "; the oldest of %zu operations: ", n);
   tnk__text_printf(&out, "%s", oldest);
-  tnk__session_notice(session, client, TNK_QUEUE_STALLED, reason);
+  tnk__registry_notice(&session->registry, client, TNK_QUEUE_STALLED, reason);
 }
 
 /* A large upload or a large result in transfer is progress. */

@@ -4,13 +4,12 @@
 
 #include "lib/base/alloc.h"
 #include "lib/base/log.h"
-#include "lib/client/session/session.h"
 
 /* ---- Reports to the program ---- */
 
-void tnk__session_tell(tnk__session_t *session, const char *client,
-                       tnk_queue_state_t state, const char *reason) {
-  const tnk_service_options_t *options = &session->config->options;
+void tnk__registry_tell(tnk__registry_t *registry, const char *client,
+                        tnk_queue_state_t state, const char *reason) {
+  const tnk_service_options_t *options = &registry->endpoint->config->options;
 
   if (options->on_queue_state == NULL)
     return;
@@ -19,11 +18,11 @@ void tnk__session_tell(tnk__session_t *session, const char *client,
   tnk__callout_end();
 }
 
-void tnk__session_notice(tnk__session_t *session, const char *client,
-                         tnk_queue_state_t state, const char *reason) {
-  tnk__log(&session->context->logger, TNK_LOG_WARN, "queue", "%s: %s", client,
-           reason);
-  tnk__session_tell(session, client, state, reason);
+void tnk__registry_notice(tnk__registry_t *registry, const char *client,
+                          tnk_queue_state_t state, const char *reason) {
+  tnk__log(&registry->endpoint->context->logger, TNK_LOG_WARN, "queue",
+           "%s: %s", client, reason);
+  tnk__registry_tell(registry, client, state, reason);
 }
 
 /* ---- Whether sessions exist ---- */
@@ -33,16 +32,15 @@ static tnk__foreign_t *foreign_at(tnk__list_t *node) {
 }
 
 /* A refused sample may belong to a session of another service. */
-static int ask(tnk__endpoint_t *endpoint) {
-  tnk__session_t *session = tnk__session_of(endpoint);
+static int ask(void *user) {
+  tnk__registry_t *registry = user;
   int n_asked = 0;
 
-  if (session->start.level == TNK__SESSION_READY &&
-      endpoint->ended_session == NULL) {
-    tnk__heartbeat_ask(&session->start.heartbeat);
+  if (registry->own != NULL && registry->endpoint->ended_session == NULL) {
+    tnk__heartbeat_ask(registry->own);
     n_asked++;
   }
-  TNK__LIST_FOREACH (node, &session->registry.foreigners) {
+  TNK__LIST_FOREACH (node, &registry->foreigners) {
     if (foreign_at(node)->has_ended)
       continue;
     tnk__heartbeat_ask(&foreign_at(node)->heartbeat);
@@ -51,13 +49,13 @@ static int ask(tnk__endpoint_t *endpoint) {
   return n_asked > 0;
 }
 
-void tnk__session_answered(tnk__session_t *session) {
-  if (tnk__heartbeat_is_asked(&session->start.heartbeat))
+void tnk__registry_answered(tnk__registry_t *registry) {
+  if (registry->own != NULL && tnk__heartbeat_is_asked(registry->own))
     return;
-  TNK__LIST_FOREACH (node, &session->registry.foreigners)
+  TNK__LIST_FOREACH (node, &registry->foreigners)
     if (tnk__heartbeat_is_asked(&foreign_at(node)->heartbeat))
       return;
-  tnk__doubts_settle(&session->endpoint);
+  tnk__doubts_settle(registry->endpoint);
 }
 
 /* ---- Sessions of other services ---- */
@@ -67,61 +65,61 @@ static void on_ended(tnk__heartbeat_t *heartbeat, tnk__error_t *error) {
       tnk__container_of(heartbeat, tnk__foreign_t, heartbeat);
 
   foreign->has_ended = 1;
-  tnk__session_answered(foreign->session);
-  tnk__session_tell(foreign->session, foreign->id, TNK_QUEUE_SESSION_LOST,
-                    error->pub.text);
+  tnk__registry_answered(foreign->registry);
+  tnk__registry_tell(foreign->registry, foreign->id, TNK_QUEUE_SESSION_LOST,
+                     error->pub.text);
 }
 
 static void on_kept(tnk__heartbeat_t *heartbeat) {
-  tnk__session_answered(
-      tnk__container_of(heartbeat, tnk__foreign_t, heartbeat)->session);
+  tnk__registry_answered(
+      tnk__container_of(heartbeat, tnk__foreign_t, heartbeat)->registry);
 }
 
 static void destroy(tnk__foreign_t *foreign) {
-  const tnk_allocator_t *alloc = &foreign->session->context->alloc;
+  const tnk_allocator_t *alloc = &foreign->registry->endpoint->context->alloc;
 
   tnk__heartbeat_close(&foreign->heartbeat);
   tnk__free(alloc, foreign->id);
   tnk__free(alloc, foreign);
 }
 
-static tnk__foreign_t *create(tnk__session_t *session, const char *id) {
-  const tnk_allocator_t *alloc = &session->context->alloc;
+static tnk__foreign_t *create(tnk__registry_t *registry, const char *id) {
+  const tnk_allocator_t *alloc = &registry->endpoint->context->alloc;
   tnk__foreign_t *foreign = tnk__calloc(alloc, 1, sizeof(*foreign));
 
   if (foreign == NULL)
     return NULL;
-  foreign->session = session;
+  foreign->registry = registry;
   foreign->id = tnk__strdup(alloc, id);
   tnk__heartbeat_open(&foreign->heartbeat, alloc);
   foreign->heartbeat.ended = on_ended;
   foreign->heartbeat.kept = on_kept;
   if (foreign->id == NULL ||
-      tnk__heartbeat_prepare(&foreign->heartbeat, &session->endpoint,
+      tnk__heartbeat_prepare(&foreign->heartbeat, registry->endpoint,
                              foreign->id) != TNK_OK) {
     destroy(foreign);
     return NULL;
   }
-  tnk__list_append(&session->registry.foreigners, &foreign->link);
+  tnk__list_append(&registry->foreigners, &foreign->link);
   tnk__heartbeat_begin(&foreign->heartbeat);
   return foreign;
 }
 
-int tnk__foreign_enter(tnk__foreign_t **out, tnk__session_t *session,
-                       const char *id) {
+int tnk__foreign_enter(tnk__foreign_t **out, tnk__registry_t *registry,
+                       const char *own, const char *id) {
   tnk__foreign_t *found = NULL;
 
   *out = NULL;
-  if (session->start.id != NULL && strcmp(session->start.id, id) == 0)
+  if (own != NULL && strcmp(own, id) == 0)
     return TNK_OK;
-  TNK__LIST_FOREACH (node, &session->registry.foreigners) {
+  TNK__LIST_FOREACH (node, &registry->foreigners) {
     tnk__foreign_t *foreign = tnk__container_of(node, tnk__foreign_t, link);
 
     if (strcmp(foreign->id, id) == 0)
       found = foreign;
   }
   if (found == NULL)
-    found = create(session, id);
+    found = create(registry, id);
   if (found == NULL)
     return TNK_ENOMEM;
   found->n_clients++;
@@ -133,14 +131,16 @@ void tnk__foreign_leave(tnk__foreign_t *foreign) {
   if (foreign == NULL || --foreign->n_clients > 0)
     return;
   tnk__list_remove(&foreign->link);
-  tnk__session_answered(foreign->session);
+  tnk__registry_answered(foreign->registry);
   destroy(foreign);
 }
 
-void tnk__registry_open(tnk__session_t *session) {
-  tnk__list_init(&session->registry.trainings);
-  tnk__list_init(&session->registry.samplings);
-  tnk__list_init(&session->registry.errands);
-  tnk__list_init(&session->registry.foreigners);
-  session->endpoint.doubts.ask = ask;
+void tnk__registry_open(tnk__registry_t *registry, tnk__endpoint_t *endpoint) {
+  registry->endpoint = endpoint;
+  tnk__list_init(&registry->trainings);
+  tnk__list_init(&registry->samplings);
+  tnk__list_init(&registry->errands);
+  tnk__list_init(&registry->foreigners);
+  endpoint->doubts.ask = ask;
+  endpoint->doubts.user = registry;
 }

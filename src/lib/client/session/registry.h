@@ -4,7 +4,20 @@
 #include "lib/base/list.h"
 #include "lib/client/session/heartbeat.h"
 
-struct tnk__session;
+struct tnk_sampling;
+struct tnk_training;
+
+/* Who is told what the server has lost. */
+typedef struct tnk__losses {
+  /* The session is lost (`training` is NULL), or the model of a training
+   * client. Only schedules. */
+  void (*lost)(struct tnk__losses *self, struct tnk_training *training);
+  /* A sampler is lost. Only schedules. */
+  void (*lost_sampler)(struct tnk__losses *self, struct tnk_sampling *sampling);
+  /* The server was probably restarted, though the session exists. It may call
+   * the program. */
+  void (*restarted)(struct tnk__losses *self);
+} tnk__losses_t;
 
 /*
  * The clients of a service, and its operations that belong to no client. Each
@@ -12,25 +25,28 @@ struct tnk__session;
  * list also has those that are closing. The lists own nothing.
  */
 typedef struct tnk__registry {
+  tnk__endpoint_t *endpoint;
+  tnk__heartbeat_t *own;  /* of the service's own session, if there is one */
   tnk__list_t trainings;  /* training clients */
   tnk__list_t samplings;  /* sampling clients */
   tnk__list_t errands;    /* service operations: creations, queries */
   tnk__list_t foreigners; /* sessions of other services, see below */
+  tnk__losses_t *losses;  /* NULL: no one; set by its owner */
 } tnk__registry_t;
 
-void tnk__registry_open(struct tnk__session *session);
+void tnk__registry_open(tnk__registry_t *registry, tnk__endpoint_t *endpoint);
 
 /* Call on_queue_state, if the program has set it. Must be last: the callback
  * may close the service. */
-void tnk__session_tell(struct tnk__session *session, const char *client,
-                       tnk_queue_state_t state, const char *reason);
+void tnk__registry_tell(tnk__registry_t *registry, const char *client,
+                        tnk_queue_state_t state, const char *reason);
 /* Report to the user that operations of a client wait at the service. */
-void tnk__session_notice(struct tnk__session *session, const char *client,
-                         tnk_queue_state_t state, const char *reason);
+void tnk__registry_notice(tnk__registry_t *registry, const char *client,
+                          tnk_queue_state_t state, const char *reason);
 /* A heartbeat that a doubt has requested was answered, or is not needed any
  * more. If it was the last one, the calls that wait for it end. Only
  * schedules. */
-void tnk__session_answered(struct tnk__session *session);
+void tnk__registry_answered(tnk__registry_t *registry);
 
 /*
  * A session that another service has created, possibly in another process, and
@@ -42,17 +58,17 @@ void tnk__session_answered(struct tnk__session *session);
  */
 typedef struct {
   tnk__list_t link; /* in registry->foreigners */
-  struct tnk__session *session;
+  tnk__registry_t *registry;
   char *id;
   size_t n_clients;
   int has_ended; /* the server has reported its end */
   tnk__heartbeat_t heartbeat;
 } tnk__foreign_t;
 
-/* Add a client. *out is NULL if the session is the service's own. TNK_OK or
- * TNK_ENOMEM. */
-int tnk__foreign_enter(tnk__foreign_t **out, struct tnk__session *session,
-                       const char *id);
+/* Add a client. `own` is the id of the service's own session, or NULL. *out is
+ * NULL if that is the session. TNK_OK or TNK_ENOMEM. */
+int tnk__foreign_enter(tnk__foreign_t **out, tnk__registry_t *registry,
+                       const char *own, const char *id);
 /* Remove a client. Allocates nothing. Does nothing with NULL. */
 void tnk__foreign_leave(tnk__foreign_t *foreign);
 

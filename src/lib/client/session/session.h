@@ -6,26 +6,36 @@
 #include "lib/client/call/renewal.h"
 #include "lib/client/session/cancel.h"
 #include "lib/client/session/limits.h"
-#include "lib/client/session/loan.h"
 #include "lib/client/session/registry.h"
 #include "lib/client/session/start.h"
+#include "lib/io/loop/context.h"
 #include "lib/io/loop/promise.h"
 #include "lib/usage/totals.h"
 
-struct tnk_sampling;
-struct tnk_training;
+/*
+ * Data that a caller has lent and gets back unread, because the call was
+ * refused. The lender is notified in a later turn of the loop, even without
+ * memory. A reserve is kept for as many refusals as one turn may bring.
+ */
+enum { TNK__LOANS_SPARE = 32 };
 
-/* Who is told what the server has lost. */
-typedef struct tnk__losses {
-  /* The session is lost (`training` is NULL), or the model of a training
-   * client. Only schedules. */
-  void (*lost)(struct tnk__losses *self, struct tnk_training *training);
-  /* A sampler is lost. Only schedules. */
-  void (*lost_sampler)(struct tnk__losses *self, struct tnk_sampling *sampling);
-  /* The server was probably restarted, though the session exists. It may call
-   * the program. */
-  void (*restarted)(struct tnk__losses *self);
-} tnk__losses_t;
+typedef struct {
+  tnk__deferred_t call;
+  struct tnk__loans *loans;
+  void (*release)(void *user); /* NULL: not in use */
+  void *user;
+  int is_spare; /* part of the reserve */
+} tnk__loan_t;
+
+typedef struct tnk__loans {
+  tnk__context_t *context;
+  tnk__loan_t spare[TNK__LOANS_SPARE];
+} tnk__loans_t;
+
+/* Notify the lender in the next turn of the loop. Exception: without memory,
+ * and with the whole reserve in use, it is called at once. */
+void tnk__loans_end(tnk__loans_t *loans, void (*release)(void *user),
+                    void *user);
 
 /*
  * The state that all clients of a service share: the target of calls and its
@@ -42,7 +52,6 @@ typedef struct tnk__session {
   tnk__registry_t registry;
   tnk__loans_t loans;
   tnk__canceler_t canceler;
-  tnk__losses_t *losses; /* NULL: no one; set by its owner */
 } tnk__session_t;
 
 /* The session behind the target of a call. */

@@ -4,9 +4,9 @@
  *     and the next one begins again with that level's first call
  *   READY --a heartbeat reports the end of the session--> READY;
  *     `ended_session` is set, and no further heartbeat is sent
- *   READY --tnk__session_renew()--> CONFIGURED, and a new session is made
+ *   READY --tnk__start_renew()--> CONFIGURED, and a new session is made
  *   any --tnk__start_shut()--> waiting and new operations fail. Then
- *     tnk__session_finish(), if there is a session that has not ended, and
+ *     tnk__start_finish(), if there is a session that has not ended, and
  *     tnk__start_close()
  */
 #include "lib/client/session/start.h"
@@ -15,11 +15,10 @@
 
 #include "lib/base/alloc.h"
 #include "lib/base/log.h"
-#include "lib/client/session/session.h"
 
 enum { MIN_REFRESH_MS = 10000, MAX_STARTUP_BODY = 1024 * 1024 };
 
-static void step(tnk__session_t *session);
+static void step(tnk__start_t *start);
 
 /* ---- Waiting for a level ---- */
 
@@ -40,24 +39,24 @@ void tnk__need_init(tnk__need_t *need,
   need->done = done;
 }
 
-static void settle_need(tnk__session_t *session, tnk__need_t *need,
+static void settle_need(tnk__start_t *start, tnk__need_t *need,
                         tnk__error_t *error) {
   tnk__list_remove(&need->link);
   need->error = error != NULL ? tnk__error_ref(error) : NULL;
-  tnk__defer(session->context, &need->call);
+  tnk__defer(start->endpoint->context, &need->call);
 }
 
-void tnk__session_need(tnk__session_t *session, tnk__need_t *need,
-                       tnk__session_level_t level) {
+void tnk__start_need(tnk__start_t *start, tnk__need_t *need,
+                     tnk__session_level_t level) {
   need->level = level;
-  need->session = session;
-  if (session->endpoint.closing)
-    settle_need(session, need, tnk__error_static(TNK_ECLOSED));
-  else if (session->start.level >= level)
-    settle_need(session, need, NULL);
+  need->start = start;
+  if (start->endpoint->closing)
+    settle_need(start, need, tnk__error_static(TNK_ECLOSED));
+  else if (start->level >= level)
+    settle_need(start, need, NULL);
   else {
-    tnk__list_append(&session->start.needs, &need->link);
-    step(session);
+    tnk__list_append(&start->needs, &need->link);
+    step(start);
   }
 }
 
@@ -68,132 +67,129 @@ void tnk__need_cancel(tnk__need_t *need) {
   need->error = NULL;
 }
 
-static void fail_needs(tnk__session_t *session, tnk__error_t *error) {
+static void fail_needs(tnk__start_t *start, tnk__error_t *error) {
   tnk__list_t *node;
 
-  while ((node = tnk__list_first(&session->start.needs)) != NULL)
-    settle_need(session, tnk__container_of(node, tnk__need_t, link), error);
+  while ((node = tnk__list_first(&start->needs)) != NULL)
+    settle_need(start, tnk__container_of(node, tnk__need_t, link), error);
 }
 
 /* ---- Background: heartbeat and refresh ---- */
 
-static void start_refresh(tnk__session_t *session);
+static void start_refresh(tnk__start_t *start);
 
 /* The server has ended the session. Requests in flight get the server's own
  * responses; the errors of refused ones then name the session. */
 static void on_ended(tnk__heartbeat_t *heartbeat, tnk__error_t *error) {
-  tnk__session_t *session =
-      tnk__container_of(heartbeat, tnk__session_t, start.heartbeat);
+  tnk__start_t *start = tnk__container_of(heartbeat, tnk__start_t, heartbeat);
 
-  session->endpoint.ended_session = session->start.id;
-  if (session->losses != NULL)
-    session->losses->lost(session->losses, NULL);
-  tnk__session_answered(session);
-  tnk__restart_over(&session->endpoint);
-  tnk__session_tell(session, session->start.id, TNK_QUEUE_SESSION_LOST,
-                    error->pub.text);
+  start->endpoint->ended_session = start->id;
+  if (start->registry->losses != NULL)
+    start->registry->losses->lost(start->registry->losses, NULL);
+  tnk__registry_answered(start->registry);
+  tnk__restart_over(start->endpoint);
+  tnk__registry_tell(start->registry, start->id, TNK_QUEUE_SESSION_LOST,
+                     error->pub.text);
 }
 
 /* Clients are notified of a restart before any request is sent for them. */
 static void on_kept(tnk__heartbeat_t *heartbeat) {
-  tnk__session_t *session =
-      tnk__container_of(heartbeat, tnk__session_t, start.heartbeat);
+  tnk__start_t *start = tnk__container_of(heartbeat, tnk__start_t, heartbeat);
 
-  tnk__session_answered(session);
-  if (session->endpoint.restart.is_suspected && session->losses != NULL)
-    session->losses->restarted(session->losses);
-  tnk__restart_over(&session->endpoint);
+  tnk__registry_answered(start->registry);
+  if (start->endpoint->restart.is_suspected && start->registry->losses != NULL)
+    start->registry->losses->restarted(start->registry->losses);
+  tnk__restart_over(start->endpoint);
 }
 
 static void on_refreshed(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__session_t *session =
-      tnk__container_of(call, tnk__session_t, start.refresh);
+  tnk__start_t *start = tnk__container_of(call, tnk__start_t, refresh);
   tnk__dynamic_flags_t flags;
 
   /* On any failure the last good values stay. */
   if (reply->error == NULL &&
       tnk__dynamic_flags_read(&flags, reply->body, reply->body_len) == TNK_OK)
-    session->start.dynamic = flags;
-  start_refresh(session);
+    start->dynamic = flags;
+  start_refresh(start);
 }
 
 static void on_refresh_due(tnk__timer_t *timer) {
   tnk__call_start(tnk__container_of(timer, tnk__call_t, timer), on_refreshed);
 }
 
-static void start_refresh(tnk__session_t *session) {
-  uint64_t ms = (uint64_t)session->start.dynamic.refresh_interval_s * 1000;
+static void start_refresh(tnk__start_t *start) {
+  uint64_t ms = (uint64_t)start->dynamic.refresh_interval_s * 1000;
 
-  if (session->endpoint.missing &
-      tnk__route_bit(session->start.refresh.request.route))
+  if (start->endpoint->missing & tnk__route_bit(start->refresh.request.route))
     return;
-  tnk__timer_start_background(session->context, &session->start.refresh.timer,
+  tnk__timer_start_background(start->endpoint->context, &start->refresh.timer,
                               ms > MIN_REFRESH_MS ? ms : MIN_REFRESH_MS,
                               on_refresh_due);
 }
 
 /* ---- Start-up ---- */
 
-static void raise_level(tnk__session_t *session, tnk__session_level_t level) {
-  session->start.level = level;
-  TNK__LIST_FOREACH_SAFE (node, next, &session->start.needs) {
+static void raise_level(tnk__start_t *start, tnk__session_level_t level) {
+  start->level = level;
+  TNK__LIST_FOREACH_SAFE (node, next, &start->needs) {
     tnk__need_t *need = tnk__container_of(node, tnk__need_t, link);
     if (need->level <= level)
-      settle_need(session, need, NULL);
+      settle_need(start, need, NULL);
   }
-  step(session);
+  step(start);
 }
 
 /* A start-up call has failed: all waiting operations fail. */
-static void startup_failed(tnk__session_t *session, tnk__error_t *error) {
-  session->start.busy = 0;
-  fail_needs(session, error);
+static void startup_failed(tnk__start_t *start, tnk__error_t *error) {
+  start->busy = 0;
+  fail_needs(start, error);
 }
 
-static void startup_malformed(tnk__session_t *session, int err) {
+static void startup_malformed(tnk__start_t *start, int err) {
   tnk__error_t *error =
       err == TNK_ENOMEM
           ? tnk__error_static(TNK_ENOMEM)
-          : tnk__error_new(&session->context->alloc, err,
+          : tnk__error_new(&start->endpoint->context->alloc, err,
                            "%s: the server's answer cannot be understood; does "
                            "base_url name a Tinker server?",
-                           session->start.call.owner.name);
+                           start->call.owner.name);
 
-  startup_failed(session, error);
+  startup_failed(start, error);
   tnk__error_unref(error);
 }
 
 /* A request that cannot be encoded is not the server's fault. */
-static void startup_unsendable(tnk__session_t *session, int err) {
+static void startup_unsendable(tnk__start_t *start, int err) {
   const tnk_error_t pub = {.code = err};
-  tnk__error_t *error = tnk__error_from(&session->context->alloc,
-                                        session->start.call.owner.name, &pub);
+  tnk__error_t *error = tnk__error_from(&start->endpoint->context->alloc,
+                                        start->call.owner.name, &pub);
 
-  startup_failed(session, error);
+  startup_failed(start, error);
   tnk__error_unref(error);
 }
 
 /* The pause is the server's value, or the program's if that is less. */
-static void open_billing(tnk__session_t *session) {
-  const uint64_t longest = session->config->options.max_billing_pause_ms;
-  const uint64_t said = session->start.flags.billing_pause_s * 1000;
+static void open_billing(tnk__start_t *start) {
+  const uint64_t longest =
+      start->endpoint->config->options.max_billing_pause_ms;
+  const uint64_t said = start->flags.billing_pause_s * 1000;
 
-  tnk__billing_init(&session->endpoint.billing,
+  tnk__billing_init(&start->endpoint->billing,
                     longest != 0 && longest < said ? longest : said);
 }
 
 /* Begin a start-up call. Its body must be written. */
-static void startup_send(tnk__session_t *session, tnk__route_id_t route,
+static void startup_send(tnk__start_t *start, tnk__route_id_t route,
                          const char *name,
                          void (*done)(tnk__call_t *, const tnk__reply_t *)) {
-  session->start.busy = 1;
-  tnk__call_init(&session->start.call, &session->endpoint, route, name);
-  session->start.call.request.body = session->start.body.data;
-  session->start.call.request.body_len = session->start.body.len;
-  if (session->start.body.err != TNK_OK)
-    startup_unsendable(session, session->start.body.err);
+  start->busy = 1;
+  tnk__call_init(&start->call, start->endpoint, route, name);
+  start->call.request.body = start->body.data;
+  start->call.request.body_len = start->body.len;
+  if (start->body.err != TNK_OK)
+    startup_unsendable(start, start->body.err);
   else
-    tnk__call_start(&session->start.call, done);
+    tnk__call_start(&start->call, done);
 }
 
 /* Servers without the configuration call are used with the defaults. */
@@ -202,199 +198,199 @@ static int is_missing(const tnk__reply_t *reply) {
 }
 
 static void on_dynamic(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__session_t *session = tnk__container_of(call, tnk__session_t, start.call);
+  tnk__start_t *start = tnk__container_of(call, tnk__start_t, call);
   int err;
 
   if (reply->error != NULL && !is_missing(reply)) {
-    startup_failed(session, reply->error);
+    startup_failed(start, reply->error);
     return;
   }
   if (reply->error == NULL) {
-    err = tnk__dynamic_flags_read(&session->start.dynamic, reply->body,
-                                  reply->body_len);
+    err =
+        tnk__dynamic_flags_read(&start->dynamic, reply->body, reply->body_len);
     if (err != TNK_OK) {
-      startup_malformed(session, err);
+      startup_malformed(start, err);
       return;
     }
   }
-  session->start.busy = 0;
-  raise_level(session, TNK__SESSION_CONFIGURED);
+  start->busy = 0;
+  raise_level(start, TNK__SESSION_CONFIGURED);
 }
 
-static void send_dynamic(tnk__session_t *session) {
-  tnk__buf_clear(&session->start.body);
-  tnk__client_config_write(&session->start.body);
-  startup_send(session, TNK__ROUTE_DYNAMIC_CONFIG, "client/dynamic_config",
+static void send_dynamic(tnk__start_t *start) {
+  tnk__buf_clear(&start->body);
+  tnk__client_config_write(&start->body);
+  startup_send(start, TNK__ROUTE_DYNAMIC_CONFIG, "client/dynamic_config",
                on_dynamic);
 }
 
 static void on_config(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__session_t *session = tnk__container_of(call, tnk__session_t, start.call);
+  tnk__start_t *start = tnk__container_of(call, tnk__start_t, call);
   int err;
 
   if (reply->error != NULL && !is_missing(reply)) {
-    startup_failed(session, reply->error);
+    startup_failed(start, reply->error);
     return;
   }
   if (reply->error == NULL) {
-    err = tnk__flags_read(&session->start.flags, reply->body, reply->body_len);
+    err = tnk__flags_read(&start->flags, reply->body, reply->body_len);
     if (err != TNK_OK) {
-      startup_malformed(session, err);
+      startup_malformed(start, err);
       return;
     }
   }
-  tnk__limits_apply(&session->limits, &session->start.flags);
-  open_billing(session);
-  tnk__renewal_configure(&session->renewal, &session->start.flags);
-  send_dynamic(session);
+  tnk__limits_apply(start->limits, &start->flags);
+  open_billing(start);
+  tnk__renewal_configure(start->renewal, &start->flags);
+  send_dynamic(start);
 }
 
 /* Without tokens: an earlier response that required them may be out of date. */
-static void send_config(tnk__session_t *session) {
-  tnk__flags_default(&session->start.flags);
-  tnk__renewal_configure(&session->renewal, &session->start.flags);
-  tnk__buf_clear(&session->start.body);
-  tnk__client_config_write(&session->start.body);
-  startup_send(session, TNK__ROUTE_CLIENT_CONFIG, "client/config", on_config);
+static void send_config(tnk__start_t *start) {
+  tnk__flags_default(&start->flags);
+  tnk__renewal_configure(start->renewal, &start->flags);
+  tnk__buf_clear(&start->body);
+  tnk__client_config_write(&start->body);
+  startup_send(start, TNK__ROUTE_CLIENT_CONFIG, "client/config", on_config);
 }
 
-static void log_message(tnk__session_t *session, tnk_log_level_t level,
+static void log_message(tnk__start_t *start, tnk_log_level_t level,
                         const char *text) {
   if (text == NULL || text[0] == '\0')
     return;
-  tnk__auth_hide(session->endpoint.auth, text);
-  tnk__log(&session->context->logger, level, "session", "%s: %s",
-           session->start.id, text);
+  tnk__auth_hide(start->endpoint->auth, text);
+  tnk__log(&start->endpoint->context->logger, level, "session", "%s: %s",
+           start->id, text);
 }
 
 /* Encode the bodies of the heartbeat and the refresh, which never change. */
-static int prepare_background(tnk__session_t *session) {
-  tnk__call_t *refresh = &session->start.refresh;
-  int err = tnk__heartbeat_prepare(&session->start.heartbeat,
-                                   &session->endpoint, session->start.id);
+static int prepare_background(tnk__start_t *start) {
+  tnk__call_t *refresh = &start->refresh;
+  int err =
+      tnk__heartbeat_prepare(&start->heartbeat, start->endpoint, start->id);
 
-  tnk__buf_clear(&session->start.body);
-  tnk__client_config_write(&session->start.body);
-  if (err != TNK_OK || session->start.body.err != TNK_OK)
+  tnk__buf_clear(&start->body);
+  tnk__client_config_write(&start->body);
+  if (err != TNK_OK || start->body.err != TNK_OK)
     return TNK_ENOMEM;
-  tnk__call_init(refresh, &session->endpoint, TNK__ROUTE_DYNAMIC_CONFIG,
+  tnk__call_init(refresh, start->endpoint, TNK__ROUTE_DYNAMIC_CONFIG,
                  "client/dynamic_config");
   refresh->request.once = 1;
   refresh->request.background = 1;
-  refresh->request.body = session->start.body.data;
-  refresh->request.body_len = session->start.body.len;
+  refresh->request.body = start->body.data;
+  refresh->request.body_len = start->body.len;
   return TNK_OK;
 }
 
 /* The old session's id, if there is one, is kept until here. */
-static int take_id(tnk__session_t *session, const char *text) {
-  const tnk_allocator_t *alloc = &session->context->alloc;
-  char *old = session->start.id;
+static int take_id(tnk__start_t *start, const char *text) {
+  const tnk_allocator_t *alloc = &start->endpoint->context->alloc;
+  char *old = start->id;
 
-  session->start.id = tnk__strdup(alloc, text);
-  if (session->start.id == NULL || prepare_background(session) != TNK_OK) {
-    tnk__free(alloc, session->start.id);
-    session->start.id = old;
+  start->id = tnk__strdup(alloc, text);
+  if (start->id == NULL || prepare_background(start) != TNK_OK) {
+    tnk__free(alloc, start->id);
+    start->id = old;
     return TNK_ENOMEM;
   }
-  session->endpoint.ended_session = NULL;
+  start->endpoint->ended_session = NULL;
   tnk__free(alloc, old);
   return TNK_OK;
 }
 
-void tnk__session_renew(tnk__session_t *session) {
-  tnk__heartbeat_stop(&session->start.heartbeat);
-  tnk__session_answered(session);
-  tnk__call_cancel(&session->start.refresh);
-  session->start.progress = (tnk__progress_t){0};
-  if (session->start.level == TNK__SESSION_READY)
-    session->start.level = TNK__SESSION_CONFIGURED;
+void tnk__start_renew(tnk__start_t *start) {
+  tnk__heartbeat_stop(&start->heartbeat);
+  start->registry->own = NULL;
+  tnk__registry_answered(start->registry);
+  tnk__call_cancel(&start->refresh);
+  start->progress = (tnk__progress_t){0};
+  if (start->level == TNK__SESSION_READY)
+    start->level = TNK__SESSION_CONFIGURED;
 }
 
 static void on_created(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__session_t *session = tnk__container_of(call, tnk__session_t, start.call);
-  const tnk_allocator_t *alloc = &session->context->alloc;
+  tnk__start_t *start = tnk__container_of(call, tnk__start_t, call);
+  const tnk_allocator_t *alloc = &start->endpoint->context->alloc;
   tnk__create_session_reply_t answer;
   tnk__arena_t arena;
   int err;
 
   if (reply->error != NULL) {
-    startup_failed(session, reply->error);
+    startup_failed(start, reply->error);
     return;
   }
   tnk__arena_init(&arena, alloc, MAX_STARTUP_BODY);
   err = tnk__create_session_read(&answer, &arena, reply->body, reply->body_len);
   if (err == TNK_OK)
-    err = take_id(session, answer.session_id);
+    err = take_id(start, answer.session_id);
   if (err == TNK_OK) {
-    log_message(session, TNK_LOG_INFO, answer.info_message);
-    log_message(session, TNK_LOG_WARN, answer.warning_message);
-    log_message(session, TNK_LOG_ERROR, answer.error_message);
+    log_message(start, TNK_LOG_INFO, answer.info_message);
+    log_message(start, TNK_LOG_WARN, answer.warning_message);
+    log_message(start, TNK_LOG_ERROR, answer.error_message);
   }
   tnk__arena_deinit(&arena);
   if (err != TNK_OK) {
-    startup_malformed(session, err);
+    startup_malformed(start, err);
     return;
   }
-  session->start.busy = 0;
-  tnk__restart_over(&session->endpoint);
-  session->endpoint.restart.is_watching = 1;
-  tnk__heartbeat_begin(&session->start.heartbeat);
-  start_refresh(session);
-  raise_level(session, TNK__SESSION_READY);
+  start->busy = 0;
+  tnk__restart_over(start->endpoint);
+  start->endpoint->restart.is_watching = 1;
+  tnk__heartbeat_begin(&start->heartbeat);
+  start->registry->own = &start->heartbeat;
+  start_refresh(start);
+  raise_level(start, TNK__SESSION_READY);
 }
 
-static void send_create(tnk__session_t *session) {
-  tnk__buf_clear(&session->start.body);
-  tnk__create_session_write(&session->start.body, session->config->tags,
-                            session->config->n_tags,
-                            session->config->options.user_metadata,
-                            session->config->options.n_user_metadata,
-                            session->config->options.project_id,
-                            session->config->options.display_name);
-  startup_send(session, TNK__ROUTE_CREATE_SESSION, "create_session",
-               on_created);
+static void send_create(tnk__start_t *start) {
+  tnk__buf_clear(&start->body);
+  tnk__create_session_write(&start->body, start->endpoint->config->tags,
+                            start->endpoint->config->n_tags,
+                            start->endpoint->config->options.user_metadata,
+                            start->endpoint->config->options.n_user_metadata,
+                            start->endpoint->config->options.project_id,
+                            start->endpoint->config->options.display_name);
+  startup_send(start, TNK__ROUTE_CREATE_SESSION, "create_session", on_created);
 }
 
 /* Start the next step if an operation waits for it and no call is active. */
-static void step(tnk__session_t *session) {
-  if (session->start.busy || session->endpoint.closing ||
-      tnk__list_empty(&session->start.needs))
+static void step(tnk__start_t *start) {
+  if (start->busy || start->endpoint->closing || tnk__list_empty(&start->needs))
     return;
-  if (session->start.level == TNK__SESSION_NEW)
-    send_config(session);
-  else if (session->start.level == TNK__SESSION_CONFIGURED)
-    send_create(session);
+  if (start->level == TNK__SESSION_NEW)
+    send_config(start);
+  else if (start->level == TNK__SESSION_CONFIGURED)
+    send_create(start);
 }
 
 /* ---- Lifetime ---- */
 
-void tnk__start_open(tnk__session_t *session) {
-  const tnk_allocator_t *alloc = &session->context->alloc;
+void tnk__start_open(tnk__start_t *start) {
+  const tnk_allocator_t *alloc = &start->endpoint->context->alloc;
 
-  tnk__list_init(&session->start.needs);
-  tnk__buf_init(&session->start.body, alloc, MAX_STARTUP_BODY);
-  tnk__heartbeat_open(&session->start.heartbeat, alloc);
-  session->start.heartbeat.ended = on_ended;
-  session->start.heartbeat.kept = on_kept;
-  tnk__flags_default(&session->start.flags);
-  tnk__dynamic_flags_default(&session->start.dynamic);
-  open_billing(session);
+  tnk__list_init(&start->needs);
+  tnk__buf_init(&start->body, alloc, MAX_STARTUP_BODY);
+  tnk__heartbeat_open(&start->heartbeat, alloc);
+  start->heartbeat.ended = on_ended;
+  start->heartbeat.kept = on_kept;
+  tnk__flags_default(&start->flags);
+  tnk__dynamic_flags_default(&start->dynamic);
+  open_billing(start);
 }
 
-void tnk__start_shut(tnk__session_t *session) {
-  tnk__call_cancel(&session->start.call);
-  tnk__heartbeat_stop(&session->start.heartbeat);
-  tnk__call_cancel(&session->start.refresh);
-  fail_needs(session, tnk__error_static(TNK_ECLOSED));
+void tnk__start_shut(tnk__start_t *start) {
+  tnk__call_cancel(&start->call);
+  tnk__heartbeat_stop(&start->heartbeat);
+  tnk__call_cancel(&start->refresh);
+  fail_needs(start, tnk__error_static(TNK_ECLOSED));
 }
 
-void tnk__start_close(tnk__session_t *session) {
-  tnk__timer_stop(&session->start.finish_timer);
-  tnk__call_cancel(&session->start.call);
-  tnk__defer_cancel(&session->start.no_finish);
-  tnk__buf_deinit(&session->start.body);
-  tnk__heartbeat_close(&session->start.heartbeat);
+void tnk__start_close(tnk__start_t *start) {
+  tnk__timer_stop(&start->finish_timer);
+  tnk__call_cancel(&start->call);
+  tnk__defer_cancel(&start->no_finish);
+  tnk__buf_deinit(&start->body);
+  tnk__heartbeat_close(&start->heartbeat);
 }
 
 /* The maximum duration of closing a service, as documented in its header. The
@@ -403,61 +399,56 @@ void tnk__start_close(tnk__session_t *session) {
 enum { FINISH_MS = 2000 };
 
 static void on_finish_due(tnk__timer_t *timer) {
-  tnk__session_t *session =
-      tnk__container_of(timer, tnk__session_t, start.finish_timer);
+  tnk__start_t *start = tnk__container_of(timer, tnk__start_t, finish_timer);
 
-  tnk__log(&session->context->logger, TNK_LOG_INFO, "session",
-           "%s: its end could not be reported in %d ms", session->start.id,
-           FINISH_MS);
-  tnk__call_cancel(&session->start.call);
-  session->start.finished(session);
+  tnk__log(&start->endpoint->context->logger, TNK_LOG_INFO, "session",
+           "%s: its end could not be reported in %d ms", start->id, FINISH_MS);
+  tnk__call_cancel(&start->call);
+  start->finished(start);
 }
 
 static void on_finished(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__session_t *session = tnk__container_of(call, tnk__session_t, start.call);
+  tnk__start_t *start = tnk__container_of(call, tnk__start_t, call);
 
-  tnk__timer_stop(&session->start.finish_timer);
+  tnk__timer_stop(&start->finish_timer);
   if (reply->error != NULL)
-    tnk__log(&session->context->logger, TNK_LOG_INFO, "session",
-             "%s: its end could not be reported: %s", session->start.id,
+    tnk__log(&start->endpoint->context->logger, TNK_LOG_INFO, "session",
+             "%s: its end could not be reported: %s", start->id,
              reply->error->pub.text);
-  session->start.finished(session);
+  start->finished(start);
 }
 
 static void on_no_finish(tnk__deferred_t *deferred) {
-  tnk__session_t *session =
-      tnk__container_of(deferred, tnk__session_t, start.no_finish);
+  tnk__start_t *start = tnk__container_of(deferred, tnk__start_t, no_finish);
 
-  session->start.finished(session);
+  start->finished(start);
 }
 
-void tnk__session_finish(tnk__session_t *session,
-                         void (*done)(tnk__session_t *session)) {
-  session->start.finished = done;
-  tnk__deferred_init(&session->start.no_finish, on_no_finish);
-  tnk__buf_clear(&session->start.body);
-  tnk__finish_session_write(&session->start.body, "success", NULL);
-  if (session->start.id == NULL || session->endpoint.ended_session != NULL ||
-      session->start.body.err != TNK_OK) {
-    tnk__defer(session->context, &session->start.no_finish);
+void tnk__start_finish(tnk__start_t *start, void (*done)(tnk__start_t *start)) {
+  start->finished = done;
+  tnk__deferred_init(&start->no_finish, on_no_finish);
+  tnk__buf_clear(&start->body);
+  tnk__finish_session_write(&start->body, "success", NULL);
+  if (start->id == NULL || start->endpoint->ended_session != NULL ||
+      start->body.err != TNK_OK) {
+    tnk__defer(start->endpoint->context, &start->no_finish);
     return;
   }
-  tnk__call_init(&session->start.call, &session->endpoint, TNK__ROUTE_FINISH,
-                 "finish");
-  session->start.call.owner.method_name = "ServiceClient.close";
-  session->start.call.request.once = 1;
-  session->start.call.request.path_id = session->start.id;
-  session->start.call.request.body = session->start.body.data;
-  session->start.call.request.body_len = session->start.body.len;
-  tnk__call_start(&session->start.call, on_finished);
-  tnk__timer_start(session->context, &session->start.finish_timer, FINISH_MS,
+  tnk__call_init(&start->call, start->endpoint, TNK__ROUTE_FINISH, "finish");
+  start->call.owner.method_name = "ServiceClient.close";
+  start->call.request.once = 1;
+  start->call.request.path_id = start->id;
+  start->call.request.body = start->body.data;
+  start->call.request.body_len = start->body.len;
+  tnk__call_start(&start->call, on_finished);
+  tnk__timer_start(start->endpoint->context, &start->finish_timer, FINISH_MS,
                    on_finish_due);
 }
 
-void tnk__session_explain(const tnk__session_t *session, tnk__text_t *out) {
+void tnk__start_explain(const tnk__start_t *start, tnk__text_t *out) {
   tnk__text_printf(out, "waits for the session to be set up");
-  if (!tnk__call_is_active(&session->start.call))
+  if (!tnk__call_is_active(&start->call))
     return;
-  tnk__text_printf(out, "; %s ", session->start.call.owner.name);
-  tnk__call_explain(&session->start.call, out);
+  tnk__text_printf(out, "; %s ", start->call.owner.name);
+  tnk__call_explain(&start->call, out);
 }

@@ -3,10 +3,11 @@
 
 #include "lib/base/buf.h"
 #include "lib/client/call/call.h"
+#include "lib/client/call/renewal.h"
 #include "lib/client/session/heartbeat.h"
+#include "lib/client/session/limits.h"
+#include "lib/client/session/registry.h"
 #include "lib/wire/message/calls_session.h"
-
-struct tnk__session;
 
 /* Progress of the start-up. */
 typedef enum {
@@ -24,7 +25,7 @@ typedef struct tnk__need {
   /* Called once, from the deferred queue. `error` is NULL on success, and
    * borrowed. */
   void (*done)(struct tnk__need *self, tnk__error_t *error);
-  struct tnk__session *session;
+  struct tnk__start *start;
 } tnk__need_t;
 
 /* The form of passes that the server has accepted in this session. */
@@ -52,6 +53,10 @@ typedef struct {
  * the waiting operations.
  */
 typedef struct tnk__start {
+  tnk__endpoint_t *endpoint;
+  tnk__renewal_t *renewal;
+  tnk__limits_t *limits;
+  tnk__registry_t *registry;
   tnk__session_level_t level;
   int busy;
   tnk__list_t needs;
@@ -64,32 +69,32 @@ typedef struct tnk__start {
   char *id;
   tnk__progress_t progress;
   int restores_in_calls; /* the server has refused to restore in one call */
-  void (*finished)(struct tnk__session *session);
+  void (*finished)(struct tnk__start *self);
   tnk__timer_t finish_timer; /* limits the report of the end */
   tnk__deferred_t no_finish; /* there is nothing to report */
 } tnk__start_t;
 
-/* The context, the configuration and the endpoint of the session are set. */
-void tnk__start_open(struct tnk__session *session);
+/* Begin without a session. The four pointers are set, and the rest is zeroed.
+ */
+void tnk__start_open(tnk__start_t *start);
 /* Stop timers and calls, and fail the operations that wait for a level. */
-void tnk__start_shut(struct tnk__session *session);
-void tnk__start_close(struct tnk__session *session);
+void tnk__start_shut(tnk__start_t *start);
+void tnk__start_close(tnk__start_t *start);
 
 void tnk__need_init(tnk__need_t *need,
                     void (*done)(tnk__need_t *self, tnk__error_t *error));
 /* Wait for a level; `done` is called in a later turn of the loop. */
-void tnk__session_need(struct tnk__session *session, tnk__need_t *need,
-                       tnk__session_level_t level);
+void tnk__start_need(tnk__start_t *start, tnk__need_t *need,
+                     tnk__session_level_t level);
 void tnk__need_cancel(tnk__need_t *need);
 
 /* Leave a session that the server has ended. The next operation that needs a
  * session creates a new one. Until then `id` is the old one. */
-void tnk__session_renew(struct tnk__session *session);
+void tnk__start_renew(tnk__start_t *start);
 /* Report the end of the session, if there is one, and wait for the response for
  * at most two seconds. `done` is called in a later turn of the loop. */
-void tnk__session_finish(struct tnk__session *session,
-                         void (*done)(struct tnk__session *session));
+void tnk__start_finish(tnk__start_t *start, void (*done)(tnk__start_t *self));
 /* Write the end of a sentence: the reason why the start-up waits. */
-void tnk__session_explain(const struct tnk__session *session, tnk__text_t *out);
+void tnk__start_explain(const tnk__start_t *start, tnk__text_t *out);
 
 #endif

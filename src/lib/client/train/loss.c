@@ -1,6 +1,6 @@
 /* A loss of the caller on the service: create_custom_loss and its future, if
  * the server's flags offer such losses. */
-#include "lib/client/train/loss.h"
+#include "lib/client/train/operations.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
- * An operation as a whole. op_part.c handles its requests (parts).
+ * An operation:
  *
  *   queued --its turn--> prepared, its parts begin --all are accepted--> it
  *     leaves the turn --all results are read--> finish(), which settles it
@@ -7,6 +7,15 @@
  *     they are answered, because the number depends on it
  *   any --close--> settled; no part continues
  *   settled --no part and no other holder uses it--> freed
+ *
+ * and each of its requests (parts):
+ *
+ *   IDLE --begin--> PAYING --paid, encoded--> SENDING --accepted--> WAITING
+ *                     |                        ^  |
+ *                     '--to be compressed--> PACKING
+ *
+ * SENDING goes back to PAYING when the number was at fault. Each goes to DONE:
+ * by a refusal, by the result, or by part_clear().
  *
  * Settling may free the operation: `op` is not touched after tnk__op_fail(),
  * tnk__op_resolve() and finish().
@@ -18,8 +27,14 @@
 #include "lib/base/alloc.h"
 #include "lib/base/log.h"
 #include "lib/client/session/session.h"
+#include "lib/client/train/stop.h"
 
 enum { MAX_WHY = 256 };
+
+static void part_init(tnk__part_t *part, tnk__op_t *op, size_t index);
+static void part_begin(tnk__part_t *part);
+static void part_clear(tnk__part_t *part);
+static void part_count(tnk__part_t *part, tnk__part_use_t use);
 
 static tnk__session_t *session_of(const tnk__op_t *op) {
   return op->training->session;
@@ -40,7 +55,7 @@ static void drop_parts(tnk__op_t *op) {
     }
     if (part->state < TNK__PART_WAITING)
       tnk__seq_settle(&part->number, TNK__EFFECT_NONE, TNK_OK, NULL);
-    tnk__part_clear(part);
+    part_clear(part);
   }
 }
 
@@ -53,7 +68,9 @@ static int has_open_parts(const tnk__op_t *op) {
   return 0;
 }
 
-void tnk__op_release(tnk__op_t *op) {
+/* Free the operation after one of its requests has ended, if it is over and no
+ * request is open. */
+static void release(tnk__op_t *op) {
   tnk_training_t *training = op->training;
   const tnk_allocator_t *alloc = &session_of(op)->context->alloc;
 
@@ -70,7 +87,7 @@ void tnk__op_release(tnk__op_t *op) {
     tnk__defer(session_of(op)->context, &training->due);
   tnk__training_moved(training);
   for (size_t i = 0; i < op->n_parts && op->parts != NULL; i++)
-    tnk__part_count(&op->parts[i], TNK__PART_UNTOLD);
+    part_count(&op->parts[i], TNK__PART_UNTOLD);
   tnk__purse_give_back(&session_of(op)->limits.purse, &op->held);
   tnk__free(alloc, op->parts);
   tnk__error_unref(op->lost);
@@ -89,7 +106,7 @@ void tnk__op_resolve(tnk__op_t *op, tnk__result_kind_t kind, void *value,
 
 void tnk__op_dispose(tnk__op_t *op) {
   drop_parts(op);
-  tnk__op_release(op);
+  release(op);
 }
 
 /* Whether a request was run. An accepted request will be run, unless another
@@ -135,7 +152,7 @@ void tnk__op_fail(tnk__op_t *op, tnk__error_t *error) {
     return;
   reject(op, error);
   drop_parts(op);
-  tnk__op_release(op);
+  release(op);
 }
 
 /* The client closes. The outcome of requests in flight will not be known, and
@@ -148,9 +165,9 @@ static void on_abort(tnk__member_t *member, tnk__error_t *error) {
     reject(op, error);
   for (i = 0; i < op->n_parts; i++) {
     tnk__seq_settle(&op->parts[i].number, TNK__EFFECT_NONE, TNK_OK, NULL);
-    tnk__part_clear(&op->parts[i]);
+    part_clear(&op->parts[i]);
   }
-  tnk__op_release(op);
+  release(op);
 }
 
 void tnk__op_fail_code(tnk__op_t *op, int code) {
@@ -170,7 +187,7 @@ int tnk__op_unhold(tnk__op_t *op) {
   op->n_holds--;
   if (op->promise != NULL)
     return 1;
-  tnk__op_release(op);
+  release(op);
   return 0;
 }
 
@@ -190,7 +207,10 @@ static void on_cancel(void *arg) {
   tnk__op_fail(arg, tnk__error_static(TNK_ECANCELED));
 }
 
-void tnk__op_fail_behind(tnk_training_t *training, tnk__error_t *error) {
+/* Fail all waiting operations behind one that has failed with this error. They
+ * were called without knowledge of the failure, and may depend on the failed
+ * operation. */
+static void fail_behind(tnk_training_t *training, tnk__error_t *error) {
   tnk__error_t *behind = tnk__error_behind(error);
 
   TNK__LIST_FOREACH_SAFE (link, next, &training->turns.queue) {
@@ -202,7 +222,8 @@ void tnk__op_fail_behind(tnk_training_t *training, tnk__error_t *error) {
   tnk__error_unref(behind);
 }
 
-void tnk__op_fail_queue(tnk_training_t *training, tnk__error_t *error) {
+/* Fail all waiting operations: no further operation can be numbered. */
+static void fail_queue(tnk_training_t *training, tnk__error_t *error) {
   tnk__turn_t *turn;
 
   if (training->failed != NULL || training->closing)
@@ -227,7 +248,8 @@ static void all_submitted(tnk__op_t *op) {
     op->type->submitted(op);
 }
 
-void tnk__op_accepted(tnk__op_t *op) {
+/* A request was accepted. Only schedules further work. */
+static void accepted(tnk__op_t *op) {
   tnk__context_t *context = session_of(op)->context;
 
   op->n_accepted++;
@@ -239,7 +261,17 @@ void tnk__op_accepted(tnk__op_t *op) {
     tnk__defer(context, &op->parts[0].due); /* the first part is sent last */
 }
 
-int tnk__op_lose(tnk__op_t *op, tnk__error_t *error) {
+/*
+ * A request was run, but its result is lost. The operation fails with the first
+ * such error, but only after its other requests were accepted too. Half a batch
+ * of gradients would be worse than none or all.
+ *
+ * If a request came out of turn, the operation fails after all have ended. The
+ * others probably came out of turn too. Only their end shows whether they were
+ * run. With `error` NULL, check whether it is time to fail. Returns 1 if the
+ * operation has failed; it may have been freed.
+ */
+static int lose(tnk__op_t *op, tnk__error_t *error) {
   if (error != NULL && op->lost == NULL)
     op->lost = tnk__error_ref(error);
   if (op->lost == NULL || op->n_accepted < op->n_parts ||
@@ -249,9 +281,10 @@ int tnk__op_lose(tnk__op_t *op, tnk__error_t *error) {
   return 1;
 }
 
-void tnk__op_has_read(tnk__op_t *op) {
+/* The result of a request has been read. */
+static void has_read(tnk__op_t *op) {
   if (++op->n_read < op->n_parts) {
-    tnk__op_lose(op, NULL);
+    lose(op, NULL);
   } else if (op->is_patient && !tnk__tally_is_final(op)) {
     op->is_due = 1;
     op->training->n_due++;
@@ -300,7 +333,7 @@ static void on_due(tnk__deferred_t *due) {
 
   if (op->side_by_side && part->index > 0 && part->index + 1 < op->n_parts)
     tnk__defer(session_of(op)->context, &part[1].due);
-  tnk__part_begin(part);
+  part_begin(part);
 }
 
 static int make_parts(tnk__op_t *op, size_t n) {
@@ -314,7 +347,7 @@ static int make_parts(tnk__op_t *op, size_t n) {
   if (op->parts == NULL)
     return TNK_ENOMEM;
   for (i = 0; i < n; i++) {
-    tnk__part_init(&op->parts[i], op, i);
+    part_init(&op->parts[i], op, i);
     tnk__deferred_init(&op->parts[i].due, on_due);
   }
   op->n_parts = n;
@@ -330,7 +363,7 @@ void tnk__op_next_pass(tnk__op_t *op, size_t n_parts) {
   else if (op->side_by_side)
     begin_side_by_side(op);
   else
-    tnk__part_begin(&op->parts[0]);
+    part_begin(&op->parts[0]);
 }
 
 /* ---- The queue ---- */
@@ -486,4 +519,381 @@ void tnk__op_enter(tnk__op_t *op, int is_complete) {
   reject(op, tnk__error_static(TNK_ENOMEM));
   tnk__purse_give_back(&session_of(op)->limits.purse, &op->held);
   op->type->destroy(op);
+}
+
+/* ---- Requests: usage ---- */
+
+/* Count its usage once: the actual usage if its result has come, else the
+ * possible usage. */
+static void part_count(tnk__part_t *part, tnk__part_use_t use) {
+  tnk__op_t *op = part->op;
+  tnk__purse_t *purse = &session_of(part->op)->limits.purse;
+  tnk__totals_t *totals = &op->training->totals;
+  uint64_t n;
+
+  if (part->is_counted || op->type->tokens == NULL)
+    return;
+  part->is_counted = 1;
+  n = op->type->tokens(op, part->index);
+  if (use == TNK__PART_USED)
+    tnk__purse_use(purse, totals, op->training->info.base_model,
+                   &(tnk__use_t){.trained = n});
+  if (use != TNK__PART_UNTOLD || tnk__job_ran(&part->job) == TNK_RAN_NO)
+    tnk__purse_give_part(purse, &op->held, n);
+  else
+    tnk__purse_doubt_part(purse, totals, &op->held, n);
+}
+
+/* Stop waiting for its results; its number has been settled. The state becomes
+ * DONE, after the end of compression if that is running. */
+static void part_clear(tnk__part_t *part) {
+  part_count(part, TNK__PART_UNTOLD);
+  tnk__job_cancel(&part->job);
+  tnk__budget_release(&session_of(part->op)->limits.train_bytes, &part->payer);
+  tnk__defer_cancel(&part->due);
+  tnk__defer_cancel(&part->paid);
+  if (part->state == TNK__PART_PACKING)
+    return; /* the thread pool owns the body */
+  tnk__cargo_clear(&part->cargo);
+  tnk__seq_deinit(&part->number);
+  tnk__part_form_clear(part);
+  part->state = TNK__PART_DONE;
+}
+
+/* ---- Requests: submission ---- */
+
+/* A response that only the numbering waited for. */
+static void note_late(const tnk__op_t *op) {
+  tnk__context_t *context = op->training->session->context;
+
+  context->counters.n_late_events++;
+  tnk__log(&context->logger, TNK_LOG_DEBUG, "training",
+           "%s: %s had been given up; its answer is dropped",
+           op->training->info.model_id, op->type->name);
+}
+
+static int on_accepted(tnk__job_t *job, const tnk__accepted_t *answer) {
+  tnk__part_t *part = tnk__container_of(job, tnk__part_t, job);
+  tnk__op_t *op = part->op;
+
+  (void)answer;
+  tnk__training_moved(op->training);
+  tnk__seq_settle(&part->number, TNK__EFFECT_ACCEPTED, TNK_OK, NULL);
+  tnk__seq_deinit(&part->number);
+  tnk__part_form_learn(part);
+  tnk__budget_release(&session_of(part->op)->limits.train_bytes, &part->payer);
+  tnk__cargo_clear(&part->cargo);
+  if (op->promise == NULL) {
+    note_late(op);
+    if (op->n_parts == 1)
+      tnk__tally_accept(op); /* it is run although no caller waits for it */
+    part->state = TNK__PART_DONE;
+    release(op);
+    return 0;
+  }
+  part->state = TNK__PART_WAITING;
+  accepted(op);
+  return !lose(op, NULL);
+}
+
+/* The last access to the operation: the program is notified, and may free
+ * it. */
+static void stop_if(tnk_training_t *training, const tnk__stop_t *stop) {
+  tnk__error_t *error = tnk__training_stop(training, stop);
+
+  if (error != NULL)
+    fail_queue(training, error);
+  tnk__error_unref(error);
+}
+
+/* The server's message with the code of a lost model. Returns one reference. */
+static tnk__error_t *blame_model(const tnk__part_t *part,
+                                 const tnk__error_t *error) {
+  tnk_error_t pub = error->pub;
+
+  if (pub.code == TNK_ESESSION)
+    return tnk__error_ref((tnk__error_t *)error);
+  pub.code = TNK_ESESSION;
+  return tnk__error_from(&session_of(part->op)->context->alloc,
+                         part->op->type->name, &pub);
+}
+
+/* For loads, a 404 means that the state does not exist. */
+static tnk__stop_t stop_of(const tnk__part_t *part, const tnk__reply_t *reply) {
+  const tnk__op_class_t *type = part->op->type;
+  const tnk__asked_t asked = {.name = type->name,
+                              .is_accepted = part->job.is_accepted,
+                              .needs_weights =
+                                  type->route != TNK__ROUTE_LOAD_STATE &&
+                                  !type->is_unnumbered};
+
+  return tnk__stop_of(&part->number, &asked, reply);
+}
+
+/* The submission has failed permanently. */
+static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
+  tnk__op_t *op = part->op;
+  tnk_training_t *training = op->training;
+  tnk__error_t *error = reply->error;
+  const tnk__stop_t stop = stop_of(part, reply);
+  int is_doubtful;
+
+  tnk__budget_release(&session_of(part->op)->limits.train_bytes, &part->payer);
+  if (op->promise != NULL && stop.sign == TNK__SIGN_NONE &&
+      (tnk__part_form_change(part, reply) ||
+       tnk__seq_heal(&part->number, reply, !op->side_by_side) ||
+       (reply->verdict.effect == TNK__EFFECT_NONE && !reply->verdict.in_doubt &&
+        !op->side_by_side && tnk__seq_suspect(&part->number, reply)))) {
+    part_begin(part);
+    return;
+  }
+  if (part->number.refusal != NULL && reply->verdict.effect == TNK__EFFECT_NONE)
+    error = part->number.refusal;
+  error = tnk__part_form_blame(part, reply, error);
+  error = stop.sign == TNK__SIGN_GONE ? blame_model(part, error)
+                                      : tnk__error_ref(error);
+  part->state = TNK__PART_DONE;
+  is_doubtful =
+      op->promise != NULL && reply->verdict.effect == TNK__EFFECT_UNKNOWN;
+  tnk__seq_settle(&part->number, reply->verdict.effect, error->pub.code,
+                  &part->cargo);
+  part_clear(part);
+  if (op->promise != NULL && reply->verdict.effect == TNK__EFFECT_ACCEPTED) {
+    accepted(op);
+    lose(op, error);
+  } else if (op->promise != NULL) {
+    tnk__op_fail(op, error);
+  } else {
+    note_late(op);
+    if (op->n_parts == 1 && reply->verdict.effect == TNK__EFFECT_ACCEPTED)
+      tnk__tally_accept(op);
+    release(op);
+  }
+  if (is_doubtful)
+    fail_behind(training, error);
+  /* Too many numbers are in doubt: the server could wait for one of them. */
+  if (training->turns.err != TNK_OK)
+    fail_queue(training, error);
+  tnk__error_unref(error);
+  stop_if(training, &stop);
+}
+
+static void lose_text(const tnk__part_t *part, int code, const char *why) {
+  tnk_error_t pub = {.code = code, .message = why};
+  tnk__error_t *error = tnk__error_from(&session_of(part->op)->context->alloc,
+                                        part->op->type->name, &pub);
+
+  lose(part->op, error);
+  tnk__error_unref(error);
+}
+
+/* No result will come. If the failure shows that the server has lost the
+ * operation, send no more of its requests. */
+static void on_failed(tnk__part_t *part, const tnk__reply_t *reply) {
+  tnk__op_t *op = part->op;
+  tnk_training_t *training = op->training;
+  const tnk__stop_t stop = stop_of(part, reply);
+
+  /* The future may show the numbering that the submission did not. */
+  if (stop.sign == TNK__SIGN_NONE)
+    tnk__seq_learn(&part->number, reply);
+  if (tnk__job_ran(&part->job) == TNK_RAN_NO)
+    op->is_out_of_turn = 1;
+  if (reply->verdict.err == TNK_EFAILED || stop.sign != TNK__SIGN_NONE)
+    tnk__op_fail(op, reply->error);
+  else
+    lose(op, reply->error);
+  stop_if(training, &stop);
+}
+
+static void on_result(tnk__part_t *part, const tnk__reply_t *reply) {
+  tnk__op_t *op = part->op;
+  char why[128];
+  tnk__text_t text;
+  int err = TNK_OK;
+
+  part->state = TNK__PART_DONE;
+  tnk__training_moved(op->training);
+  if (reply->error == NULL || reply->verdict.err == TNK_EFAILED)
+    part_count(part, reply->error == NULL ? TNK__PART_USED : TNK__PART_UNUSED);
+  /* An operation that has ended shows that the queue moves. */
+  if (reply->error == NULL || reply->verdict.err == TNK_EFAILED)
+    tnk__training_notice(op->training, "active", NULL);
+  if (reply->error != NULL) {
+    on_failed(part, reply);
+    return;
+  }
+  tnk__training_known(op->training, part->number.value);
+  tnk__text_init(&text, why, sizeof(why));
+  if (op->type->read != NULL)
+    err = op->type->read(op, part->index, reply, &text);
+  if (err != TNK_OK)
+    lose_text(part, err, why);
+  else
+    has_read(op);
+}
+
+static void on_done(tnk__job_t *job, const tnk__reply_t *reply) {
+  tnk__part_t *part = tnk__container_of(job, tnk__part_t, job);
+
+  if (job->is_accepted)
+    on_result(part, reply);
+  else
+    on_refused(part, reply);
+}
+
+static void on_state(tnk__future_t *future, const char *state,
+                     const char *reason) {
+  tnk__job_t *job = tnk__container_of(future, tnk__job_t, future);
+  tnk__part_t *part = tnk__container_of(job, tnk__part_t, job);
+
+  tnk__training_notice(part->op->training, state, reason);
+}
+
+static void submit(tnk__part_t *part) {
+  tnk__op_t *op = part->op;
+  const tnk__op_class_t *type = op->type;
+  tnk__call_t *call = &part->job.future.call;
+
+  tnk__job_init(&part->job, session_of(part->op), tnk__part_form_route(part),
+                type->name, op->poll_type);
+  part->job.accepted = on_accepted;
+  call->owner.method_name = type->method;
+  call->owner.secret = op->secret;
+  call->owner.totals = &op->training->totals;
+  call->request.has_own_metadata = op->has_own_metadata != 0;
+  part->job.future.on_state = on_state;
+  if (type->request != NULL && !part->is_json) {
+    call->request.is_proto = 1;
+    part->job.future.is_proto = 1;
+  }
+  tnk__cargo_load(&part->cargo, call);
+  part->state = TNK__PART_SENDING;
+  tnk__seq_use(&part->number, &part->cargo);
+  call->request.is_reused = part->number.is_reused != 0;
+  call->owner.operation = op->promise->operation;
+  call->owner.part = (uint32_t)part->index;
+  call->request.is_repeat = part->number.is_repeat != 0;
+  tnk__job_start(&part->job, call->request.body, call->request.body_len,
+                 on_done);
+}
+
+/* ---- Requests: encoding ---- */
+
+static void on_packed(tnk__cargo_t *cargo) {
+  tnk__part_t *part = tnk__container_of(cargo, tnk__part_t, cargo);
+  tnk__op_t *op = part->op;
+
+  op->n_holds--;
+  part->state = TNK__PART_PAYING; /* the pool has returned the body */
+  if (op->promise != NULL) {
+    submit(part);
+    return;
+  }
+  part_clear(part);
+  release(op);
+}
+
+/* Compress on the thread pool if the server wants it. Returns 0 to send the
+ * body as it is. */
+static int pack(tnk__part_t *part) {
+  tnk__op_t *op = part->op;
+
+  if (op->type->request == NULL || part->is_json ||
+      !session_of(part->op)->start.flags.compress_train)
+    return 0;
+  if (tnk__cargo_pack(&part->cargo, session_of(part->op)->context,
+                      &op->training->zstd, on_packed) != TNK_OK)
+    return 0;
+  part->state = TNK__PART_PACKING;
+  tnk__promise_waits(op->promise, TNK_WAITS_FOR_WORKER, part->index);
+  op->n_holds++;
+  return 1;
+}
+
+static int write_body(tnk__part_t *part) {
+  const tnk__op_class_t *type = part->op->type;
+  uint64_t number = part->number.value;
+  tnk__fwdbwd_t request;
+  tnk__buf_t *body;
+  int err;
+
+  if (type->request != NULL) {
+    request = type->request(part->op, part->index, number);
+    return tnk__part_form_is_json(part)
+               ? tnk__fwdbwd_write_json(tnk__cargo_write(&part->cargo),
+                                        &request)
+               : tnk__cargo_feed(&part->cargo, &request);
+  }
+  body = tnk__cargo_write(&part->cargo);
+  if (part->op->secret != NULL)
+    tnk__buf_keep_secret(body);
+  err = type->write(part->op, number, body);
+  return err != TNK_OK ? err : body->err;
+}
+
+/* The pass is too large as JSON, which was only tried because protobuf was
+ * refused. Report that refusal. */
+static void fail_encoding(tnk__part_t *part, int err) {
+  tnk__error_t *refusal = part->unread;
+
+  if (refusal == NULL || err == TNK_ENOMEM) {
+    tnk__op_fail_code(part->op, err);
+    return;
+  }
+  tnk__error_ref(refusal);
+  tnk__op_fail(part->op, refusal);
+  tnk__error_unref(refusal);
+}
+
+static void encode(tnk__part_t *part) {
+  tnk__op_t *op = part->op;
+  int err = op->type->is_unnumbered ? TNK_OK : tnk__seq_take(&part->number);
+
+  tnk__cargo_clear(&part->cargo);
+  if (err == TNK_OK)
+    err = write_body(part);
+  if (err != TNK_OK)
+    fail_encoding(part, err);
+  else if (!pack(part))
+    submit(part);
+}
+
+static uint64_t part_cost(tnk__payer_t *payer) {
+  tnk__part_t *part = tnk__container_of(payer, tnk__part_t, payer);
+
+  return part->op->type->cost(part->op, part->index);
+}
+
+static void on_granted(tnk__waiter_t *waiter) {
+  tnk__payer_t *payer = tnk__container_of(waiter, tnk__payer_t, waiter);
+  tnk__part_t *part = tnk__container_of(payer, tnk__part_t, payer);
+
+  tnk__defer(session_of(part->op)->context, &part->paid);
+}
+
+/* Begin from IDLE, or again after the number was refused. */
+static void part_begin(tnk__part_t *part) {
+  tnk__session_t *session = session_of(part->op);
+
+  part->state = TNK__PART_PAYING;
+  part->since_ms = tnk__context_now_ms(session->context);
+  if (part->op->type->cost == NULL ||
+      tnk__budget_acquire(&session->limits.train_bytes, &part->payer))
+    encode(part);
+  else
+    tnk__promise_waits(part->op->promise, TNK_WAITS_FOR_BYTES, part->index);
+}
+
+static void on_paid(tnk__deferred_t *paid) {
+  encode(tnk__container_of(paid, tnk__part_t, paid));
+}
+
+static void part_init(tnk__part_t *part, tnk__op_t *op, size_t index) {
+  part->op = op;
+  part->index = index;
+  tnk__seq_init(&part->number, op->training, &op->turn);
+  tnk__payer_init(&part->payer, on_granted, part_cost);
+  tnk__deferred_init(&part->paid, on_paid);
+  tnk__cargo_init(&part->cargo, &session_of(part->op)->context->alloc);
 }

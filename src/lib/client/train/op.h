@@ -4,7 +4,7 @@
 #include "lib/usage/purse.h"
 #include "lib/policy/turns.h"
 #include "lib/client/train/cargo.h"
-#include "lib/client/future/job.h"
+#include "lib/client/future/future.h"
 #include "lib/client/session/member.h"
 #include "lib/client/train/seq.h"
 #include "lib/client/train/training.h"
@@ -189,47 +189,9 @@ void tnk__op_fail_code(tnk__op_t *op, int code);
 void tnk__tally_accept(tnk__op_t *op);
 /* The service reports that the operation failed. Later tallies exclude it. */
 void tnk__tally_undo(tnk__op_t *op);
-/* The tally of the next operation if no pending one fails. */
-tnk__tally_t tnk__tally_expected(const tnk_training_t *training);
 /* Whether every counted operation before it has settled, so that its tally is
  * final. */
 int tnk__tally_is_final(const tnk__op_t *op);
-
-/* ---- Between op.c and op_part.c ---- */
-
-void tnk__part_init(tnk__part_t *part, tnk__op_t *op, size_t index);
-/* Begin from IDLE, or again after the number was refused. */
-void tnk__part_begin(tnk__part_t *part);
-/* Stop waiting for its results; its number has been settled. The state becomes
- * DONE, after the end of compression if that is running. */
-void tnk__part_clear(tnk__part_t *part);
-/* Count its usage once: the actual usage if its result has come, else the
- * possible usage. */
-void tnk__part_count(tnk__part_t *part, tnk__part_use_t use);
-/* A request was accepted. Only schedules further work. */
-void tnk__op_accepted(tnk__op_t *op);
-/*
- * A request was run, but its result is lost. The operation fails with the first
- * such error, but only after its other requests were accepted too. Half a batch
- * of gradients would be worse than none or all.
- *
- * If a request came out of turn, the operation fails after all have ended. The
- * others probably came out of turn too. Only their end shows whether they were
- * run. With `error` NULL, check whether it is time to fail. Returns 1 if the
- * operation has failed; it may have been freed.
- */
-int tnk__op_lose(tnk__op_t *op, tnk__error_t *error);
-/* The result of a request has been read. */
-void tnk__op_has_read(tnk__op_t *op);
-/* Free the operation after one of its requests has ended, if it is over and no
- * request is open. */
-void tnk__op_release(tnk__op_t *op);
-/* Fail all waiting operations behind one that has failed with this error. They
- * were called without knowledge of the failure, and may depend on the failed
- * operation. */
-void tnk__op_fail_behind(tnk_training_t *training, tnk__error_t *error);
-/* Fail all waiting operations: no further operation can be numbered. */
-void tnk__op_fail_queue(tnk_training_t *training, tnk__error_t *error);
 
 /* ---- pass_form.c ---- */
 

@@ -1,7 +1,9 @@
 #ifndef TNK_LIB_CLIENT_TRAIN_OPERATIONS_H
 #define TNK_LIB_CLIENT_TRAIN_OPERATIONS_H
 
+#include "lib/client/session/session.h"
 #include "lib/client/train/training.h"
+#include "tnk/training.h"
 
 /*
  * The operations of a training client. One call starts each. Arguments have
@@ -25,8 +27,8 @@ tnk_promise_t *tnk__custom_start(tnk_training_t *training,
  * later; see training.h. */
 int tnk__custom_defer(tnk_custom_loss_t *io);
 int tnk__custom_finish(tnk_custom_loss_t *io, int status);
-/* Notify the lender of the data that none of it will be read, see loan.h. Does
- * nothing for NULL options and copied data. */
+/* Notify the lender of the data that none of it will be read, see session.h.
+ * Does nothing for NULL options and copied data. */
 void tnk__pass_give_back(tnk__session_t *session,
                          const tnk_pass_options_t *options);
 
@@ -67,5 +69,22 @@ void tnk__load_into_new(tnk_training_t *training, const char *path,
                         int with_optimizer, const char *access_token,
                         tnk_promise_t *promise);
 tnk_promise_t *tnk__unload_start(tnk_training_t *training);
+
+/* ---- Losses that the service stores: loss.c ---- */
+
+/* A loss of the caller that the service stores: the result of a promise, which
+ * may outlive the service. */
+struct tnk_loss {
+  tnk__arena_t arena; /* owns the fields below */
+  const char *id;
+  const char *session_id;
+  const tnk_loss_argument_t *arguments;
+  size_t n_arguments;
+};
+
+/* Create a loss on the service. Options have passed their checks and are
+ * copied. */
+tnk_promise_t *tnk__create_loss(tnk__session_t *session,
+                                const tnk_loss_options_t *options);
 
 #endif

@@ -64,7 +64,7 @@ struct tnk_training {
   /* The options with which the model was made, for making it again if no state
    * was saved. NULL: not known. In `arena`. */
   tnk_lora_options_t *origin;
-  tnk__list_t waits;    /* promises of ready.c */
+  tnk__list_t waits;    /* promises of tnk__training_ready() */
   int is_unloaded;      /* by the program */
   uint32_t restarts;    /* restarts of the server that the client was
                            notified of */
@@ -88,7 +88,7 @@ void tnk__training_close(tnk_training_t *training, tnk_close_cb cb, void *user);
 void *tnk__training_show(tnk_training_t *training);
 void tnk__training_hide(const tnk_allocator_t *alloc, void *value);
 /* Make a promise that resolves when the client accepts operations. It rejects
- * if the client stays lost, or is closed: ready.c. */
+ * if the client stays lost, or is closed. */
 tnk_promise_t *tnk__training_ready(tnk_training_t *training);
 /* Settle these promises: with the error, or if it is NULL with the content of
  * the weights. Only schedules. */
@@ -104,5 +104,8 @@ void tnk__training_warn(tnk_training_t *training, const char *name,
 void tnk__training_moved(tnk_training_t *training);
 /* An operation was removed. */
 void tnk__training_op_gone(tnk_training_t *training);
+/* The tally of the next operation if no pending one fails:
+ * tally.c. */
+tnk__tally_t tnk__tally_expected(const tnk_training_t *training);
 
 #endif

@@ -8,7 +8,7 @@
 #include "lib/base/limits.h"
 #include "lib/client/sample/sampling.h"
 #include "lib/client/train/op.h"
-#include "lib/client/train/restart.h"
+#include "lib/client/train/stop.h"
 #include "lib/wire/message/calls_training.h"
 
 /* Writes the request of a save. */
