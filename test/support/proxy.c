@@ -207,6 +207,23 @@ static void hear_socks(test_proxy_t *proxy, test_conn_t *conn,
     test_conn_write(conn, answer, sizeof(answer));
 }
 
+/* The heads of several connections may arrive in turns, each in pieces. */
+static int has_whole_head(test_proxy_t *proxy, test_conn_t *conn,
+                          const unsigned char *data, size_t n) {
+  CHECK(conn->n_head + n < sizeof(proxy->head));
+  conn->head = realloc(conn->head, conn->n_head + n + 1);
+  CHECK(conn->head != NULL);
+  memcpy(conn->head + conn->n_head, data, n);
+  conn->n_head += n;
+  conn->head[conn->n_head] = '\0';
+  if (strstr(conn->head, "\r\n\r\n") == NULL)
+    return 0;
+  proxy->n_head = conn->n_head;
+  memcpy(proxy->head, conn->head, conn->n_head + 1);
+  conn->n_head = 0;
+  return 1;
+}
+
 static void on_read(test_conn_t *conn, const unsigned char *data, size_t n) {
   test_proxy_t *proxy = conn->server->options.user;
   test_pipe_t *pipe = pipe_of(proxy, conn);
@@ -223,14 +240,7 @@ static void on_read(test_conn_t *conn, const unsigned char *data, size_t n) {
     hear_socks(proxy, conn, data, n);
     return;
   }
-  if (proxy->n_head >= 4 &&
-      memcmp(proxy->head + proxy->n_head - 4, "\r\n\r\n", 4) == 0)
-    proxy->n_head = 0;
-  CHECK(proxy->n_head + n < sizeof(proxy->head));
-  memcpy(proxy->head + proxy->n_head, data, n);
-  proxy->n_head += n;
-  proxy->head[proxy->n_head] = '\0';
-  if (strstr(proxy->head, "\r\n\r\n") == NULL)
+  if (!has_whole_head(proxy, conn, data, n))
     return;
   /* Nothing may follow it. */
   CHECK_INT(strstr(proxy->head, "\r\n\r\n") + 4 - proxy->head, proxy->n_head);

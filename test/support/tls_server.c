@@ -106,6 +106,7 @@ static void on_handle_closed(uv_handle_t *handle) {
   mbedtls_ssl_free(&conn->ssl);
   release(conn->server);
   free(conn->out);
+  free(conn->head);
   free(conn);
 }
 

@@ -25,6 +25,8 @@ typedef struct test_conn {
   int is_closing;   /* no more events */
   int n_handles;    /* that libuv knows */
   size_t n_written; /* by the test */
+  char *head; /* of a proxy: what has come of the CONNECT; from malloc() */
+  size_t n_head;
   void *user;
 } test_conn_t;
 
