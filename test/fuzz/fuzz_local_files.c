@@ -6,8 +6,7 @@
 
 #include "lib/base/alloc.h"
 #include "tnk/error.h"
-#include "tools/local/lm/config.h"
-#include "tools/local/lm/tensors.h"
+#include "tools/local/lm/checkpoint.h"
 
 /*
  * The files of a checkpoint of the local server. A first byte 'c': what

@@ -1,7 +1,7 @@
 #include <math.h>
 
 #include "lm_help.h"
-#include "tools/local/lm/loss.h"
+#include "tools/local/lm/state.h"
 
 /* Three positions: ratios e^0.1, e^-0.5 and e^0.5. */
 static const float p[3] = {-1.0f, -2.0f, -0.5f};

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "lm_help.h"
-#include "tools/local/lm/tensors.h"
+#include "tools/local/lm/checkpoint.h"
 
 /* What is read from a file whose check sum is right, so to speak. */
 

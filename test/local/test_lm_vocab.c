@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "lm_help.h"
-#include "tools/local/lm/forward.h"
-#include "tools/local/lm/pick.h"
+#include "tools/local/lm/draw.h"
+#include "tools/local/lm/state.h"
 #include "tools/local/lm/vocab.h"
 
 enum { WIDE = 1000 };

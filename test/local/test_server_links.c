@@ -1,7 +1,7 @@
 #include "links.h"
 #include "lm_help.h"
+#include "tools/local/lm/checkpoint.h"
 #include "tools/local/lm/state.h"
-#include "tools/local/lm/tensors.h"
 
 /* External weights: saved as other programs load them, and fetched by links. */
 

@@ -2,9 +2,8 @@
 #include <string.h>
 
 #include "lib/base/alloc.h"
-#include "tools/local/train/pass_read.h"
-#include "tools/local/train/pass_write.h"
-#include "tools/local/future/result_json.h"
+#include "tools/local/train/pass.h"
+#include "tools/local/future/retrieve.h"
 #include "support/test.h"
 
 /* The protocol's own bytes: requests that are read, results that are written.

@@ -1,6 +1,7 @@
 /*
  * A number is unknown, or known with its request. It is forgotten after too
- * many others. The caller decides then whether it is new or too old (queue.c).
+ * many others. The caller decides then whether it is new or too old
+ * (train/run.c).
  */
 #include "tools/local/call/seqs.h"
 

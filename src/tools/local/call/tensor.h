@@ -7,8 +7,6 @@
 #include "tinker.pb-c.h"
 #include "tools/local/lm/lm.h"
 
-enum { LOCAL_MAX_ELEMENTS = 1 << 24 };
-
 /* A tensor from a client, in dense form. Exactly one of the arrays is set, even
  * without elements. */
 typedef struct {
@@ -31,5 +29,10 @@ int local_tensor_proto(local_tensor_t *out, tnk__arena_t *arena,
                        tnk__lm_why_t *why);
 int local_tensor_json(local_tensor_t *out, tnk__arena_t *arena,
                       const json_t *tensor, int64_t pad, tnk__lm_why_t *why);
+
+/* Copy the tokens of a JSON prompt {"chunks": [...]} into the arena. Returns
+ * TNK_EINVAL with the reason, or TNK_ENOMEM. */
+int local_tokens_json(tnk__arena_t *arena, const json_t *input,
+                      const int32_t **out, size_t *n, tnk__lm_why_t *why);
 
 #endif

@@ -12,9 +12,6 @@ const local_fault_t *local_fault_of(const tnk__srv_req_t *req);
 /* Answer a request whose fault prevents its handling. Returns 1 if it was
  * answered. Call it before a request is handled. */
 int local_fault_answers(tnk__srv_req_t *req);
-/* Change the answer according to the request's fault, and log the fault. */
-void local_fault_shape(tnk__srv_req_t *req, tnk__srv_answer_t *answer,
-                       void *faults);
 /* Serve the control endpoint: GET lists the injected faults, PUT sets faults.
  * Returns 1 if answered, 0 if the path differs or the endpoint is disabled. */
 int local_faults_control(local_faults_t *faults, tnk__srv_req_t *req);

@@ -8,8 +8,8 @@
 
 /*
  * Faults that a server injects into its own answers. README.md describes the
- * syntax. spec.c parses it, plan.c selects the fault of a request, answer.c
- * injects it, and log.c records it.
+ * syntax. spec.c parses it, plan.c selects the fault of a request and records
+ * it, and answer.c injects it.
  *
  * Each request has at most one fault. The fault depends only on the seed, the
  * call, and the number of earlier requests of that call. So the third

@@ -1,9 +1,132 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <uv.h>
 
 #include "lib/base/alloc.h"
-#include "tools/local/fault/state.h"
-#include "tools/local/base/table.h"
+#include "lib/base/utf8.h"
+#include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
+#include "tools/local/base/table.h"
+#include "tools/local/fault/calls.h"
+#include "tools/local/fault/state.h"
+
+/* ---- The log ---- */
+
+/*
+ * Records injected faults: counts by name, the latest ones in memory, all of
+ * them in a file. Without memory for the list the other two still work.
+ */
+
+enum { MAX_LINE = 1024 };
+
+int local_faults_log_to(local_faults_t *faults, const char *path) {
+  faults->file = fopen(path, "ae");
+  return faults->file != NULL ? TNK_OK : uv_translate_sys_error(errno);
+}
+
+static void fault_log_close(local_faults_t *faults) {
+  if (faults->file != NULL)
+    fclose(faults->file);
+  tnk__free(faults->alloc, faults->log);
+}
+
+/* Write an injected fault as an object. */
+static void fault_write_entry(tnk__json_writer_t *w,
+                              const local_fault_entry_t *entry) {
+  tnk__json_begin_object(w);
+  tnk__json_put_text(w, "fault", entry->name);
+  tnk__json_put_int(w, entry->call[0] != '\0' ? "request" : "connection",
+                    (int64_t)entry->n);
+  if (entry->call[0] != '\0')
+    tnk__json_put_text(w, "call", entry->call);
+  if (entry->seq_id >= 0)
+    tnk__json_put_int(w, "seq_id", entry->seq_id);
+  tnk__json_end(w);
+}
+
+/* Flushed at once, so that the line is there when the effect is visible. */
+static void write_line(local_faults_t *faults,
+                       const local_fault_entry_t *entry) {
+  tnk__json_writer_t w;
+  tnk__buf_t line;
+
+  tnk__buf_init(&line, faults->alloc, MAX_LINE);
+  tnk__json_writer_init(&w, &line);
+  fault_write_entry(&w, entry);
+  if (tnk__json_finish(&w) == TNK_OK)
+    fprintf(faults->file, "%.*s\n", (int)line.len, (const char *)line.data);
+  fflush(faults->file);
+  tnk__buf_deinit(&line);
+}
+
+/* There is space for as many names as a specification can have faults. Repeated
+ * specifications may bring more names; those count only in the sum. */
+static void add_count(local_faults_t *faults, const char *name) {
+  size_t i = 0;
+
+  while (i < faults->n_counts && strcmp(faults->counts[i].name, name) != 0)
+    i++;
+  if (i == LOCAL_MAX_FAULT_RULES)
+    return;
+  if (i == faults->n_counts) {
+    faults->n_counts++;
+    memcpy(faults->counts[i].name, name, strlen(name) + 1);
+  }
+  faults->counts[i].n++;
+}
+
+void local_faults_note(local_faults_t *faults, const local_fault_t *fault,
+                       uint64_t n, const char *path, int64_t seq_id) {
+  static const char prefix[] = "/api/v1/";
+  local_fault_entry_t entry = {.n = n, .seq_id = seq_id};
+
+  local_fault_name(fault, entry.name);
+  if (path != NULL)
+    snprintf(entry.call, sizeof(entry.call), "%s",
+             strncmp(path, prefix, sizeof(prefix) - 1) == 0
+                 ? path + sizeof(prefix) - 1
+                 : path);
+  /* A path from a client, decoded and cut. One invalid byte would make the JSON
+   * list invalid. */
+  tnk__utf8_repair(entry.call);
+  add_count(faults, entry.name);
+  if (faults->file != NULL)
+    write_line(faults, &entry);
+  if (faults->log == NULL)
+    faults->log =
+        tnk__calloc(faults->alloc, LOCAL_FAULT_LOG_SIZE, sizeof(*faults->log));
+  if (faults->log != NULL)
+    faults->log[faults->n_logged % LOCAL_FAULT_LOG_SIZE] = entry;
+  faults->n_logged++;
+}
+
+uint64_t local_faults_count(const local_faults_t *faults, const char *name) {
+  if (name == NULL)
+    return faults->n_logged;
+  for (size_t i = 0; i < faults->n_counts; i++)
+    if (strcmp(faults->counts[i].name, name) == 0)
+      return faults->counts[i].n;
+  return 0;
+}
+
+const local_fault_entry_t *local_faults_entry(const local_faults_t *faults,
+                                              size_t i) {
+  uint64_t oldest = faults->n_logged > LOCAL_FAULT_LOG_SIZE
+                        ? faults->n_logged - LOCAL_FAULT_LOG_SIZE
+                        : 0;
+
+  if (faults->log == NULL || i >= faults->n_logged - oldest)
+    return NULL;
+  return &faults->log[(oldest + i) % LOCAL_FAULT_LOG_SIZE];
+}
+
+void local_faults_open_control(local_faults_t *faults) {
+  faults->is_open = 1;
+}
+
+/* ---- The plan ---- */
 
 /*
  * Selects faults and does nothing else. A plan is a specification and the
@@ -25,7 +148,7 @@ local_faults_t *local_faults_new(const tnk_allocator_t *alloc) {
 void local_faults_free(local_faults_t *faults) {
   if (faults == NULL)
     return;
-  local_fault_log_close(faults);
+  fault_log_close(faults);
   tnk__free(faults->alloc, faults->text);
   tnk__free(faults->alloc, faults);
 }
@@ -52,7 +175,7 @@ int local_faults_set(local_faults_t *faults, const char *text, char *why,
   return err;
 }
 
-/* ---- Numbers ---- */
+/* ---- The plan: numbers ---- */
 
 /* The next number of this call, from 1. Calls without a free entry, and calls
  * with equal hashes, are counted together. */
@@ -78,7 +201,7 @@ static uint32_t draw(uint64_t seed, uint64_t hash, uint64_t n, uint64_t use) {
   return (uint32_t)((z ^ (z >> 31)) >> 32);
 }
 
-/* ---- Matching ---- */
+/* ---- The plan: matching ---- */
 
 /* The call of a rule matches the first part or parts of the path, or the
  * separate name at its end. */
@@ -214,4 +337,91 @@ void local_faults_decide(local_faults_t *faults, const char *path,
   fault = decide(faults, call, rest, 0);
   if (fault != NULL)
     *out = *fault;
+}
+
+/* ---- The endpoint ---- */
+
+/* The endpoint that lists injected faults and sets the next ones. */
+
+/* Takes the buffer's contents. */
+static void reply(tnk__srv_req_t *req, int status, tnk__buf_t *buf,
+                  tnk__json_writer_t *w) {
+  size_t len = 0;
+  uint8_t *body;
+
+  if (tnk__json_finish(w) != TNK_OK)
+    tnk__buf_deinit(buf);
+  body = tnk__buf_take(buf, &len);
+  if (body == NULL) {
+    tnk__buf_deinit(buf);
+    tnk__srv_req_reply_text(req, 500, "text/plain", "Internal Server Error");
+    return;
+  }
+  tnk__srv_req_reply(req, status, "application/json", NULL, body, len);
+}
+
+static void begin(tnk__srv_req_t *req, tnk__buf_t *buf, tnk__json_writer_t *w) {
+  tnk__buf_init(buf, req->http->config.alloc, (size_t)1 << 30);
+  tnk__json_writer_init(w, buf);
+  tnk__json_begin_object(w);
+}
+
+/* The message may quote arbitrary bytes from the client. */
+static void reply_error(tnk__srv_req_t *req, int status, const char *sentence) {
+  char text[512];
+  tnk__json_writer_t w;
+  tnk__buf_t buf;
+
+  snprintf(text, sizeof(text), "%s", sentence);
+  tnk__utf8_repair(text);
+  begin(req, &buf, &w);
+  tnk__json_put_text(&w, "detail", text);
+  tnk__json_end(&w);
+  reply(req, status, &buf, &w);
+}
+
+static void list(const local_faults_t *faults, tnk__srv_req_t *req) {
+  const local_fault_entry_t *entry;
+  tnk__json_writer_t w;
+  tnk__buf_t buf;
+
+  begin(req, &buf, &w);
+  tnk__json_put_text(&w, "faults", faults->text);
+  tnk__json_put_int(&w, "n", (int64_t)faults->n_logged);
+  tnk__json_key(&w, "counts");
+  tnk__json_begin_object(&w);
+  for (size_t i = 0; i < faults->n_counts; i++)
+    tnk__json_put_int(&w, faults->counts[i].name, (int64_t)faults->counts[i].n);
+  tnk__json_end(&w);
+  tnk__json_key(&w, "last");
+  tnk__json_begin_array(&w);
+  for (size_t i = 0; (entry = local_faults_entry(faults, i)) != NULL; i++)
+    fault_write_entry(&w, entry);
+  tnk__json_end(&w);
+  tnk__json_end(&w);
+  reply(req, 200, &buf, &w);
+}
+
+static void set(local_faults_t *faults, tnk__srv_req_t *req) {
+  char why[512] = "out of memory";
+  const char *text = tnk__buf_cstr(&req->body);
+
+  if (text != NULL &&
+      local_faults_set(faults, text, why, sizeof(why)) == TNK_OK)
+    list(faults, req);
+  else
+    reply_error(req, text != NULL ? 400 : 503, why);
+}
+
+int local_faults_control(local_faults_t *faults, tnk__srv_req_t *req) {
+  if (faults == NULL || !faults->is_open ||
+      strcmp(req->path, LOCAL_FAULTS_PATH) != 0)
+    return 0;
+  if (strcmp(req->method, "GET") == 0)
+    list(faults, req);
+  else if (strcmp(req->method, "PUT") == 0)
+    set(faults, req);
+  else
+    reply_error(req, 405, "Method Not Allowed");
+  return 1;
 }

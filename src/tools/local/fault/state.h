@@ -21,12 +21,6 @@ typedef struct {
   int64_t n;   /* default of the number */
 } local_fault_kind_info_t;
 
-/* The i-th kind; NULL after the last. */
-const local_fault_kind_info_t *local_fault_kind_at(size_t i);
-/* The faults of "mild" or "all"; NULL for other names. */
-const local_fault_t *local_fault_group(const char *name, size_t *n);
-
-/* Used by plan.c and log.c. */
 struct local_faults {
   const tnk_allocator_t *alloc;
   local_fault_spec_t spec;
@@ -49,10 +43,5 @@ struct local_faults {
   FILE *file;
   int is_open; /* the control endpoint is enabled */
 };
-
-void local_fault_log_close(local_faults_t *faults);
-/* Write an injected fault as an object. */
-void local_fault_write_entry(tnk__json_writer_t *w,
-                             const local_fault_entry_t *entry);
 
 #endif

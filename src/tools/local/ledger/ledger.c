@@ -5,10 +5,31 @@
 #include <string.h>
 
 #include "lib/base/alloc.h"
+#include "lib/wire/format/json_read.h"
+#include "tools/local/lm/file.h"
+
+/* ---- The ledger ---- */
+
+/*
+ * A record of the server's work: use by hour and session, events about
+ * checkpoints and projects, and the times of requests. It contains only real
+ * events. Each list has a limit; beyond it the oldest entry is dropped. The
+ * first two are stored with the checkpoints, if those are kept. Only the loop's
+ * thread uses the ledger.
+ */
+enum {
+  LOCAL_USE_DAYS = 15, /* retention; clients ask for 14 days */
+  LOCAL_MAX_USES = 16384,
+  LOCAL_MAX_AUDIT = 4096,
+  LOCAL_MAX_SPANS = 16384
+};
+
+/* The file of the ledger, in the directory of the runs. */
+#define LOCAL_LEDGER_FILE ".ledger.json"
 
 #define USE(p) tnk__container_of(p, local_use_t, link)
 
-/* ---- Use ---- */
+/* ---- The ledger: use ---- */
 
 static void drop(local_ledger_t *ledger, local_use_t *use) {
   local_table_remove(&ledger->uses, &use->node);
@@ -25,9 +46,10 @@ static void put_in_order(local_ledger_t *ledger, local_use_t *use) {
   tnk__list_prepend(before, &use->link);
 }
 
-void local_ledger_add(const local_server_t *server, int64_t hour,
-                      local_use_kind_t kind, const char *session,
-                      double amount) {
+/* As above, for any hour. */
+static void ledger_add(const local_server_t *server, int64_t hour,
+                       local_use_kind_t kind, const char *session,
+                       double amount) {
   local_ledger_t *ledger = server->ledger;
   char key[sizeof(((local_use_t *)0)->key)];
   local_use_t *use;
@@ -77,8 +99,8 @@ void local_ledger_use(const local_server_t *server, local_use_kind_t kind,
   if (amount <= 0)
     return;
   forget_old(server);
-  local_ledger_add(server, local_now_ms(server) / LOCAL_HOUR_MS, kind, session,
-                   amount);
+  ledger_add(server, local_now_ms(server) / LOCAL_HOUR_MS, kind, session,
+             amount);
 }
 
 double local_ledger_overlap(int64_t hour, int64_t n_bytes, int64_t from_ms,
@@ -107,15 +129,15 @@ void local_ledger_stored(const local_server_t *server, int64_t n_bytes,
     double amount = local_ledger_overlap(hour, n_bytes, from_ms, until_ms);
 
     if (amount > 0)
-      local_ledger_add(server, hour, LOCAL_USE_STORAGE, NULL, amount);
+      ledger_add(server, hour, LOCAL_USE_STORAGE, NULL, amount);
   }
 }
 
-/* ---- Events ---- */
+/* ---- The ledger: events ---- */
 
 /* `event` and `path` are copied. */
-void local_ledger_add_event(const local_server_t *server, int64_t time_ms,
-                            const char *event, const char *path) {
+static void ledger_add_event(const local_server_t *server, int64_t time_ms,
+                             const char *event, const char *path) {
   local_ledger_t *ledger = server->ledger;
   local_audit_t *entry = &ledger->audit[ledger->n_audit % LOCAL_MAX_AUDIT];
   char *copy = tnk__strdup(ledger->alloc, path);
@@ -131,7 +153,7 @@ void local_ledger_add_event(const local_server_t *server, int64_t time_ms,
 
 void local_ledger_note(const local_server_t *server, const char *event,
                        const char *path) {
-  local_ledger_add_event(server, local_now_ms(server), event, path);
+  ledger_add_event(server, local_now_ms(server), event, path);
 }
 
 const local_audit_t *local_ledger_event(const local_server_t *server,
@@ -145,7 +167,7 @@ const local_audit_t *local_ledger_event(const local_server_t *server,
              : NULL;
 }
 
-/* ---- Requests ---- */
+/* ---- The ledger: requests ---- */
 
 void local_ledger_span(const local_server_t *server, const local_span_t *span) {
   local_ledger_t *ledger = server->ledger;
@@ -167,7 +189,7 @@ const local_span_t *local_ledger_ran(const local_server_t *server, size_t i) {
              : NULL;
 }
 
-/* ---- Lifetime ---- */
+/* ---- The ledger: lifetime ---- */
 
 int local_ledger_open(local_server_t *server) {
   local_ledger_t *ledger = tnk__calloc(server->alloc, 1, sizeof(*ledger));
@@ -199,4 +221,109 @@ void local_ledger_close(local_server_t *server) {
   tnk__free(ledger->alloc, ledger->spans);
   tnk__free(ledger->alloc, ledger);
   server->ledger = NULL;
+}
+
+/* ---- The file ---- */
+
+/* The ledger on the disk: one file, replaced each time. If the server crashes,
+ * changes since the last write are lost. */
+
+/* Size of a full ledger with the longest names. */
+#define MAX_LEDGER ((size_t)16 << 20)
+
+static int is_kept(const local_server_t *server) {
+  return server->data != NULL && !server->data_is_temporary;
+}
+
+/* ---- The file: writing ---- */
+
+static void put_use(tnk__json_writer_t *w, const local_use_t *use) {
+  tnk__json_begin_object(w);
+  tnk__json_put_int(w, "hour", use->hour);
+  tnk__json_put_int(w, "kind", (int64_t)use->kind);
+  tnk__json_put_text(w, "session", use->session);
+  tnk__json_put_double(w, "amount", use->amount);
+  tnk__json_end(w);
+}
+
+static void put_event(tnk__json_writer_t *w, const local_audit_t *entry) {
+  tnk__json_begin_object(w);
+  tnk__json_put_int(w, "time_ms", entry->time_ms);
+  tnk__json_put_text(w, "event", entry->event);
+  tnk__json_put_text(w, "path", entry->path);
+  tnk__json_end(w);
+}
+
+void local_ledger_save(local_server_t *server) {
+  local_ledger_t *ledger = server->ledger;
+  const local_audit_t *entry;
+  tnk__json_writer_t w;
+  tnk__buf_t buf;
+
+  if (!ledger->is_dirty || !is_kept(server))
+    return;
+  tnk__buf_init(&buf, server->alloc, MAX_LEDGER);
+  tnk__json_writer_init(&w, &buf);
+  tnk__json_begin_object(&w);
+  tnk__json_key(&w, "uses");
+  tnk__json_begin_array(&w);
+  TNK__LIST_FOREACH (node, &ledger->use_list) {
+    put_use(&w, tnk__container_of(node, local_use_t, link));
+  }
+  tnk__json_end(&w);
+  tnk__json_key(&w, "events");
+  tnk__json_begin_array(&w);
+  for (size_t i = 0; (entry = local_ledger_event(server, i)) != NULL; i++)
+    put_event(&w, entry);
+  tnk__json_end(&w);
+  tnk__json_end(&w);
+  /* A full disk may have space later, so the write is retried. */
+  if (tnk__json_finish(&w) == TNK_OK &&
+      tnk__lm_file_write(server->data, LOCAL_LEDGER_FILE, &buf, NULL) == TNK_OK)
+    ledger->is_dirty = 0;
+  tnk__buf_deinit(&buf);
+}
+
+/* ---- The file: reading ---- */
+
+void local_ledger_load(local_server_t *server) {
+  json_t *root = NULL;
+  const json_t *list;
+  tnk__buf_t buf;
+
+  if (!is_kept(server))
+    return;
+  tnk__buf_init(&buf, server->alloc, 2 * MAX_LEDGER);
+  if (tnk__lm_file_read(server->data, LOCAL_LEDGER_FILE, &buf, NULL) ==
+          TNK_OK &&
+      tnk__json_parse_object(&root, buf.data, buf.len) != TNK_OK)
+    root = NULL;
+  tnk__buf_deinit(&buf);
+  list = tnk__json_arr(root, "uses");
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const json_t *from = json_array_get(list, i);
+    const char *session = tnk__json_str(from, "session");
+    int64_t hour = -1;
+    int64_t kind = -1;
+    double amount = 0;
+
+    tnk__json_get_int(from, "hour", 0, INT32_MAX, &hour);
+    tnk__json_get_int(from, "kind", 0, LOCAL_USE_STORAGE, &kind);
+    tnk__json_get_double(from, "amount", &amount);
+    if (hour >= 0 && kind >= 0 && session != NULL && amount > 0)
+      ledger_add(server, hour, (local_use_kind_t)kind, session, amount);
+  }
+  list = tnk__json_arr(root, "events");
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const json_t *from = json_array_get(list, i);
+    const char *name = tnk__json_str(from, "event");
+    const char *path = tnk__json_str(from, "path");
+    int64_t time_ms = -1;
+
+    tnk__json_get_int(from, "time_ms", 0, INT64_MAX, &time_ms);
+    if (name != NULL && path != NULL && time_ms >= 0)
+      ledger_add_event(server, time_ms, name, path);
+  }
+  json_decref(root);
+  server->ledger->is_dirty = 0;
 }

@@ -4,22 +4,7 @@
 #include "tools/local/base/table.h"
 #include "tools/local/call/call.h"
 
-/*
- * A record of the server's work: use by hour and session, events about
- * checkpoints and projects, and the times of requests. It contains only real
- * events. Each list has a limit; beyond it the oldest entry is dropped. The
- * first two are stored with the checkpoints, if those are kept. Only the loop's
- * thread uses the ledger.
- */
-enum {
-  LOCAL_USE_DAYS = 15, /* retention; clients ask for 14 days */
-  LOCAL_MAX_USES = 16384,
-  LOCAL_MAX_AUDIT = 4096,
-  LOCAL_MAX_SPANS = 16384
-};
 #define LOCAL_HOUR_MS INT64_C(3600000)
-/* The file of the ledger, in the directory of the runs. */
-#define LOCAL_LEDGER_FILE ".ledger.json"
 
 typedef enum {
   LOCAL_USE_TRAINING,   /* tokens */
@@ -75,10 +60,7 @@ void local_ledger_close(local_server_t *server);
  * the use is lost. */
 void local_ledger_use(const local_server_t *server, local_use_kind_t kind,
                       const char *session, double amount);
-/* As above, for any hour. */
-void local_ledger_add(const local_server_t *server, int64_t hour,
-                      local_use_kind_t kind, const char *session,
-                      double amount);
+
 /* Count the storage of a removed object for the time of its existence. */
 void local_ledger_stored(const local_server_t *server, int64_t n_bytes,
                          int64_t from_ms, int64_t until_ms);
@@ -88,12 +70,16 @@ double local_ledger_overlap(int64_t hour, int64_t n_bytes, int64_t from_ms,
 /* Record an event and its path. */
 void local_ledger_note(const local_server_t *server, const char *event,
                        const char *path);
-void local_ledger_add_event(const local_server_t *server, int64_t time_ms,
-                            const char *event, const char *path);
+
 /* The i-th remembered event, oldest first; NULL after the last. */
 const local_audit_t *local_ledger_event(const local_server_t *server, size_t i);
 void local_ledger_span(const local_server_t *server, const local_span_t *span);
 /* The i-th remembered request, in the order of completion. */
 const local_span_t *local_ledger_ran(const local_server_t *server, size_t i);
+
+/* Read the ledger of earlier servers; an unreadable file counts as missing. */
+void local_ledger_load(local_server_t *server);
+/* Write the ledger if it is kept and has changed. */
+void local_ledger_save(local_server_t *server);
 
 #endif

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,7 +11,74 @@
 
 #include "lib/base/alloc.h"
 #include "tools/local/fault/calls.h"
-#include "tools/local/links/range.h"
+
+/* ---- Ranges ---- */
+
+/* The range of a request for an object of `size` bytes. */
+typedef enum {
+  LOCAL_RANGE_ALL,  /* no range, or one that a server may ignore */
+  LOCAL_RANGE_PART, /* [first, end) */
+  LOCAL_RANGE_NONE  /* outside the object: 416 */
+} range_kind_t;
+typedef struct {
+  range_kind_t kind;
+  uint64_t first;
+  uint64_t end;
+} range_t;
+
+/* Parse a digit string; large numbers saturate. Returns its end, or NULL
+ * without a digit. */
+static const char *number(const char *at, uint64_t *out) {
+  const char *start = at;
+  uint64_t n = 0;
+
+  for (; *at >= '0' && *at <= '9'; at++)
+    n = n > UINT64_MAX / 20 ? UINT64_MAX / 20 : n * 10 + (uint64_t)(*at - '0');
+  *out = n;
+  return at > start ? at : NULL;
+}
+
+/* "-N": the last N bytes. */
+static range_t suffix(const char *at, uint64_t size) {
+  range_t range = {LOCAL_RANGE_ALL, 0, size};
+  uint64_t n;
+
+  at = number(at, &n);
+  if (at == NULL || *at != '\0')
+    return range;
+  range.kind = n > 0 && size > 0 ? LOCAL_RANGE_PART : LOCAL_RANGE_NONE;
+  range.first = n < size ? size - n : 0;
+  return range;
+}
+
+/* Parse the value of a Range header; NULL: no header. */
+static range_t range_read(const char *text, uint64_t size) {
+  static const char unit[] = "bytes=";
+  const range_t all = {LOCAL_RANGE_ALL, 0, size};
+  range_t range = all;
+  uint64_t last;
+  const char *at;
+
+  if (text == NULL || strncmp(text, unit, sizeof(unit) - 1) != 0)
+    return all;
+  text += sizeof(unit) - 1;
+  if (*text == '-')
+    return suffix(text + 1, size);
+  at = number(text, &range.first);
+  if (at == NULL || *at++ != '-')
+    return all;
+  if (*at != '\0') {
+    at = number(at, &last);
+    /* Several ranges may be answered with the whole object. */
+    if (at == NULL || *at != '\0' || last < range.first)
+      return all;
+    range.end = last < size ? last + 1 : size;
+  }
+  range.kind = range.first < size ? LOCAL_RANGE_PART : LOCAL_RANGE_NONE;
+  return range;
+}
+
+/* ---- Downloads ---- */
 
 /* Serves the files that links lead to, as file stores do. */
 
@@ -145,7 +213,7 @@ static int read_part(const source_t *source, uint8_t *to, uint64_t first,
 }
 
 static void send_part(local_call_t *call, const source_t *source,
-                      const local_range_t *range) {
+                      const range_t *range) {
   const uint64_t n = range->end - range->first;
   const int is_part = range->kind == LOCAL_RANGE_PART;
   char lines[MAX_LINES];
@@ -179,7 +247,7 @@ static void refuse_range(local_call_t *call, const source_t *source) {
 }
 
 /* The same number of bytes from another position. */
-static void move_range(local_range_t *range, uint64_t size) {
+static void move_range(range_t *range, uint64_t size) {
   const uint64_t n = range->end - range->first;
 
   if (range->first > 0)
@@ -202,8 +270,7 @@ static const char *wanted_range(const tnk__srv_req_t *req,
 
 static void send_source(local_call_t *call, const source_t *source) {
   const char *match = tnk__srv_req_header(call->req, "if-match");
-  local_range_t range =
-      local_range_read(wanted_range(call->req, source), source->size);
+  range_t range = range_read(wanted_range(call->req, source), source->size);
 
   if (range.kind == LOCAL_RANGE_PART &&
       local_fault_of(call->req)->kind == LOCAL_FAULT_OTHER_RANGE)

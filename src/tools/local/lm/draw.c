@@ -1,16 +1,325 @@
-#include "tools/local/lm/lm.h"
+#include "tools/local/lm/draw.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/alloc.h"
 #include "lib/base/arena.h"
 #include "tnk/error.h"
 #include "tools/local/lm/check.h"
-#include "tools/local/lm/draw_options.h"
-#include "tools/local/lm/forward.h"
-#include "tools/local/lm/pick.h"
+#include "tools/local/lm/state.h"
 #include "tools/local/lm/vocab.h"
+
+/* ---- Options ---- */
+
+/* Limits a value from the client that is multiplied by the length of the
+ * prompt. */
+enum { MAX_ALTERNATIVES = 4096 };
+
+static int check_stops(const tnk__lm_draw_options_t *o, tnk__lm_why_t *why) {
+  size_t i;
+
+  for (i = 0; i < o->n_stop_texts; i++)
+    if (o->stop_texts[i].length == 0)
+      return tnk__lm_refuse(why, TNK_EINVAL, "stop[%zu] is empty", i);
+  if (o->n_stop_texts > 0 && tnk__lm_width(o->n_vocab) != TNK__LM_VOCAB)
+    return tnk__lm_refuse(why, TNK_EINVAL,
+                          "stop must be token ids: those of a wider vocabulary "
+                          "are not bytes");
+  return tnk__lm_tokens_check(o->stop_tokens, o->n_stop_tokens, o->n_vocab,
+                              "stop", why);
+}
+
+/* -1 requests nothing. */
+static int check_ask(const tnk__lm_draw_options_t *o, tnk__lm_why_t *why) {
+  const size_t n = o->ask == NULL ? 0 : (o->n_prompt - 1) * o->n_ask;
+  size_t i;
+
+  for (i = 0; i < n; i++)
+    if (o->ask[i] < -1 || o->ask[i] >= tnk__lm_width(o->n_vocab))
+      return tnk__lm_refuse(why, TNK_EINVAL,
+                            "target_prompt_logprobs[%zu] is %lld, the "
+                            "vocabulary has ids 0 to %d",
+                            i, (long long)o->ask[i],
+                            (int)tnk__lm_width(o->n_vocab) - 1);
+  return TNK_OK;
+}
+
+/* Check options: returns TNK_EINVAL with a message for invalid ones. */
+static int lm_draw_check(const tnk__lm_draw_options_t *o, tnk__lm_why_t *why) {
+  int err;
+
+  if (o->n_prompt < 1 || o->n_prompt > TNK__LM_MAX_CONTEXT)
+    return tnk__lm_refuse(why, TNK_EINVAL,
+                          "the prompt has %zu tokens, 1 to %d are possible",
+                          o->n_prompt, TNK__LM_MAX_CONTEXT);
+  if (o->n_samples < 1)
+    return tnk__lm_refuse(why, TNK_EINVAL, "num_samples must be at least 1");
+  if (!isfinite(o->temperature) || o->temperature < 0)
+    return tnk__lm_refuse(why, TNK_EINVAL, "temperature must be at least 0");
+  if (!(o->top_p > 0 && o->top_p <= 1))
+    return tnk__lm_refuse(why, TNK_EINVAL,
+                          "top_p must be above 0 and at most 1");
+  if (o->topk_prompt > TNK__LM_MAX_TOPK || o->topk_sample > TNK__LM_MAX_TOPK)
+    return tnk__lm_refuse(why, TNK_EINVAL,
+                          "at most %d logprobs a position are possible",
+                          TNK__LM_MAX_TOPK);
+  if (o->n_alternatives > MAX_ALTERNATIVES)
+    return tnk__lm_refuse(why, TNK_EINVAL,
+                          "prompt_alt_tokens_k must be at most %d",
+                          MAX_ALTERNATIVES);
+  if (o->last_n >= o->n_prompt && o->last_n > 0)
+    return tnk__lm_refuse(why, TNK_EINVAL,
+                          "prompt_logprobs_last_n must be below the prompt's "
+                          "%zu tokens",
+                          o->n_prompt);
+  err = tnk__lm_tokens_check(o->prompt, o->n_prompt, o->n_vocab, "prompt", why);
+  if (err == TNK_OK)
+    err = check_stops(o, why);
+  return err == TNK_OK ? check_ask(o, why) : err;
+}
+
+/* Copy an array into the arena; an empty array becomes NULL. */
+static int copy(tnk__arena_t *arena, const void **at, size_t n, size_t size) {
+  if (n == 0 || *at == NULL) {
+    *at = NULL;
+    return 1;
+  }
+  *at = tnk__arena_copy(arena, *at, n * size);
+  return *at != NULL;
+}
+
+static int copy_texts(tnk__lm_draw_options_t *o, tnk__arena_t *arena) {
+  tnk__lm_text_t *texts;
+  size_t i;
+
+  if (o->n_stop_texts == 0)
+    return 1;
+  texts =
+      tnk__arena_copy(arena, o->stop_texts, o->n_stop_texts * sizeof(*texts));
+  if (texts == NULL)
+    return 0;
+  o->stop_texts = texts;
+  for (i = 0; i < o->n_stop_texts; i++) {
+    texts[i].bytes = tnk__arena_copy(arena, texts[i].bytes, texts[i].length);
+    if (texts[i].bytes == NULL)
+      return 0;
+  }
+  return 1;
+}
+
+/* Replace all arrays by copies in the arena; returns 0 without memory. */
+static int lm_draw_copy(tnk__lm_draw_options_t *o, tnk__arena_t *arena) {
+  const void *prompt = o->prompt;
+  const void *stops = o->stop_tokens;
+  const void *ask = o->ask;
+  int ok = copy(arena, &prompt, o->n_prompt, sizeof(*o->prompt)) &&
+           copy(arena, &stops, o->n_stop_tokens, sizeof(*o->stop_tokens)) &&
+           copy(arena, &ask, (o->n_prompt - 1) * o->n_ask, sizeof(*o->ask));
+
+  o->prompt = prompt;
+  o->stop_tokens = stops;
+  o->ask = ask;
+  return ok && copy_texts(o, arena);
+}
+
+/* ---- The weights ---- */
+
+/* A snapshot copies the merged matrices. Sampling uses it while the model is
+ * trained, and needs no factors. */
+
+/* Weights with memory for their floats after the struct. */
+typedef struct {
+  tnk__lm_weights_t pub;
+  float own[TNK__LM_N_WEIGHTS];
+} owned_t;
+
+tnk__lm_weights_t *tnk__lm_snapshot(const tnk__lm_t *lm) {
+  owned_t *weights = tnk__malloc(lm->alloc, sizeof(*weights));
+
+  if (weights == NULL)
+    return NULL;
+  weights->pub.alloc = lm->alloc;
+  weights->pub.base = lm->base;
+  weights->pub.w = weights->own;
+  memcpy(weights->own, lm->w, sizeof(weights->own));
+  return &weights->pub;
+}
+
+tnk__lm_weights_t *tnk__lm_base_weights(const tnk__lm_base_t *base,
+                                        const tnk_allocator_t *alloc) {
+  tnk__lm_weights_t *weights = tnk__malloc(alloc, sizeof(*weights));
+
+  if (weights == NULL)
+    return NULL;
+  weights->alloc = alloc;
+  weights->base = base;
+  weights->w = base->weights;
+  return weights;
+}
+
+void tnk__lm_weights_free(tnk__lm_weights_t *weights) {
+  if (weights != NULL)
+    tnk__free(weights->alloc, weights);
+}
+
+/* ---- Selecting tokens ---- */
+
+/* A class and the number of its members that can be drawn. */
+typedef struct {
+  float logit; /* of each member */
+  int32_t id;  /* the first member; the others follow at regular distances */
+  int32_t n;
+} candidate_t;
+
+/* Best first. Equal logits are ordered by id, so that the result does not
+ * depend on the sort algorithm. */
+static int compare(const void *a, const void *b) {
+  const candidate_t *x = a;
+  const candidate_t *y = b;
+
+  if (x->logit != y->logit)
+    return x->logit > y->logit ? -1 : 1;
+  return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static float share(const float *logits, int32_t of_class, int32_t n_vocab) {
+  return logits[of_class] - logf((float)tnk__lm_members(of_class, n_vocab));
+}
+
+/* All classes, the best first. */
+static void rank(candidate_t *list, const float *logits, int32_t n_vocab) {
+  int32_t i;
+
+  for (i = 0; i < TNK__LM_VOCAB; i++) {
+    list[i].logit = share(logits, i, n_vocab);
+    list[i].id = i;
+    list[i].n = tnk__lm_members(i, n_vocab);
+  }
+  qsort(list, TNK__LM_VOCAB, sizeof(*list), compare);
+}
+
+static int32_t most_likely(const float *logits, int32_t n_vocab) {
+  int32_t best = 0;
+  int32_t i;
+
+  for (i = 1; i < TNK__LM_VOCAB; i++)
+    if (share(logits, i, n_vocab) > share(logits, best, n_vocab))
+      best = i;
+  return best;
+}
+
+/* Keep the k best ids. Returns the number of remaining classes. */
+static size_t cut(candidate_t *list, int64_t k) {
+  size_t i;
+
+  for (i = 0; i < TNK__LM_VOCAB && k > 0; i++) {
+    if (list[i].n > k)
+      list[i].n = (int32_t)k;
+    k -= list[i].n;
+  }
+  return i;
+}
+
+/* Keep the best ids that have top_p of the total mass of n classes. Returns the
+ * number of remaining classes. */
+static size_t nucleus(candidate_t *list, double *mass, size_t n, double top_p) {
+  double total = 0;
+  double sum = 0;
+  size_t i;
+
+  for (i = 0; i < n; i++)
+    total += mass[i];
+  for (i = 0; i < n; i++) {
+    const double each = mass[i] / list[i].n;
+    const double wanted = ceil((top_p * total - sum) / each);
+
+    sum += mass[i];
+    if (sum < top_p * total)
+      continue;
+    if (wanted >= 1 && wanted < list[i].n) {
+      list[i].n = (int32_t)wanted;
+      mass[i] = each * wanted;
+    }
+    return i + 1;
+  }
+  return n;
+}
+
+/* Select a member of a drawn class. */
+static int32_t member(const candidate_t *of, tnk__lm_rng_t *rng) {
+  int32_t i;
+
+  if (of->n == 1)
+    return of->id;
+  i = (int32_t)(tnk__lm_rng_unit(rng) * of->n);
+  return of->id + TNK__LM_VOCAB * (i < of->n ? i : of->n - 1);
+}
+
+int32_t tnk__lm_pick(const float *logits, const tnk__lm_pick_t *how,
+                     tnk__lm_rng_t *rng) {
+  candidate_t list[TNK__LM_VOCAB];
+  double mass[TNK__LM_VOCAB];
+  size_t n = TNK__LM_VOCAB;
+  double total = 0;
+  double at;
+  size_t i;
+
+  /* The most likely token uses no random number, so the result is the same for
+   * every seed. */
+  if (how->temperature <= 0)
+    return most_likely(logits, how->n_vocab);
+  rank(list, logits, how->n_vocab);
+  if (how->top_k >= 1)
+    n = cut(list, how->top_k);
+  for (i = 0; i < n; i++)
+    mass[i] = list[i].n * exp(((double)list[i].logit - (double)list[0].logit) /
+                              how->temperature);
+  /* The nucleus is computed from the result of top_k, after the temperature. */
+  if (how->top_p < 1)
+    n = nucleus(list, mass, n, how->top_p);
+  for (i = 0; i < n; i++)
+    total += mass[i];
+  at = tnk__lm_rng_unit(rng) * total;
+  /* A remainder from rounding belongs to the last one. */
+  for (i = 0; i + 1 < n && at >= mass[i]; i++)
+    at -= mass[i];
+  return member(&list[i], rng);
+}
+
+void tnk__lm_best(const float *logits, int32_t n_vocab, size_t k, int32_t *ids,
+                  float *logprobs) {
+  candidate_t list[TNK__LM_VOCAB];
+  float e[TNK__LM_LOGITS];
+  float max;
+  float sum;
+  float log_sum;
+  size_t n = 0;
+
+  rank(list, logits, n_vocab);
+  tnk__lm_softmax(e, logits, &max, &sum, &log_sum);
+  for (size_t i = 0; n < k; i++)
+    for (int32_t m = 0; m < list[i].n && n < k; m++, n++) {
+      ids[n] = list[i].id + TNK__LM_VOCAB * m;
+      logprobs[n] = (logits[list[i].id] - max) - log_sum -
+                    logf((float)tnk__lm_members(list[i].id, n_vocab));
+    }
+}
+
+float tnk__lm_logprob(const float *logits, int32_t n_vocab, int32_t id) {
+  const int32_t of = tnk__lm_class(id);
+  float e[TNK__LM_LOGITS];
+  float max;
+  float sum;
+  float log_sum;
+
+  tnk__lm_softmax(e, logits, &max, &sum, &log_sum);
+  return (logits[of] - max) - log_sum -
+         logf((float)tnk__lm_members(of, n_vocab));
+}
+
+/* ---- A request ---- */
 
 /*
  * A sampling request.
@@ -82,7 +391,7 @@ int tnk__lm_draw_new(tnk__lm_draw_t **out, const tnk__lm_weights_t *weights,
                      const tnk__lm_draw_options_t *options,
                      const tnk_allocator_t *alloc, tnk__lm_why_t *why) {
   tnk__lm_draw_t *draw;
-  int err = tnk__lm_draw_check(options, why);
+  int err = lm_draw_check(options, why);
 
   *out = NULL;
   if (err != TNK_OK)
@@ -98,7 +407,7 @@ int tnk__lm_draw_new(tnk__lm_draw_t **out, const tnk__lm_weights_t *weights,
   draw->pick.top_p = options->top_p;
   draw->pick.n_vocab = options->n_vocab;
   tnk__arena_init(&draw->arena, alloc, SIZE_MAX);
-  if (!tnk__lm_draw_copy(&draw->o, &draw->arena)) {
+  if (!lm_draw_copy(&draw->o, &draw->arena)) {
     tnk__lm_draw_free(draw);
     return tnk__lm_refuse(why, TNK_ENOMEM, "out of memory");
   }

@@ -3,6 +3,160 @@
 #include <string.h>
 
 #include "lib/base/alloc.h"
+#include "lib/wire/format/pb.h"
+#include "tools/local/future/future.h"
+#include "tools/local/sample/sampler.h"
+
+/* ---- Results ---- */
+
+/* Writes a finished draw as a SampleResponse. */
+
+/* Cells in a row of best tokens that was not scored. */
+static const float MASKED = -99999.0f;
+
+typedef struct {
+  const local_sample_t *sample;
+  uint32_t i;
+} sequence_t;
+
+typedef struct {
+  const int32_t *tokens;
+  const float *logprobs;
+  size_t k;
+  size_t length;
+} topk_t;
+
+/* A row that was not scored holds token -1. On the wire its cells are (0,
+ * -99999), which no scored cell can have. */
+static void topk(tnk__pb_t *pb, const void *message) {
+  const topk_t *t = message;
+  size_t n = t->k * t->length;
+  uint8_t *ids = tnk__pb_open(pb, 1, n * sizeof(int32_t));
+  uint8_t *values = tnk__pb_open(pb, 2, n * sizeof(float));
+
+  for (size_t i = 0; i < n && ids != NULL; i++) {
+    int32_t id = t->tokens[i] < 0 ? 0 : t->tokens[i];
+    float value = t->tokens[i] < 0 ? MASKED : t->logprobs[i];
+
+    memcpy(ids + i * sizeof(id), &id, sizeof(id));
+    memcpy(values + i * sizeof(value), &value, sizeof(value));
+  }
+  tnk__pb_varint(pb, 3, t->k);
+  tnk__pb_varint(pb, 4, t->length);
+}
+
+static void sequence(tnk__pb_t *pb, const void *message) {
+  const sequence_t *s = message;
+  tnk__lm_sample_t out = tnk__lm_draw_sample(s->sample->draw, s->i);
+  topk_t best = {out.topk_tokens, out.topk_logprobs,
+                 s->sample->options.topk_sample, out.n_tokens};
+
+  if (out.reason == TNK__LM_LENGTH)
+    tnk__pb_varint(pb, 1, 1);
+  tnk__pb_bytes(pb, 2, out.tokens, out.n_tokens * sizeof(int32_t));
+  if (out.n_tokens > 0)
+    tnk__pb_bytes(pb, 3, out.logprobs, out.n_tokens * sizeof(float));
+  if (best.k > 0 && best.tokens != NULL && best.length > 0)
+    tnk__pb_message(pb, 4, topk, &best);
+}
+
+/* ---- Results: tensors about the prompt ---- */
+
+typedef struct {
+  const void *data;
+  size_t n_bytes;
+  unsigned dtype;
+  int64_t shape[2];
+  const local_sample_t *sparse; /* its layout, or NULL */
+} tensor_t;
+
+/* The requested cells of a sparse request, in the order of its lists. */
+static void csr(tnk__pb_t *pb, const void *message) {
+  const tensor_t *t = message;
+  const local_sample_t *s = t->sparse;
+  uint8_t *at = tnk__pb_open(pb, 1, s->n_asked * sizeof(float));
+
+  for (int64_t r = 0; r < t->shape[0] && at != NULL; r++)
+    for (int64_t i = s->crow[r]; i < s->crow[r + 1]; i++) {
+      memcpy(at, (const float *)t->data + r * t->shape[1] + s->col[i],
+             sizeof(float));
+      at += sizeof(float);
+    }
+  tnk__pb_bytes(pb, 2, s->crow, ((size_t)t->shape[0] + 1) * sizeof(int64_t));
+  tnk__pb_bytes(pb, 3, s->col, s->n_asked * sizeof(int64_t));
+}
+
+static void tensor(tnk__pb_t *pb, const void *message) {
+  const tensor_t *t = message;
+
+  if (t->sparse != NULL)
+    tnk__pb_message(pb, 2, csr, t);
+  else
+    tnk__pb_bytes(pb, 1, t->data, t->n_bytes);
+  tnk__pb_varint(pb, 3, t->dtype);
+  tnk__pb_packed(pb, 4, t->shape, 2);
+}
+
+static tensor_t about_prompt(const local_sample_t *sample, const void *data,
+                             size_t k, unsigned dtype) {
+  size_t rows = sample->options.n_prompt - 1;
+
+  return (tensor_t){.data = data,
+                    .n_bytes = rows * k * 4,
+                    .dtype = dtype,
+                    .shape = {(int64_t)rows, (int64_t)k}};
+}
+
+static void alternatives(tnk__pb_t *pb, const void *message) {
+  const local_sample_t *sample = message;
+  tnk__lm_prompt_t prompt = tnk__lm_draw_prompt(sample->draw);
+  size_t k = sample->options.n_alternatives;
+  tensor_t tokens = about_prompt(sample, prompt.alt_tokens, k, 3);
+  tensor_t logprobs = about_prompt(sample, prompt.alt_logprobs, k, 1);
+
+  tnk__pb_message(pb, 1, tensor, &tokens);
+  tnk__pb_message(pb, 2, tensor, &logprobs);
+}
+
+static void response(tnk__pb_t *pb, const local_sample_t *sample) {
+  const tnk__lm_draw_options_t *o = &sample->options;
+  tnk__lm_prompt_t prompt = tnk__lm_draw_prompt(sample->draw);
+
+  for (uint32_t i = 0; i < o->n_samples; i++) {
+    sequence_t s = {sample, i};
+
+    tnk__pb_message(pb, 1, sequence, &s);
+  }
+  if (prompt.logprobs != NULL && o->prompt_logprobs)
+    tnk__pb_bytes(pb, 2, prompt.logprobs, o->n_prompt * sizeof(float));
+  if (prompt.topk_tokens != NULL && o->topk_prompt > 0) {
+    topk_t best = {prompt.topk_tokens, prompt.topk_logprobs, o->topk_prompt,
+                   o->n_prompt};
+
+    tnk__pb_message(pb, 3, topk, &best);
+  }
+  if (prompt.ask_logprobs != NULL && o->n_ask > 0) {
+    tensor_t asked = about_prompt(sample, prompt.ask_logprobs, o->n_ask, 1);
+
+    asked.sparse = sample->crow != NULL ? sample : NULL;
+    tnk__pb_message(pb, 5, tensor, &asked);
+  }
+  if (prompt.alt_tokens != NULL && o->n_alternatives > 0)
+    tnk__pb_message(pb, 6, alternatives, sample);
+}
+
+static void sample_write(tnk__buf_t *out, const local_sample_t *sample) {
+  tnk__pb_t pb = {0};
+
+  response(&pb, sample);
+  pb = tnk__pb_whole(tnk__buf_reserve(out, pb.n));
+  if (pb.at == NULL)
+    return;
+  response(&pb, sample);
+  out->len += pb.n;
+}
+
+/* ---- Samples ---- */
 
 /*
  * A sample waits in the lane of its sampling session until it is moved to
@@ -120,7 +274,7 @@ static void settle(local_sample_t *sample) {
   if (sample->is_streamed)
     local_stream_write(&buf, sample);
   else
-    local_sample_write(&buf, sample);
+    sample_write(&buf, sample);
   /* A sequence without its record cannot be used for training. */
   if (sample->session[0] != '\0' && local_records_add(sample) != TNK_OK)
     buf.err = TNK_ENOMEM;
@@ -269,4 +423,154 @@ static void on_loaded(local_weights_t *weights) {
 void local_samples_free(local_server_t *server) {
   while (!tnk__list_empty(&server->loose.samples))
     local_sample_free(SAMPLE(server->loose.samples.next));
+}
+
+/* ---- Batched polls ---- */
+
+/*
+ * Batched polls: a client of a sampling session asks which of its samples have
+ * finished since a cursor. Each completion gets the session's next cursor.
+ */
+
+typedef struct {
+  tnk__list_t link; /* in local_sampler_t.polls */
+  local_hold_t hold;
+  tnk__srv_req_t *req;
+  local_sampler_t *sampler;
+  uint64_t clone;
+  uint64_t prev;
+} poll_t;
+
+#define POLL(p) tnk__container_of(p, poll_t, link)
+#define FUTURE(p) tnk__container_of(p, local_future_t, in_sampler)
+
+/* Limit for one answer; the client fetches the rest with the cursor. */
+enum { MAX_COMPLETIONS = 4096 };
+
+static int is_new(const local_future_t *future, uint64_t clone, uint64_t prev) {
+  return future->state == LOCAL_FUTURE_SETTLED && future->clone == clone &&
+         future->cursor > prev;
+}
+
+static int has_news(const local_sampler_t *sampler, uint64_t clone,
+                    uint64_t prev) {
+  TNK__LIST_FOREACH (node, &sampler->futures) {
+    if (is_new(FUTURE(node), clone, prev))
+      return 1;
+  }
+  return 0;
+}
+
+static void reply_news(tnk__srv_req_t *req, const local_sampler_t *sampler,
+                       uint64_t clone, uint64_t prev) {
+  uint64_t cursor = prev;
+  size_t n = 0;
+  local_out_t out;
+
+  local_out_init(&out, sampler->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_key(&out.w, "completions");
+  tnk__json_begin_array(&out.w);
+  /* Completions are in the order of their cursors. */
+  TNK__LIST_FOREACH (node, &sampler->futures) {
+    const local_future_t *future = FUTURE(node);
+
+    if (!is_new(future, clone, prev) || n == MAX_COMPLETIONS)
+      continue;
+    n++;
+    cursor = future->cursor;
+    tnk__json_begin_object(&out.w);
+    tnk__json_put_text(&out.w, "state",
+                       future->status == 200 ? "finished" : "failed");
+    tnk__json_put_text(&out.w, "request_id", future->id);
+    if (future->status == 200)
+      tnk__json_put_int(&out.w, "response_payload_uncompressed_size",
+                        (int64_t)future->n_result);
+    tnk__json_end(&out.w);
+  }
+  tnk__json_end(&out.w);
+  tnk__json_put_int(&out.w, "cursor", (int64_t)cursor);
+  tnk__json_end(&out.w);
+  local_out_reply(&out, req, 200);
+}
+
+static void free_poll(poll_t *poll) {
+  local_server_t *server = poll->sampler->server;
+
+  tnk__list_remove(&poll->link);
+  local_hold_stop(server, &poll->hold);
+  tnk__free(server->alloc, poll);
+}
+
+static void answer(poll_t *poll) {
+  poll_t copy = *poll;
+
+  free_poll(poll);
+  reply_news(copy.req, copy.sampler, copy.clone, copy.prev);
+}
+
+static void on_held(local_timer_t *timer) {
+  answer(tnk__container_of(timer, poll_t, hold.timer));
+}
+
+static void on_gone(tnk__srv_req_t *req, void *user) {
+  (void)req;
+  free_poll(user);
+}
+
+void local_batch_settled(local_future_t *future) {
+  local_sampler_t *sampler = future->sampler;
+
+  if (sampler == NULL)
+    return;
+  future->cursor = ++sampler->cursor;
+  /* Append it, because the list is in the order of cursors. */
+  tnk__list_remove(&future->in_sampler);
+  tnk__list_append(&sampler->futures, &future->in_sampler);
+  /* Usually each client has one poll. */
+  TNK__LIST_FOREACH (node, &sampler->polls) {
+    if (POLL(node)->clone == future->clone) {
+      /* The answer is sent from the timer. So samples that settle together are
+       * reported together, and no answer is sent inside this call. */
+      local_timer_start(&sampler->server->timers, &POLL(node)->hold.timer, 0,
+                        on_held);
+    }
+  }
+}
+
+void local_batch_end(local_sampler_t *sampler) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_first(&sampler->polls)) != NULL) {
+    tnk__srv_req_t *req = POLL(node)->req;
+
+    free_poll(POLL(node));
+    local_reply_error(req, 404, "Sampling session is over");
+  }
+}
+
+/* ---- Batched polls: the request ---- */
+
+static void hold(local_call_t *call, local_sampler_t *sampler, uint64_t clone,
+                 uint64_t prev) {
+  local_server_t *server = call->server;
+  poll_t *poll = tnk__calloc(server->alloc, 1, sizeof(*poll));
+
+  if (poll == NULL) {
+    local_reply_error(call->req, 503, "Out of memory");
+    return;
+  }
+  *poll = (poll_t){
+      .req = call->req, .sampler = sampler, .clone = clone, .prev = prev};
+  tnk__list_append(&sampler->polls, &poll->link);
+  tnk__srv_req_park(call->req, on_gone, poll);
+  local_hold_start(server, &poll->hold, on_held);
+}
+
+void local_batch_poll(local_call_t *call, local_sampler_t *sampler,
+                      uint64_t clone, uint64_t prev, int may_wait) {
+  if (!may_wait || has_news(sampler, clone, prev))
+    reply_news(call->req, sampler, clone, prev);
+  else
+    hold(call, sampler, clone, prev);
 }

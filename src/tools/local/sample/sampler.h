@@ -2,11 +2,11 @@
 #define TNK_TOOLS_LOCAL_SAMPLE_SAMPLER_H
 
 #include "lib/base/arena.h"
-#include "tools/local/ledger/ledger.h"
-#include "tools/local/future/future.h"
 #include "tools/local/call/seqs.h"
-#include "tools/local/store/store.h"
+#include "tools/local/future/future.h"
+#include "tools/local/ledger/ledger.h"
 #include "tools/local/sample/weights.h"
+#include "tools/local/store/store.h"
 
 /* A sampling session. */
 typedef struct local_sampler {
@@ -21,7 +21,7 @@ typedef struct local_sampler {
   local_seqs_t seqs;
   local_lane_t lane;   /* waiting samples */
   tnk__list_t futures; /* local_future_t.in_sampler */
-  tnk__list_t polls;   /* held batched polls (batch.c) */
+  tnk__list_t polls;   /* held batched polls (sample.c) */
   uint64_t cursor;     /* cursor of the latest completion */
 } local_sampler_t;
 
@@ -57,7 +57,7 @@ local_sampler_t *local_sampler_new(local_session_t *session, const char *id,
 void local_sampler_free(local_sampler_t *sampler);
 local_sampler_t *local_sampler_find(local_server_t *server, const char *id);
 
-/* ---- sampler_calls.c ---- */
+/* ---- Requests ---- */
 
 /* Determine the weights of a request. Returns 1 with *place, or with *is_base
  * for the base; 0 if answered. */
@@ -80,11 +80,7 @@ void local_samples_free(local_server_t *server);
 void local_asample(local_call_t *call);
 void local_stream_sample(local_call_t *call);
 
-/* ---- sample_write.c ---- */
-
-void local_sample_write(tnk__buf_t *out, const local_sample_t *sample);
-
-/* ---- stream.c ---- */
+/* ---- Streams ---- */
 
 /* Large enough for four replacement characters and a special token. */
 enum { LOCAL_TEXT_MAX = 32 };
@@ -104,11 +100,8 @@ size_t local_text_add(local_text_t *text, int32_t token, int is_last,
 
 /* Write a finished draw of one sequence as a stream of events. */
 void local_stream_write(tnk__buf_t *out, const local_sample_t *sample);
-/* Answer with the result of such a future, now or when it is settled. If the
- * client disconnects, the draw is canceled. */
-void local_stream_answer(tnk__srv_req_t *req, local_future_t *future);
 
-/* ---- batch.c ---- */
+/* ---- Batched polls ---- */
 
 /* Answer with the completions since a cursor. If there are none and `may_wait`
  * is set, wait for one. */

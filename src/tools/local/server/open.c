@@ -3,17 +3,62 @@
 
 #include "lib/base/alloc.h"
 #include "lib/base/arena.h"
+#include "tools/local/base/clock.h"
 #include "tools/local/fault/calls.h"
-#include "tools/local/server/config.h"
-#include "tools/local/server/keys.h"
-#include "tools/local/train/model.h"
-#include "tools/local/server/route.h"
-#include "tools/local/future/hold.h"
-#include "tools/local/ledger/file.h"
+#include "tools/local/future/future.h"
+#include "tools/local/ledger/ledger.h"
 #include "tools/local/links/link.h"
 #include "tools/local/sample/record.h"
 #include "tools/local/sample/sampler.h"
+#include "tools/local/server/config.h"
+#include "tools/local/server/keys.h"
+#include "tools/local/server/route.h"
 #include "tools/local/server/session.h"
+#include "tools/local/train/model.h"
+
+/* ---- Draining ---- */
+
+/*
+ * Ends a server after it has finished its work. SERVING lets clients poll for
+ * the results of their requests, on new connections too. New work gets 503.
+ * LEAVING answers the pending requests, and every connection closes.
+ */
+
+static int is_awaited(const local_future_t *future, uint64_t now) {
+  return !future->is_fetched && now - future->settled_ms < LOCAL_FETCH_MS;
+}
+
+/* Whether a result is pending, or available and not fetched yet. */
+static int has_work(const local_server_t *server) {
+  const uint64_t now = uv_now(server->loop);
+
+  if (server->n_pending > 0)
+    return 1;
+  TNK__LIST_FOREACH (node, &server->results) {
+    if (is_awaited(tnk__container_of(node, local_future_t, link), now))
+      return 1;
+  }
+  return 0;
+}
+
+void local_server_drain(local_server_t *server, uint64_t absence_ms) {
+  server->drains = 1;
+  server->absence_ms = absence_ms;
+  server->seen_ms = uv_now(server->loop);
+}
+
+int local_server_is_drained(local_server_t *server) {
+  const uint64_t now = uv_now(server->loop);
+
+  if (server->http.n_conns > 0)
+    server->seen_ms = now;
+  if (now - server->seen_ms < server->absence_ms && has_work(server))
+    return 0;
+  tnk__srv_drain(&server->http);
+  return server->http.n_conns == 0;
+}
+
+/* ---- Opening and closing ---- */
 
 /*
  * A server is open, then closing: connections, timers and work close in
@@ -21,7 +66,7 @@
  * is freed.
  */
 
-/* ---- Options ---- */
+/* ---- Opening and closing: options ---- */
 
 static int is_loopback(const char *host) {
   return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
@@ -117,7 +162,7 @@ static int copy_options(local_server_t *server, const local_options_t *from) {
   return copy_flags(server, from);
 }
 
-/* ---- Opening ---- */
+/* ---- Opening and closing: opening ---- */
 
 static void init(local_server_t *server, const tnk_allocator_t *alloc,
                  uv_loop_t *loop) {
@@ -251,7 +296,7 @@ int local_server_open(local_server_t **out, uv_loop_t *loop,
   return TNK_OK;
 }
 
-/* ---- Closing ---- */
+/* ---- Opening and closing: closing ---- */
 
 static void free_sessions(local_server_t *server) {
   while (!tnk__list_empty(&server->session_list)) {
@@ -336,7 +381,7 @@ void local_server_close(local_server_t *server, void (*closed)(void *user),
   local_timers_close(&server->timers, on_timers_closed);
 }
 
-/* ---- Looking ---- */
+/* ---- Opening and closing: looking ---- */
 
 uint16_t local_server_port(const local_server_t *server) {
   return (uint16_t)server->http.port;

@@ -8,10 +8,142 @@
 #include "lib/base/number.h"
 #include "lib/wire/format/json_read.h"
 #include "tools/local/base/clock.h"
-#include "tools/local/server/kept.h"
 #include "tools/local/train/model.h"
 
-/* ---- Records ---- */
+/* ---- Checkpoints on the disk ---- */
+
+/* The directory is read for each request: it is small, and the result is
+ * correct after a restart too. */
+
+/* Searching for runs takes quadratic time in this number. */
+enum { LOCAL_MAX_KEPT = 20000 };
+
+void local_kept_free(local_kept_t *list) {
+  for (size_t i = 0; i < list->n; i++)
+    local_meta_free(list->server, &list->metas[i]);
+  tnk__free(list->server->alloc, list->metas);
+}
+
+static void add(local_kept_t *list, const local_place_t *place) {
+  if (list->n == list->cap && list->n < LOCAL_MAX_KEPT) {
+    size_t cap = list->cap > 0 ? list->cap * 2 : 64;
+    local_meta_t *metas =
+        tnk__realloc(list->server->alloc, list->metas, cap * sizeof(*metas));
+
+    if (metas == NULL) {
+      list->err = TNK_ENOMEM;
+      return;
+    }
+    list->metas = metas;
+    list->cap = cap;
+  }
+  /* There are too many to list; the newest may be missing. */
+  if (list->n == list->cap)
+    return;
+  if (local_meta_read(list->server, place, &list->metas[list->n]) == TNK_OK)
+    list->n++;
+}
+
+static void read_kind(local_kept_t *list, const char *run, const char *kind) {
+  char dir[LOCAL_FILE];
+  local_place_t place;
+  uv_dirent_t entry;
+  uv_fs_t scan;
+  int n = snprintf(dir, sizeof(dir), "%s/%s/%s", list->server->data, run, kind);
+
+  if (n < 0 || (size_t)n >= sizeof(dir) ||
+      uv_fs_scandir(NULL, &scan, dir, 0, NULL) < 0)
+    return;
+  while (uv_fs_scandir_next(&scan, &entry) == 0)
+    if (local_place_make(&place, run, kind, entry.name))
+      add(list, &place);
+  uv_fs_req_cleanup(&scan);
+}
+
+static void read_run(local_kept_t *list, const char *run) {
+  for (int i = LOCAL_WEIGHTS; i <= LOCAL_EXTERNAL_WEIGHTS; i++)
+    read_kind(list, run, local_kind_name((local_place_kind_t)i));
+}
+
+static int newest_first(const void *a, const void *b) {
+  int64_t x = ((const local_meta_t *)a)->time_ms;
+  int64_t y = ((const local_meta_t *)b)->time_ms;
+
+  return x < y ? 1 : x > y ? -1 : 0;
+}
+
+local_kept_t local_kept_read(const local_server_t *server, const char *run) {
+  local_kept_t list = {.server = server};
+  char name[LOCAL_ID];
+  uv_dirent_t entry;
+  uv_fs_t scan;
+
+  if (run != NULL) {
+    snprintf(name, sizeof(name), "%s", run);
+    /* As in the names of directories, see store.h. */
+    for (char *p = name; *p != '\0'; p++)
+      if (*p == ':' || *p == '/')
+        *p = '_';
+    read_run(&list, name);
+  } else if (uv_fs_scandir(NULL, &scan, server->data, 0, NULL) >= 0) {
+    while (uv_fs_scandir_next(&scan, &entry) == 0)
+      read_run(&list, entry.name);
+    uv_fs_req_cleanup(&scan);
+  }
+  if (list.n > 1)
+    qsort(list.metas, list.n, sizeof(*list.metas), newest_first);
+  return list;
+}
+
+void local_kept_sweep(local_server_t *server) {
+  local_kept_t list;
+
+  if (server->next_expiry_ms == 0 ||
+      local_now_ms(server) < server->next_expiry_ms)
+    return;
+  server->next_expiry_ms = 0;
+  /* Reading a checkpoint removes it if it has expired. */
+  list = local_kept_read(server, NULL);
+  for (size_t i = 0; i < list.n; i++)
+    local_store_expires(server, list.metas[i].expires_ms);
+  local_kept_free(&list);
+}
+
+/* The project of a checkpoint; the first project by default. */
+static const char *meta_project(const local_meta_t *meta) {
+  return meta->project != NULL ? meta->project : "default";
+}
+
+/* The names of runs begin with their session's id. */
+static int kept_is_of(const local_meta_t *meta,
+                      const local_session_t *session) {
+  const size_t n = strlen(session->id);
+
+  return strncmp(meta->place.run, session->id, n) == 0 &&
+         meta->place.run[n] == ':';
+}
+
+int local_kept_move(const local_session_t *session, const char *project) {
+  const local_server_t *server = session->server;
+  local_kept_t list = local_kept_read(server, NULL);
+  int err = list.err;
+
+  for (size_t i = 0; i < list.n && err == TNK_OK; i++) {
+    local_meta_t *meta = &list.metas[i];
+
+    if (!kept_is_of(meta, session))
+      continue;
+    tnk__free(server->alloc, meta->project);
+    meta->project = tnk__strdup(server->alloc, project);
+    err = meta->project != NULL ? local_meta_write(server, meta) : TNK_ENOMEM;
+  }
+  local_kept_free(&list);
+  return err;
+}
+
+/* ---- Lists ---- */
+
+/* ---- Lists: records ---- */
 
 static void put_time(tnk__json_writer_t *w, const char *key, int64_t ms) {
   char text[32];
@@ -178,7 +310,7 @@ void local_list_runs(local_call_t *call) {
   }
   for (size_t i = 0; i < page.list.n; i++)
     if ((!has_project ||
-         strcmp(local_meta_project(&page.list.metas[i]), project) == 0) &&
+         strcmp(meta_project(&page.list.metas[i]), project) == 0) &&
         live(server, page.list.metas[i].place.run) == NULL &&
         first_of_run(&page.list, i))
       page_run(&page, page.list.metas[i].place.run);
@@ -235,7 +367,7 @@ void local_list_checkpoints(local_call_t *call) {
                     local_query_number(call->req, "limit", 100));
 }
 
-/* ---- Sessions ---- */
+/* ---- Lists: sessions ---- */
 
 const char *local_session_state(const local_session_t *session) {
   if (!session->finished)
@@ -254,7 +386,7 @@ size_t local_session_checkpoints(const local_session_t *session,
 
   *n_bytes = 0;
   for (size_t i = 0; i < list.n; i++)
-    if (local_kept_is_of(&list.metas[i], session)) {
+    if (kept_is_of(&list.metas[i], session)) {
       n++;
       *n_bytes += list.metas[i].n_bytes;
     }
@@ -262,7 +394,7 @@ size_t local_session_checkpoints(const local_session_t *session,
   return n;
 }
 
-/* ---- Storage ---- */
+/* ---- Lists: storage ---- */
 
 /* The storage of one project. */
 typedef struct {
@@ -277,7 +409,7 @@ static row_t *add_up(const local_kept_t *list, size_t *n) {
 
   *n = 0;
   for (size_t i = 0; rows != NULL && i < list->n; i++) {
-    const char *project = local_meta_project(&list->metas[i]);
+    const char *project = meta_project(&list->metas[i]);
     size_t k = 0;
 
     while (k < *n && strcmp(rows[k].project, project) != 0)
@@ -331,4 +463,232 @@ void local_storage(local_call_t *call) {
   tnk__free(call->server->alloc, rows);
   local_kept_free(&list);
   local_out_reply(&out, call->req, 200);
+}
+
+/* ---- One checkpoint ---- */
+
+/* The calls about one checkpoint. */
+
+void local_delete_checkpoint(local_call_t *call) {
+  char dir[LOCAL_FILE];
+  local_meta_t meta;
+
+  if (!local_need_checkpoint(call, &meta))
+    return;
+  local_meta_free(call->server, &meta);
+  /* Samplers with a reference keep the weights, but they can no longer be
+   * found. */
+  if (local_place_dir(call->server, &meta.place, dir))
+    local_weights_forget(call->server, dir);
+  local_store_remove(call->server, &meta.place);
+  local_place_note(call->server, "checkpoint_delete", &meta.place);
+  tnk__srv_req_reply(call->req, 204, "application/json", NULL, NULL, 0);
+}
+
+/* Write the metadata, free it, and answer. */
+static void keep_meta(local_call_t *call, local_meta_t *meta,
+                      const char *event) {
+  int err = local_meta_write(call->server, meta);
+
+  if (err == TNK_OK)
+    local_place_note(call->server, event, &meta->place);
+
+  local_store_expires(call->server, meta->expires_ms);
+  local_meta_free(call->server, meta);
+  if (err != TNK_OK)
+    local_reply_error(call->req, 500, "Cannot write the checkpoint's file");
+  else
+    local_reply_text(call->req, 200, "{}");
+}
+
+static void set_public(local_call_t *call, int value) {
+  local_meta_t meta;
+
+  if (!local_need_checkpoint(call, &meta))
+    return;
+  if (meta.is_public == value) {
+    local_meta_free(call->server, &meta);
+    local_reply_error(call->req, 409, "The checkpoint is already %s",
+                      value ? "public" : "private");
+    return;
+  }
+  meta.is_public = value;
+  keep_meta(call, &meta, value ? "checkpoint_publish" : "checkpoint_unpublish");
+}
+
+void local_publish(local_call_t *call) {
+  set_public(call, 1);
+}
+
+void local_unpublish(local_call_t *call) {
+  set_public(call, 0);
+}
+
+void local_set_ttl(local_call_t *call) {
+  local_meta_t meta;
+  int64_t ttl = 0;
+
+  if (!local_want_ttl(call, &ttl) || !local_need_checkpoint(call, &meta))
+    return;
+  meta.expires_ms = ttl > 0 ? local_now_ms(call->server) + ttl * 1000 : 0;
+  keep_meta(call, &meta, "checkpoint_update");
+}
+
+/* Read the configuration of the weights; returns 0 if they do not exist. */
+static int read_config(const local_server_t *server, const local_place_t *place,
+                       tnk__lm_config_t *out) {
+  char dir[LOCAL_FILE];
+  local_meta_t meta;
+  int has_optimizer = 0;
+
+  if (local_meta_read(server, place, &meta) != TNK_OK)
+    return 0;
+  local_meta_free(server, &meta);
+  *out = meta.config;
+  return place->kind == LOCAL_EXTERNAL_WEIGHTS ||
+         (local_place_dir(server, place, dir) &&
+          tnk__lm_read_config(out, dir, &has_optimizer, server->alloc, NULL) ==
+              TNK_OK);
+}
+
+void local_weights_info(local_call_t *call) {
+  const char *path = NULL;
+  tnk__lm_config_t config;
+  local_place_t place;
+  local_out_t out;
+
+  if (!local_need_text(call, "tinker_path", &path))
+    return;
+  if (!local_place_parse(&place, path)) {
+    local_reply_error(call->req, 400, "Invalid checkpoint path: %s", path);
+    return;
+  }
+  if (!read_config(call->server, &place, &config)) {
+    local_reply_error(call->req, 404, "Checkpoint not found: %s", path);
+    return;
+  }
+  local_out_init(&out, call->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "base_model", local_base_name(call->server));
+  tnk__json_put_bool(&out.w, "is_lora", 1);
+  tnk__json_put_int(&out.w, "lora_rank", config.rank);
+  tnk__json_put_bool(&out.w, "train_unembed", config.train_unembed);
+  tnk__json_put_bool(&out.w, "train_mlp", config.train_mlp);
+  tnk__json_put_bool(&out.w, "train_attn", config.train_attn);
+  local_put_optimizer(&out.w, config.optimizer);
+  tnk__json_end(&out.w);
+  local_out_reply(&out, call->req, 200);
+}
+
+/* ---- One checkpoint: copies ---- */
+
+/* The destination of a copy: a project, or a session and its project. */
+typedef struct {
+  const char *project;
+  const local_session_t *session; /* NULL: none */
+  int64_t number;                 /* number in the session */
+} destination_t;
+
+/* Returns 0 if answered. */
+static int read_destination(local_call_t *call, destination_t *out) {
+  const char *session = NULL;
+
+  *out = (destination_t){.number = -1};
+  if (!local_want_text(call, "destination_project_id", &out->project) ||
+      !local_want_text(call, "session_id", &session) ||
+      !local_want_int(call, "model_seq_id", 0, INT64_MAX - 1, &out->number))
+    return 0;
+  if (session == NULL)
+    return out->project != NULL ||
+           local_need_text(call, "destination_project_id", &out->project);
+  if (out->number < 0) {
+    local_reply_invalid(call->req, "missing", "model_seq_id", "Field required");
+    return 0;
+  }
+  out->session = local_need_session(call);
+  if (out->session != NULL && out->project == NULL)
+    out->project = out->session->project;
+  return out->session != NULL;
+}
+
+/* Each copy gets a separate run. Returns 0 if no name can be generated. */
+static int name_copy(const destination_t *to, local_place_t *place) {
+  unsigned char random[8];
+  size_t at;
+
+  if (to->session != NULL) {
+    snprintf(place->run, sizeof(place->run), "%s:copy:%lld", to->session->id,
+             (long long)to->number);
+    return 1;
+  }
+  if (uv_random(NULL, NULL, random, sizeof(random), 0, NULL) != 0)
+    return 0;
+  at = (size_t)snprintf(place->run, sizeof(place->run), "copy-");
+  for (size_t i = 0; i < sizeof(random); i++)
+    at += (size_t)snprintf(place->run + at, sizeof(place->run) - at, "%02x",
+                           random[i]);
+  return 1;
+}
+
+static void reply_copy(local_call_t *call, const local_meta_t *meta) {
+  char path[LOCAL_PATH];
+  local_out_t out;
+
+  local_place_text(&meta->place, path);
+  local_out_init(&out, call->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "tinker_path", path);
+  tnk__json_end(&out.w);
+  local_out_reply(&out, call->req, 200);
+}
+
+/* Copy the checkpoint that `meta` describes, and answer. */
+static void copy_to(local_call_t *call, const destination_t *to, int64_t ttl,
+                    local_meta_t *meta) {
+  const local_place_t from = meta->place;
+
+  /* These members and the project are not inherited. */
+  meta->expires_ms = ttl > 0 ? local_now_ms(call->server) + ttl * 1000 : 0;
+  meta->is_public = 0;
+  tnk__free(call->server->alloc, meta->project);
+  meta->project = to->project != NULL
+                      ? tnk__strdup(call->server->alloc, to->project)
+                      : NULL;
+  if ((to->project != NULL && meta->project == NULL) ||
+      !name_copy(to, &meta->place))
+    local_reply_error(call->req, 503, "Out of memory");
+  else if (to->session != NULL &&
+           local_place_exists(call->server, &meta->place))
+    local_reply_error(call->req, 409, "model_seq_id %lld was used already",
+                      (long long)to->number);
+  else if (local_store_copy(call->server, &from, meta) != TNK_OK)
+    local_reply_error(call->req, 500, "Cannot write the copy");
+  else {
+    local_store_expires(call->server, meta->expires_ms);
+    local_place_note(call->server, "checkpoint_copy", &from);
+    local_place_note(call->server, "checkpoint_create", &meta->place);
+    reply_copy(call, meta);
+  }
+}
+
+void local_copy_weights(local_call_t *call) {
+  const char *path = NULL;
+  local_place_t from;
+  local_meta_t meta;
+  destination_t to;
+  int64_t ttl = 0;
+
+  if (!local_need_text(call, "source_path", &path) ||
+      !read_destination(call, &to) || !local_want_ttl(call, &ttl))
+    return;
+  if (!local_place_parse(&from, path)) {
+    local_reply_error(call->req, 400, "Invalid checkpoint path: %s", path);
+    return;
+  }
+  if (local_meta_read(call->server, &from, &meta) != TNK_OK) {
+    local_reply_error(call->req, 404, "Checkpoint not found: %s", path);
+    return;
+  }
+  copy_to(call, &to, ttl, &meta);
+  local_meta_free(call->server, &meta);
 }

@@ -2,6 +2,26 @@
 #define TNK_TOOLS_LOCAL_SERVER_REST_H
 
 #include "tools/local/call/call.h"
+#include "tools/local/store/store.h"
+
+/* The checkpoints on the disk with their metadata, newest first. */
+typedef struct {
+  const local_server_t *server;
+  local_meta_t *metas;
+  size_t n;
+  size_t cap;
+  int err;
+} local_kept_t;
+
+/* Read all checkpoints, or those in one run. The caller frees the list. */
+local_kept_t local_kept_read(const local_server_t *server, const char *run);
+void local_kept_free(local_kept_t *list);
+
+/* Move the checkpoints of a session's runs to a project. Returns TNK_OK, or the
+ * first write error. */
+int local_kept_move(const local_session_t *session, const char *project);
+/* Remove expired checkpoints, if any can have expired. */
+void local_kept_sweep(local_server_t *server);
 
 /* Lists and changes the stored objects. */
 void local_weights_info(local_call_t *call);

@@ -15,4 +15,7 @@ void local_get_session(local_call_t *call);
 void local_list_sessions(local_call_t *call);
 void local_move_session(local_call_t *call);
 
+/* Searches sessions. */
+void local_search_sessions(local_call_t *call);
+
 #endif

@@ -4,7 +4,193 @@
 #include <string.h>
 
 #include "lib/base/alloc.h"
+#include "lib/wire/format/json_read.h"
+#include "lib/wire/format/pb.h"
+#include "tnk/error.h"
 #include "tools/local/stub/state.h"
+
+/* ---- Samples ---- */
+
+/* Selects the tokens of a sample, and writes the log. */
+
+static local_stub_drawn_t stub_drawn(const local_stub_t *stub, uint64_t turn,
+                                     uint64_t n_tokens) {
+  const local_stub_answers_t *answers = stub->options.answers;
+  local_stub_drawn_t drawn = {stub->tokens, (size_t)n_tokens, 1};
+
+  if (drawn.n > LOCAL_STUB_MAX_TOKENS)
+    drawn.n = LOCAL_STUB_MAX_TOKENS;
+  if (answers == NULL)
+    return drawn;
+  drawn.tokens = answers->list[turn % answers->n].tokens;
+  drawn.is_length = answers->list[turn % answers->n].n > drawn.n;
+  if (!drawn.is_length)
+    drawn.n = answers->list[turn % answers->n].n;
+  return drawn;
+}
+
+/* The ids in the text chunks of a prompt. Returns TNK_OK, TNK_EPROTO or
+ * TNK_ENOMEM. */
+static int read_prompt(const tnk__srv_req_t *req, tnk__buf_t *out) {
+  json_t *root = NULL;
+  const json_t *chunks;
+  int err = tnk__json_parse_object(&root, req->body.data, req->body.len);
+
+  if (err != TNK_OK)
+    return err;
+  chunks = tnk__json_arr(tnk__json_obj(root, "prompt"), "chunks");
+  for (size_t i = 0; i < json_array_size(chunks); i++) {
+    const json_t *tokens = tnk__json_arr(json_array_get(chunks, i), "tokens");
+
+    for (size_t k = 0; k < json_array_size(tokens); k++) {
+      int32_t id = (int32_t)json_integer_value(json_array_get(tokens, k));
+
+      tnk__buf_append(out, &id, sizeof(id));
+    }
+  }
+  json_decref(root);
+  return out->err;
+}
+
+int local_stub_log(const local_stub_t *stub, const tnk__srv_req_t *req,
+                   const char *id, uint64_t turn, uint64_t n,
+                   uint64_t n_tokens) {
+  local_drawn_line_t line = {.request_id = id, .logprobs = stub->logprobs};
+  tnk__buf_t prompt;
+  int err;
+
+  if (stub->options.sample_log == NULL)
+    return TNK_OK;
+  tnk__buf_init(&prompt, stub->http.config.alloc, (size_t)1 << 30);
+  err = read_prompt(req, &prompt);
+  line.prompt = (const int32_t *)(const void *)prompt.data;
+  line.n_prompt = prompt.len / sizeof(*line.prompt);
+  for (uint64_t i = 0; i < n && err == TNK_OK; i++) {
+    const local_stub_drawn_t drawn = stub_drawn(stub, turn + i, n_tokens);
+
+    line.index = (uint32_t)i;
+    line.tokens = drawn.tokens;
+    line.n_tokens = drawn.n;
+    line.is_length = drawn.is_length;
+    err = local_drawn_write(stub->options.sample_log, &line, 1);
+  }
+  tnk__buf_deinit(&prompt);
+  return err;
+}
+
+/* ---- Results ---- */
+
+/* Writes results from the names of their futures. */
+
+/* A time takes three tokens of this many bits. */
+enum { STAMP_BITS = 21 };
+
+typedef struct {
+  const local_stub_t *stub;
+  uint64_t n_samples;
+  uint64_t n_tokens;
+  uint64_t turn;
+} result_t;
+
+static void write_sequence(tnk__pb_t *pb, const void *message) {
+  const result_t *result = message;
+  const local_stub_drawn_t drawn =
+      stub_drawn(result->stub, result->turn, result->n_tokens);
+
+  if (drawn.is_length)
+    tnk__pb_varint(pb, 1, 1);
+  tnk__pb_bytes(pb, 2, drawn.tokens, drawn.n * sizeof(int32_t));
+  tnk__pb_bytes(pb, 3, result->stub->logprobs, drawn.n * sizeof(float));
+}
+
+static void write_samples(tnk__pb_t *pb, const result_t *result) {
+  for (uint64_t i = 0; i < result->n_samples; i++) {
+    result_t one = *result;
+
+    one.turn += i;
+    tnk__pb_message(pb, 1, write_sequence, &one);
+  }
+}
+
+static void write_loss(tnk__pb_t *pb, const void *message) {
+  (void)message;
+  tnk__pb_text(pb, 1, "loss:sum");
+  tnk__pb_double(pb, 2, 1.0);
+}
+
+static void write_arrival(tnk__pb_t *pb, const void *message) {
+  const result_t *result = message;
+
+  tnk__pb_text(pb, 1, "arrived_ns:max");
+  tnk__pb_double(pb, 2, (double)result->n_tokens);
+}
+
+static void write_pass(tnk__pb_t *pb, const result_t *result) {
+  tnk__pb_text(pb, 1, "ArrayRecord");
+  tnk__pb_message(pb, 3, write_loss, NULL);
+  tnk__pb_message(pb, 3, write_arrival, result);
+}
+
+static void reply_proto(tnk__srv_req_t *req, const result_t *result,
+                        void (*write)(tnk__pb_t *, const result_t *)) {
+  tnk__pb_t pb = {0};
+  uint8_t *body;
+
+  write(&pb, result);
+  body = tnk__malloc(req->http->config.alloc, pb.n + 1);
+  if (body == NULL) {
+    tnk__srv_req_reply_text(req, 500, "text/plain", "out of memory");
+    return;
+  }
+  pb = tnk__pb_whole(body);
+  write(&pb, result);
+  tnk__srv_req_reply(req, 200, "application/x-protobuf", NULL, body, pb.n);
+}
+
+/* Into the table that the answer is written from. */
+static void stamp(local_stub_t *stub, uint64_t there_ns) {
+  for (int i = 0; i < 3; i++)
+    stub->tokens[i] = (int32_t)((there_ns >> (STAMP_BITS * i)) &
+                                (((uint64_t)1 << STAMP_BITS) - 1));
+}
+
+static void reply_json(tnk__srv_req_t *req, const char *json) {
+  tnk__srv_req_reply_text(req, 200, "application/json", json);
+}
+
+static void stub_result(local_stub_t *stub, tnk__srv_req_t *req, const char *id,
+                        uint64_t there_ns) {
+  result_t result = {stub, 0, 0, 0};
+  char *at = strchr(id + 2, ':');
+
+  if (at != NULL) {
+    result.n_samples = strtoull(at + 1, &at, 10);
+    result.n_tokens = strtoull(at + 1, &at, 10);
+    result.turn = *at == ':' ? strtoull(at + 1, NULL, 10) : 0;
+  }
+  switch (id[0]) {
+  case 'S':
+    if (stub->options.answers == NULL && stub->options.sample_log == NULL)
+      stamp(stub, there_ns);
+    reply_proto(req, &result, write_samples);
+    break;
+  case 'F':
+    reply_proto(req, &result, write_pass);
+    break;
+  case 'M':
+    reply_json(req,
+               "{\"model_id\":\"stub:train:0\",\"type\":\"create_model\"}");
+    break;
+  case 'O':
+    reply_json(req, "{\"metrics\":{}}");
+    break;
+  default:
+    reply_json(req, "{\"path\":\"tinker://stub/weights/w\","
+                    "\"sampling_session_id\":\"stub:sample:0\"}");
+  }
+}
+
+/* ---- Polls ---- */
 
 /*
  * A poll is answered at once if there is a result. Otherwise it is held until
@@ -24,7 +210,7 @@ static const tnk_allocator_t *alloc_of(const local_stub_t *stub) {
   return stub->http.config.alloc;
 }
 
-/* ---- States of samples ---- */
+/* ---- Polls: states of samples ---- */
 
 /* NULL without memory, and for names of another session. */
 static local_stub_fate_t *fate_of(local_stub_t *stub, const char *id) {
@@ -72,14 +258,14 @@ static int take_cut(local_stub_t *stub, const char *id) {
   return 1;
 }
 
-/* ---- Answers ---- */
+/* ---- Polls: answers ---- */
 
 static void give_result(local_stub_t *stub, tnk__srv_req_t *req, const char *id,
                         int is_held) {
   uint64_t there_ns = id[0] == 'S' ? note_there(stub, id, is_held) : 0;
 
   stub->n_fetched++;
-  local_stub_result(stub, req, id, there_ns);
+  stub_result(stub, req, id, there_ns);
 }
 
 /* Answer with the completions after the cursor, possibly none. */
@@ -106,7 +292,7 @@ static void give_batch(local_stub_t *stub, tnk__srv_req_t *req, int is_held) {
                      tnk__buf_take(&out, &len), len);
 }
 
-/* ---- Holding ---- */
+/* ---- Polls: holding ---- */
 
 /* Ends the hold and returns its data. */
 static poll_t end_poll(poll_t *poll) {
@@ -159,7 +345,7 @@ static void cut(local_stub_t *stub, tnk__srv_req_t *req) {
   tnk__srv_req_drop(req);
 }
 
-/* ---- One result ---- */
+/* ---- Polls: one result ---- */
 
 static void on_result_due(local_timer_t *timer) {
   const poll_t was = end_poll(tnk__container_of(timer, poll_t, timer));
@@ -195,7 +381,7 @@ void local_stub_retrieve(local_stub_t *stub, tnk__srv_req_t *req) {
     wait_until(poll, due, on_result_due);
 }
 
-/* ---- All samples ---- */
+/* ---- Polls: all samples ---- */
 
 static uint64_t next_due(const local_stub_t *stub, const tnk__srv_req_t *req) {
   uint64_t cursor = local_stub_number(req, "prev_cursor", 0);

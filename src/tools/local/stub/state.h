@@ -56,13 +56,13 @@ struct local_stub {
   float logprobs[LOCAL_STUB_MAX_TOKENS];
 };
 
-/* ---- open.c ---- */
+/* ---- The stub ---- */
 
 static inline uint64_t local_stub_now(const local_stub_t *stub) {
   return uv_now(stub->loop);
 }
 
-/* ---- request.c ---- */
+/* ---- Values in a body ---- */
 
 /* Find a number in the JSON of a trusted body; `otherwise` if it is missing. */
 uint64_t local_stub_number(const tnk__srv_req_t *req, const char *key,
@@ -81,7 +81,7 @@ void local_stub_remember(local_stub_t *stub, const char *id, uint64_t due_ms);
 void local_stub_retrieve(local_stub_t *stub, tnk__srv_req_t *req);
 void local_stub_retrieve_batch(local_stub_t *stub, tnk__srv_req_t *req);
 
-/* ---- drawn.c ---- */
+/* ---- Samples ---- */
 
 /* The tokens of a sequence. */
 typedef struct {
@@ -90,17 +90,10 @@ typedef struct {
   int is_length; /* truncated */
 } local_stub_drawn_t;
 
-local_stub_drawn_t local_stub_drawn(const local_stub_t *stub, uint64_t turn,
-                                    uint64_t n_tokens);
 /* Write the sequences of a sample to the log, if there is one. Returns TNK_OK,
  * TNK_EPROTO (the prompt), TNK_EFILE or TNK_ENOMEM. */
 int local_stub_log(const local_stub_t *stub, const tnk__srv_req_t *req,
                    const char *id, uint64_t turn, uint64_t n,
                    uint64_t n_tokens);
-
-/* ---- result.c ---- */
-
-void local_stub_result(local_stub_t *stub, tnk__srv_req_t *req, const char *id,
-                       uint64_t there_ns);
 
 #endif

@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "lib/base/alloc.h"
+#include "lib/wire/format/json_read.h"
 #include "tools/local/lm/check.h"
+
+/* ---- Models ---- */
 
 /*
  * Models in training: a request of a session creates a model; unload_model or
@@ -46,7 +49,9 @@ local_model_t *local_need_model(local_call_t *call, const char *id) {
   return tnk__container_of(node, local_model_t, node);
 }
 
-local_model_t *local_model_new(local_session_t *session, const char *id) {
+/* Create a model without weights, which an operation creates or loads; NULL
+ * without memory. */
+static local_model_t *model_new(local_session_t *session, const char *id) {
   local_server_t *server = session->server;
   local_model_t *model = tnk__calloc(server->alloc, 1, sizeof(*model));
 
@@ -68,7 +73,7 @@ local_model_t *local_model_new(local_session_t *session, const char *id) {
   return model;
 }
 
-/* ---- Running ---- */
+/* ---- Models: running ---- */
 
 static void start_next(local_model_t *model);
 
@@ -149,7 +154,8 @@ static void start_next(local_model_t *model) {
   }
 }
 
-void local_model_push(local_model_t *model, local_op_t *op) {
+/* Queue an operation without a number, such as a creation, and start it. */
+static void model_push(local_model_t *model, local_op_t *op) {
   local_queue_append(model, op);
   start_next(model);
 }
@@ -159,7 +165,7 @@ void local_model_refuse(local_model_t *model, int64_t seq) {
   start_next(model);
 }
 
-/* ---- Accepting operations ---- */
+/* ---- Models: accepting operations ---- */
 
 /* Handle a used number: returns 1 if the call was answered. */
 static int answer_repeat(local_call_t *call, const local_model_t *model,
@@ -224,4 +230,215 @@ void local_model_submit(local_call_t *call, local_model_t *model,
   local_reply_future(call, op->future->id, model->id, NULL);
   local_queue_add(model, op);
   start_next(model);
+}
+
+/* ---- Requests ---- */
+
+/* The requests about models: create, get information, unload. */
+
+/* ---- Requests: creation ---- */
+
+int local_want_optimizer(local_call_t *call, tnk__lm_optimizer_t *out) {
+  const json_t *config = NULL;
+  const char *type = "adamw";
+  tnk__json_has_t has =
+      tnk__json_get_object(call->body, "optimizer_config", &config);
+
+  if (has == TNK__JSON_FOUND)
+    tnk__json_get_text(config, "type", &type);
+  if (has == TNK__JSON_WRONG ||
+      (strcmp(type, "adamw") != 0 && strcmp(type, "dimuon") != 0)) {
+    local_reply_invalid(call->req, "value_error", "optimizer_config",
+                        "The optimizer must be adamw or dimuon");
+    return 0;
+  }
+  *out = type[0] == 'd' ? TNK__LM_DIMUON : TNK__LM_ADAMW;
+  return 1;
+}
+
+static int read_lora(local_call_t *call, tnk__lm_config_t *config) {
+  const json_t *lora = NULL;
+  local_call_t inner = *call;
+  int64_t rank = config->rank;
+  int64_t seed = 0;
+  int mlp = 1;
+  int attn = 1;
+  int unembed = 1;
+
+  if (tnk__json_get_object(call->body, "lora_config", &lora) !=
+      TNK__JSON_FOUND) {
+    local_reply_invalid(call->req, "model_type", "lora_config",
+                        "Input should be a valid LoRA configuration");
+    return 0;
+  }
+  inner.body = lora;
+  if (!local_want_int(&inner, "rank", 1, INT32_MAX, &rank) ||
+      !local_want_int(&inner, "seed", INT64_MIN, INT64_MAX, &seed) ||
+      !local_want_bool(&inner, "train_mlp", &mlp) ||
+      !local_want_bool(&inner, "train_attn", &attn) ||
+      !local_want_bool(&inner, "train_unembed", &unembed))
+    return 0;
+  config->rank = (uint32_t)rank;
+  config->seed = (uint64_t)seed;
+  config->train_mlp = mlp != 0;
+  config->train_attn = attn != 0;
+  config->train_unembed = unembed != 0;
+  return 1;
+}
+
+/* The model with a session's model_seq_id. A repeat of the request that created
+ * it is answered; any other request is refused. */
+static int answer_repeated_create(local_call_t *call, const char *id,
+                                  uint64_t hash) {
+  local_node_t *node = local_table_find(&call->server->models, id);
+  const local_model_t *model;
+  local_seq_t *made;
+
+  if (node == NULL)
+    return 0;
+  model = tnk__container_of(node, local_model_t, node);
+  /* The request that created the model is remembered with number -1, which no
+   * other request has. */
+  made = local_seqs_find(&model->seqs, -1);
+  if (made != NULL && made->hash == hash)
+    local_reply_future(call, made->request_id, id, NULL);
+  else
+    local_reply_error(call->req, 409,
+                      "model_seq_id of %s was used with another request", id);
+  return 1;
+}
+
+void local_model_make(local_call_t *call, local_session_t *session,
+                      local_op_t *op, const tnk__lm_config_t *config,
+                      int64_t first_seq) {
+  local_server_t *server = call->server;
+  uint64_t hash = local_hash(1, call->bytes, call->n_bytes);
+  int64_t model_seq = session->n_models;
+  char id[LOCAL_ID];
+  local_model_t *model;
+  int full = 0;
+
+  if (!local_want_int(call, "model_seq_id", 0, INT32_MAX, &model_seq)) {
+    local_op_free(op, server);
+    return;
+  }
+  snprintf(id, sizeof(id), "%s:train:%lld", session->id, (long long)model_seq);
+  if (answer_repeated_create(call, id, hash)) {
+    local_op_free(op, server);
+    return;
+  }
+  if (server->models.n >= LOCAL_MAX_MODELS) {
+    local_op_free(op, server);
+    /* Not 429, which clients retry silently: only a client can unload a
+     * model. */
+    local_reply_error(call->req, 400,
+                      "There are %d models already, more do not fit: unload "
+                      "one, or end its session",
+                      LOCAL_MAX_MODELS);
+    return;
+  }
+  op->future = local_future_new(server, op->kind, &full);
+  model = op->future != NULL ? model_new(session, id) : NULL;
+  if (model == NULL) {
+    local_op_free(op, server);
+    local_reply_error(call->req, 429, "Too many requests are pending");
+    return;
+  }
+  /* For the next request without a number. */
+  if (model_seq >= session->n_models)
+    session->n_models = model_seq + 1;
+  local_seqs_add(&model->seqs, -1, hash, op->future->id);
+  model->config = *config;
+  model->metadata = local_metadata(call);
+  model->next_seq = first_seq;
+  local_reply_future(call, op->future->id, model->id, NULL);
+  model_push(model, op);
+}
+
+void local_create_model(local_call_t *call) {
+  tnk__lm_config_t config = TNK__LM_CONFIG_INIT;
+  local_session_t *session = local_need_session(call);
+  const char *base = NULL;
+  local_op_t *op;
+
+  if (session == NULL || !local_need_text(call, "base_model", &base) ||
+      !read_lora(call, &config) ||
+      !local_want_optimizer(call, &config.optimizer))
+    return;
+  op = local_op_new(call->server, LOCAL_CREATE_MODEL);
+  if (op == NULL) {
+    local_reply_error(call->req, 503, "Out of memory");
+    return;
+  }
+  op->u.create = config;
+  if (!local_is_base(call->server, base))
+    op->err = tnk__lm_refuse(&op->why, TNK_EINVAL,
+                             "Base model %s is not offered here, but %s is",
+                             base, local_base_name(call->server));
+  local_model_make(call, session, op, &config, 1);
+}
+
+/* ---- Requests: information ---- */
+
+void local_put_optimizer(tnk__json_writer_t *w, tnk__lm_optimizer_t optimizer) {
+  tnk__json_key(w, "optimizer_config");
+  tnk__json_begin_object(w);
+  tnk__json_put_text(w, "type",
+                     optimizer == TNK__LM_DIMUON ? "dimuon" : "adamw");
+  if (optimizer == TNK__LM_DIMUON)
+    tnk__json_put_int(w, "version", 1);
+  tnk__json_end(w);
+}
+
+void local_get_info(local_call_t *call) {
+  const char *id = NULL;
+  const local_model_t *model;
+  local_out_t out;
+
+  if (!local_need_text(call, "model_id", &id))
+    return;
+  model = local_need_model(call, id);
+  if (model == NULL)
+    return;
+  local_out_init(&out, call->server->alloc);
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "type", "get_info");
+  tnk__json_put_text(&out.w, "model_id", model->id);
+  tnk__json_key(&out.w, "model_data");
+  tnk__json_begin_object(&out.w);
+  tnk__json_put_text(&out.w, "arch", TNK__LM_ARCH);
+  tnk__json_put_text(&out.w, "model_name", local_base_name(call->server));
+  tnk__json_put_text(&out.w, "tokenizer_id",
+                     local_tokenizer_name(call->server));
+  tnk__json_end(&out.w);
+  local_put_optimizer(&out.w, model->config.optimizer);
+  tnk__json_put_bool(&out.w, "is_lora", 1);
+  tnk__json_put_int(&out.w, "lora_rank", model->config.rank);
+  tnk__json_put_text(&out.w, "model_name", local_base_name(call->server));
+  tnk__json_end(&out.w);
+  local_out_reply(&out, call->req, 200);
+}
+
+void local_unload_model(local_call_t *call) {
+  const char *id = NULL;
+  local_model_t *model;
+  local_op_t *op;
+  int full = 0;
+
+  if (!local_need_text(call, "model_id", &id))
+    return;
+  model = local_need_model(call, id);
+  if (model == NULL)
+    return;
+  op = local_op_new(call->server, LOCAL_UNLOAD_MODEL);
+  if (op != NULL)
+    op->future = local_future_new(call->server, op->kind, &full);
+  if (op == NULL || op->future == NULL) {
+    if (op != NULL)
+      local_op_free(op, call->server);
+    local_reply_error(call->req, 503, "Too many requests are pending");
+    return;
+  }
+  local_reply_future(call, op->future->id, model->id, NULL);
+  model_push(model, op);
 }

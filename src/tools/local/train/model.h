@@ -2,10 +2,10 @@
 #define TNK_TOOLS_LOCAL_TRAIN_MODEL_H
 
 #include "lib/base/arena.h"
-#include "tools/local/future/future.h"
 #include "tools/local/call/seqs.h"
-#include "tools/local/store/store.h"
+#include "tools/local/future/future.h"
 #include "tools/local/sample/weights.h"
+#include "tools/local/store/store.h"
 
 /* A run of tokens with the origin that a client names: `length` tokens of the
  * prompt or of the sampled tokens in a sequence. */
@@ -116,7 +116,7 @@ typedef struct local_model {
   uint64_t last_ms; /* wall-clock time of the last request */
 } local_model_t;
 
-/* ---- op.c ---- */
+/* ---- An operation ---- */
 
 local_op_t *local_op_new(local_server_t *server, local_kind_t kind);
 void local_op_free(local_op_t *op, local_server_t *server);
@@ -130,7 +130,7 @@ int local_want_seq(local_call_t *call, int64_t *seq);
  * is kept. */
 void local_pass_note(local_op_t *op, size_t datum, const tnk__lm_why_t *why);
 
-/* ---- queue.c ---- */
+/* ---- The queue ---- */
 
 /* Add an operation at the position of its number: at the end of the queue, or
  * held until the gap before it closes. */
@@ -154,9 +154,6 @@ void local_op_settle(local_op_t *op);
 
 /* ---- model.c ---- */
 
-/* Create a model without weights, which an operation creates or loads; NULL
- * without memory. */
-local_model_t *local_model_new(local_session_t *session, const char *id);
 /* Free it at the server's end, when no job is running. */
 void local_model_free(local_model_t *model);
 /* Get the usable model in "model_id"; NULL if answered. */
@@ -175,10 +172,8 @@ void local_model_submit(local_call_t *call, local_model_t *model,
  * buffering server no longer waits for it, but still accepts it once.
  */
 void local_model_refuse(local_model_t *model, int64_t seq);
-/* Queue an operation without a number, such as a creation, and start it. */
-void local_model_push(local_model_t *model, local_op_t *op);
 
-/* ---- model_calls.c ---- */
+/* ---- Requests ---- */
 
 /* Create a model for `op`, which creates or loads its weights, and answer the
  * call. Takes ownership of the operation. */

@@ -5,9 +5,151 @@
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
 #include "tools/local/lm/check.h"
-#include "tools/local/train/model.h"
-#include "tools/local/train/pass_write.h"
 #include "tools/local/sample/sampler.h"
+#include "tools/local/train/model.h"
+#include "tools/local/train/pass.h"
+
+/* ---- An operation ---- */
+
+/* A training request, from acceptance to its result. */
+
+local_op_t *local_op_new(local_server_t *server, local_kind_t kind) {
+  local_op_t *op = tnk__calloc(server->alloc, 1, sizeof(*op));
+
+  if (op == NULL)
+    return NULL;
+  op->kind = kind;
+  op->seq = -1;
+  tnk__list_init(&op->link);
+  tnk__arena_init(&op->arena, server->alloc, 2 * TNK__MAX_REQUEST_BODY);
+  return op;
+}
+
+void local_op_free(local_op_t *op, local_server_t *server) {
+  if (op->kind == LOCAL_SAVE_FOR_SAMPLER)
+    tnk__lm_weights_free(op->u.save.snapshot);
+  /* At the server's end local_futures_free() frees all futures together. */
+  if (op->future != NULL && !server->closing)
+    local_future_drop(op->future);
+  tnk__list_remove(&op->link);
+  tnk__arena_deinit(&op->arena);
+  tnk__free(server->alloc, op);
+}
+
+local_op_t *local_need_op(local_call_t *call, local_kind_t kind) {
+  local_op_t *op = local_op_new(call->server, kind);
+
+  if (op == NULL)
+    local_reply_error(call->req, 503, "Out of memory");
+  return op;
+}
+
+int local_want_seq(local_call_t *call, int64_t *seq) {
+  *seq = -1;
+  return local_want_int(call, "seq_id", 0, INT64_MAX, seq);
+}
+
+void local_pass_note(local_op_t *op, size_t datum, const tnk__lm_why_t *why) {
+  if (op->err == TNK_OK)
+    op->err = tnk__lm_refuse(&op->why, TNK_EINVAL, "datum %zu: %.200s", datum,
+                             why->text);
+}
+
+/* ---- The queue ---- */
+
+/*
+ * The order of a model's training requests. An accepted request is held if its
+ * number is higher than the next one; otherwise it is queued. The first of the
+ * queue is taken to run. The meaning of a number depends on the server mode;
+ * see server.h.
+ */
+
+#define OP(node) tnk__container_of(node, local_op_t, link)
+
+static void hold(local_model_t *model, local_op_t *op) {
+  tnk__list_t *before = model->held.prev;
+
+  /* From the end, because requests after a gap usually come in order. */
+  while (before != &model->held && OP(before)->seq > op->seq)
+    before = before->prev;
+  tnk__list_prepend(before, &op->link);
+  model->n_held++;
+}
+
+/* Queue the requests that the accepted number has released. */
+static void release(local_model_t *model) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_first(&model->held)) != NULL &&
+         OP(node)->seq == model->next_seq) {
+    tnk__list_remove(node);
+    model->n_held--;
+    model->next_seq++;
+    tnk__list_append(&model->queue, node);
+  }
+}
+
+void local_queue_add(local_model_t *model, local_op_t *op) {
+  op->model = model;
+  if (op->seq < 0 || model->server->options.sequence != LOCAL_BUFFERED) {
+    tnk__list_append(&model->queue, &op->link);
+  } else if (op->seq > model->next_seq) {
+    hold(model, op);
+  } else {
+    /* A refused number that comes again is lower than the next one. */
+    tnk__list_append(&model->queue, &op->link);
+    if (op->seq == model->next_seq) {
+      model->next_seq++;
+      release(model);
+    }
+  }
+}
+
+void local_queue_append(local_model_t *model, local_op_t *op) {
+  op->model = model;
+  tnk__list_append(&model->queue, &op->link);
+}
+
+local_op_t *local_queue_take(local_model_t *model) {
+  tnk__list_t *node = tnk__list_pop(&model->queue);
+
+  return node != NULL ? OP(node) : NULL;
+}
+
+void local_queue_skip(local_model_t *model, int64_t seq) {
+  if (model->server->options.sequence != LOCAL_BUFFERED ||
+      seq != model->next_seq ||
+      local_seqs_add(&model->seqs, seq, 0, "") != TNK_OK)
+    return;
+  model->next_seq++;
+  release(model);
+}
+
+void local_queue_fail(local_model_t *model, const char *why) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_pop(&model->queue)) != NULL ||
+         (node = tnk__list_pop(&model->held)) != NULL) {
+    local_future_fail(OP(node)->future, 410, "user", "%s", why);
+    OP(node)->future = NULL;
+    local_op_free(OP(node), model->server);
+  }
+  model->n_held = 0;
+}
+
+void local_queue_free(local_model_t *model) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_pop(&model->queue)) != NULL ||
+         (node = tnk__list_pop(&model->held)) != NULL)
+    local_op_free(OP(node), model->server);
+  if (model->running != NULL)
+    local_op_free(model->running, model->server);
+  model->running = NULL;
+  model->n_held = 0;
+}
+
+/* ---- Execution ---- */
 
 /*
  * Runs operations on their thread, and converts their results on the loop. A
@@ -18,7 +160,7 @@
  * pass. */
 enum { SLICE_TOKENS = 256 };
 
-/* ---- On a thread ---- */
+/* ---- Execution: on a thread ---- */
 
 /* One slice of a pass. Memory for the longest example is reserved first, so
  * that a batch adds all of its gradients or none. */
@@ -129,7 +271,7 @@ int local_op_run(local_op_t *op) {
   return 1;
 }
 
-/* ---- On the loop ---- */
+/* ---- Execution: on the loop ---- */
 
 static void write_step(tnk__json_writer_t *w, const local_step_t *step) {
   tnk__json_key(w, "metrics");

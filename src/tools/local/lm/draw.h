@@ -1,5 +1,5 @@
-#ifndef TNK_TOOLS_LOCAL_LM_PICK_H
-#define TNK_TOOLS_LOCAL_LM_PICK_H
+#ifndef TNK_TOOLS_LOCAL_LM_DRAW_H
+#define TNK_TOOLS_LOCAL_LM_DRAW_H
 
 #include "tools/local/lm/lm.h"
 #include "tools/local/lm/math.h"
