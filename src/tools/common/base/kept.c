@@ -1,5 +1,6 @@
 #include "tools/common/base/kept.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,7 +12,65 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/common/base/folder.h"
+/* ---- Folders ---- */
+
+/* Create a temporary folder, accessible to this user only, in TMPDIR or /tmp,
+ * and write its path. Returns 0, or -1 with the reason in `why`. */
+static int folder_make(char *out, size_t n, char *why, size_t n_why) {
+  const char *parent = getenv("TMPDIR");
+  int length;
+
+  if (parent == NULL || parent[0] == '\0')
+    parent = "/tmp";
+  length = snprintf(out, n, "%s/tnk-XXXXXX", parent);
+  if (length > 0 && (size_t)length < n && mkdtemp(out) != NULL)
+    return 0;
+  snprintf(why, n_why, "no folder can be made in %.300s: %s", parent,
+           (size_t)length < n ? strerror(errno) : "its name is too long");
+  out[0] = '\0';
+  return -1;
+}
+
+static int is_entry(const char *name) {
+  return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+/* Remove it with its contents, without following links. Returns 0, or -1 if
+ * something is left. */
+static int folder_remove(const char *path);
+
+/* Remove only its contents. */
+static int folder_clear(const char *path) {
+  char below[4096];
+  struct dirent *entry;
+  struct stat about;
+  DIR *folder = opendir(path);
+  int is_left = folder == NULL;
+
+  while (folder != NULL && (entry = readdir(folder)) != NULL) {
+    int n = snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
+
+    if (!is_entry(entry->d_name))
+      continue;
+    if (n < 0 || (size_t)n >= sizeof(below) || lstat(below, &about) != 0)
+      is_left = 1;
+    else if (S_ISDIR(about.st_mode))
+      is_left |= folder_remove(below) != 0;
+    else
+      is_left |= unlink(below) != 0;
+  }
+  if (folder != NULL)
+    closedir(folder);
+  return is_left ? -1 : 0;
+}
+
+static int folder_remove(const char *path) {
+  const int err = folder_clear(path);
+
+  return rmdir(path) != 0 ? -1 : err;
+}
+
+/* ---- Kept files ---- */
 
 /* The file that describes the folder's purpose. */
 static const char label[] = "about";
@@ -99,7 +158,7 @@ static int open_kept(cli_kept_t *kept, const char *about) {
     return 0;
   kept->is_found = is_about(kept, about);
   if (kept->is_found ||
-      (cli_folder_clear(kept->path) == 0 && put_label(kept, about)))
+      (folder_clear(kept->path) == 0 && put_label(kept, about)))
     return 1;
   (void)cli_kept_close(kept, 0);
   return 0;
@@ -110,7 +169,7 @@ int cli_kept_open(cli_kept_t *kept, const char *about, char *why,
   *kept = (cli_kept_t){.lock = -1};
   if (about[0] != '\0' && open_kept(kept, about))
     return 0;
-  return cli_folder_make(kept->path, sizeof(kept->path), why, n_why);
+  return folder_make(kept->path, sizeof(kept->path), why, n_why);
 }
 
 int cli_kept_may_stay(const cli_kept_t *kept) {
@@ -119,7 +178,7 @@ int cli_kept_may_stay(const cli_kept_t *kept) {
 
 int cli_kept_close(cli_kept_t *kept, int stays) {
   const int is_removed = !stays || kept->lock < 0;
-  const int err = is_removed ? cli_folder_remove(kept->path) : 0;
+  const int err = is_removed ? folder_remove(kept->path) : 0;
 
   if (kept->lock >= 0)
     (void)close(kept->lock);

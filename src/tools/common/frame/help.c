@@ -1,9 +1,70 @@
 #include "tools/common/frame/help.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "tools/common/frame/common.h"
-#include "tools/common/frame/wrap.h"
+
+/* ---- Wrapping ---- */
+
+enum { LAST_COLUMN = 79 };
+
+/* Write `n` spaces. */
+static void put_blanks(FILE *to, size_t n) {
+  fprintf(to, "%*s", (int)n, "");
+}
+
+/* Leading spaces of a line are kept. */
+static const char *skip_blanks(const char *text, size_t *n) {
+  *n = strspn(text, " ");
+  return text + *n;
+}
+
+/* Write text in lines of at most 79 columns, with `indent` spaces before each.
+ * The first line begins at column `at`, after existing output. Newlines in the
+ * text are kept. The output ends with a newline. */
+static void wrap(FILE *to, const char *text, size_t indent, size_t at) {
+  int is_first = 1; /* first word of its line */
+  size_t more;
+
+  /* The existing output leaves no gap, so begin on the next line. */
+  if (at > 0 && at + 2 > indent) {
+    fputc('\n', to);
+    at = 0;
+  }
+  text = skip_blanks(text, &more);
+  while (*text != '\0') {
+    size_t n = strcspn(text, " \n");
+
+    if (!is_first && at + 1 + n > LAST_COLUMN) {
+      fputc('\n', to);
+      at = 0;
+      is_first = 1;
+    }
+    if (is_first && n > 0) {
+      put_blanks(to, indent + more > at ? indent + more - at : 0);
+      at = indent + more > at ? indent + more : at;
+      is_first = 0;
+    } else if (n > 0) {
+      fputc(' ', to);
+      at++;
+    }
+    fwrite(text, 1, n, to);
+    at += n;
+    text += n;
+    if (*text == '\n') {
+      fputc('\n', to);
+      at = 0;
+      is_first = 1;
+      text = skip_blanks(text + 1, &more);
+    } else if (*text == ' ') {
+      text++;
+    }
+  }
+  fputc('\n', to);
+}
+
+/* ---- Help ---- */
 
 enum { TEXT_COLUMN = 26 };
 
@@ -20,7 +81,7 @@ void cli_option_head(char *out, size_t n, const cli_option_t *option) {
 static void put_item(FILE *to, const char *term, const char *text) {
   int n = fprintf(to, "  %s", term);
 
-  cli_wrap(to, text, TEXT_COLUMN, n < 0 ? 0 : (size_t)n);
+  wrap(to, text, TEXT_COLUMN, n < 0 ? 0 : (size_t)n);
 }
 
 static void put_usage(FILE *to, const cli_t *cli) {
@@ -52,7 +113,7 @@ static void put_sections(FILE *to, const cli_section_t *section) {
   for (; section != NULL && section->title != NULL; section++) {
     fprintf(to, "\n%s:\n", section->title);
     if (section->text != NULL)
-      cli_wrap(to, section->text, 2, 0);
+      wrap(to, section->text, 2, 0);
     for (const cli_item_t *item = section->items;
          item != NULL && item->term != NULL; item++)
       put_item(to, item->term, item->text);
@@ -65,7 +126,7 @@ static void put_examples(FILE *to, const cli_item_t *example) {
   fprintf(to, "\nExamples:\n");
   for (; example->term != NULL; example++) {
     fprintf(to, "  %s\n", example->term);
-    cli_wrap(to, example->text, 6, 0);
+    wrap(to, example->text, 6, 0);
   }
 }
 
@@ -90,7 +151,7 @@ void cli_print_help(FILE *to, const cli_t *cli) {
   char head[80];
 
   put_usage(to, cli);
-  cli_wrap(to, cli_about(command, about, sizeof(about)), 0, 0);
+  wrap(to, cli_about(command, about, sizeof(about)), 0, 0);
   if (command->commands != NULL) {
     fprintf(to, "\nCommands:\n");
     put_commands(to, command, cli->name);

@@ -1,14 +1,74 @@
 #include "tools/common/frame/parse.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/number.h"
 #include "tnk/error.h"
-#include "tools/common/base/nearest.h"
 #include "tools/common/frame/common.h"
+
+/* ---- The nearest name ---- */
+
+enum { MAX_WORD = 40 };
+
+static size_t least(size_t a, size_t b, size_t c) {
+  size_t ab = a < b ? a : b;
+
+  return ab < c ? ab : c;
+}
+
+/* The number of letters to insert, delete, change, or swap with a neighbor.
+ * rows[i % 3][k] is the distance between the first i letters of one word and
+ * the first k letters of the other. */
+static size_t distance(const char *a, size_t n_a, const char *b, size_t n_b) {
+  size_t rows[3][MAX_WORD + 1];
+
+  for (size_t k = 0; k <= n_b; k++)
+    rows[0][k] = k;
+  for (size_t i = 1; i <= n_a; i++) {
+    size_t *row = rows[i % 3];
+    const size_t *above = rows[(i + 2) % 3];
+
+    row[0] = i;
+    for (size_t k = 1; k <= n_b; k++) {
+      row[k] = least(above[k] + 1, row[k - 1] + 1,
+                     above[k - 1] + (a[i - 1] != b[k - 1]));
+      if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
+        row[k] = least(row[k], rows[(i + 1) % 3][k - 2] + 1, row[k]);
+    }
+  }
+  return rows[n_a % 3][n_b];
+}
+
+/* Find the name that a misspelled word is closest to. `name_of` returns the
+ * i-th of n names, valid until its next call. NULL: no name is close. */
+static const char *nearest_name(const char *word,
+                                const char *(*name_of)(size_t i), size_t n) {
+  size_t n_word = strcspn(word, "=");
+  size_t nearest = n;
+  size_t fewest = 3;
+
+  for (size_t i = 0; i < n; i++) {
+    const char *name = name_of(i);
+    size_t n_name = strlen(name);
+    size_t d;
+
+    if (n_word > MAX_WORD || n_name > MAX_WORD)
+      continue;
+    d = distance(word, n_word, name, n_name);
+    /* If both letters of a two-letter name differ, it is another word. */
+    if (d < fewest && 2 * d < n_name) {
+      fewest = d;
+      nearest = i;
+    }
+  }
+  return nearest < n ? name_of(nearest) : NULL;
+}
+
+/* ---- Parsing ---- */
 
 enum { MAX_COMMON = 16 };
 
@@ -36,7 +96,7 @@ refuse(const parse_t *p, const char *format, ...) {
   return -1;
 }
 
-/* ---- Values ---- */
+/* ---- Parsing: values ---- */
 
 static int read_number(const parse_t *p, const cli_option_t *option,
                        const char *value) {
@@ -112,7 +172,7 @@ static int set_value(const parse_t *p, const cli_option_t *option,
   return refuse(p, "--%s: \"%.200s\" %s", option->name, value, why);
 }
 
-/* ---- Options ---- */
+/* ---- Parsing: options ---- */
 
 static int is_called(const cli_option_t *option, const char *name, size_t n,
                      char letter) {
@@ -143,7 +203,7 @@ static const cli_option_t *find_option(parse_t *p, const char *name, size_t n,
 static const cli_command_t *command_of_names;
 
 /* The name with its dashes, which make a short name long enough for
- * cli_nearest(). */
+ * nearest_name(). */
 static const char *option_name(size_t i) {
   static char name[64];
 
@@ -164,7 +224,7 @@ static int refuse_option(const parse_t *p, const char *arg) {
     n++;
   command_of_names = p->cli->command;
   if (arg[1] == '-')
-    meant = cli_nearest(arg, option_name, n);
+    meant = nearest_name(arg, option_name, n);
   if (meant == NULL)
     return refuse(p, "there is no option \"%.200s\"", arg);
   return refuse(p, "there is no option \"%.200s\", did you mean \"%s\"?", arg,
@@ -222,7 +282,7 @@ static int take_letters(parse_t *p, const char *arg) {
   return 0;
 }
 
-/* ---- Commands and arguments ---- */
+/* ---- Parsing: commands and arguments ---- */
 
 static void add_name(cli_t *cli, const char *name) {
   size_t n = strlen(cli->name);
@@ -243,7 +303,7 @@ static int enter(parse_t *p, const char *name) {
       return 0;
     }
   command_of_names = p->cli->command;
-  meant = cli_nearest(name, command_name, n);
+  meant = nearest_name(name, command_name, n);
   if (meant == NULL)
     return refuse(p, "there is no command \"%.200s\"", name);
   return refuse(p, "there is no command \"%.200s\", did you mean \"%s\"?", name,

@@ -1,8 +1,19 @@
 #ifndef TNK_TOOLS_TNK_ACCOUNT_ACCOUNT_H
 #define TNK_TOOLS_TNK_ACCOUNT_ACCOUNT_H
 
+#include <jansson.h>
+
 #include "lib/wire/data/credentials.h"
 #include "tools/common/frame/cli.h"
+
+/*
+ * Change the file: read it again, call `change`, and replace it atomically. A
+ * lock keeps other commands from changing it in the meantime. `change` returns
+ * an exit status and reports its errors. Nothing is written unless it returns
+ * CLI_EXIT_OK.
+ */
+int cli_store_change(const cli_t *cli, int (*change)(json_t *store, void *user),
+                     void *user);
 
 /* The web page for the keys of the hosted service. */
 #define CLI_CONSOLE "https://tinker.thinkingmachines.ai/keys"

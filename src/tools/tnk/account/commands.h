@@ -11,6 +11,5 @@ extern const cli_command_t cli_ping;
 /* The commands of tnk auth. */
 extern const cli_command_t cli_auth_login;
 extern const cli_command_t cli_auth_logout;
-extern const cli_command_t cli_auth_status;
 
 #endif

@@ -7,7 +7,6 @@
 #include "tnk/rest.h"
 #include "tools/tnk/account/account.h"
 #include "tools/tnk/account/commands.h"
-#include "tools/tnk/account/store.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/ask/failure.h"
 #include "tools/tnk/out/json.h"

@@ -1,13 +1,17 @@
-/* tnk auth status. */
+#include "tools/tnk/account/commands.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/tnk/account/account.h"
-#include "tools/tnk/account/commands.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/ask/failure.h"
 #include "tools/tnk/out/json.h"
 #include "tools/tnk/out/table.h"
+
+/* ---- Status ---- */
+
+/* tnk auth status. */
 
 /* The status of the login. */
 typedef struct {
@@ -151,11 +155,23 @@ static int run(cli_t *cli) {
   return status;
 }
 
-const cli_command_t cli_auth_status = {
+static const cli_command_t auth_status = {
     .name = "status",
     .brief = "show which credential is used, and whether it works",
     .about = "Show where the credential comes from, without showing the "
              "credential, and test it with a request for the list of models.",
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .run = run,
+};
+
+/* ---- The table of commands ---- */
+
+static const cli_command_t *const commands[] = {
+    &cli_auth_login, &cli_auth_logout, &auth_status, &cli_whoami, NULL};
+
+const cli_command_t cli_auth = {
+    .name = "auth",
+    .brief = "keys that are stored on this machine",
+    .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
+    .commands = commands,
 };

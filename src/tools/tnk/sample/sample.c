@@ -1,14 +1,263 @@
-/* tnk sample. */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/alloc.h"
+#include "lib/base/number.h"
+#include "lib/base/utf8.h"
+#include "tnk/error.h"
+#include "tnk/promise.h"
 #include "tnk/rest.h"
 #include "tnk/sampling.h"
+#include "tools/common/base/clean.h"
 #include "tools/common/base/input.h"
 #include "tools/tnk/ask/ask.h"
+#include "tools/tnk/out/json.h"
 #include "tools/tnk/sample/commands.h"
 #include "tools/tnk/sample/number.h"
-#include "tools/tnk/sample/show.h"
+#include "tools/tnk/text/tokenizer.h"
+
+/* ---- Words ---- */
+
+/* Converts text to token ids and back with a tokenizer, or byte by byte for
+ * models whose tokens are bytes. */
+typedef struct {
+  tnk_tokenizer_t *tokenizer; /* NULL: bytes */
+} words_t;
+
+/* The model of tnk local; its first 256 tokens are bytes. */
+#define BYTE_MODEL "tnk/byte-lm"
+
+/* Open the tokenizer that the options name, else the model's. Returns the exit
+ * status; errors have been reported. */
+static int words_open(words_t *words, const cli_t *cli,
+                      const cli_tokenizer_t *which, const char *model) {
+  cli_tokenizer_t wanted = *which;
+  char why[512];
+  int status = CLI_EXIT_OK;
+
+  words->tokenizer = NULL;
+  if (wanted.path == NULL) {
+    if (strcmp(model, BYTE_MODEL) == 0)
+      return CLI_EXIT_OK;
+    wanted.model = model;
+  }
+  words->tokenizer =
+      cli_tokenizer_open(cli, &wanted, &status, why, sizeof(why));
+  if (words->tokenizer != NULL)
+    return CLI_EXIT_OK;
+  return cli_tokenizer_failed(
+      cli, &wanted, status, why,
+      "--tokenizer names a file with the model's tokenizer.");
+}
+
+static void words_close(words_t *words) {
+  tnk_tokenizer_unref(words->tokenizer);
+}
+
+/* ---- Words: text to ids ---- */
+
+static int32_t *ids_of_bytes(const char *text, size_t n) {
+  int32_t *ids = calloc(n > 0 ? n : 1, sizeof(*ids));
+
+  for (size_t i = 0; i < n && ids != NULL; i++)
+    ids[i] = (unsigned char)text[i];
+  return ids;
+}
+
+static int encode(const words_t *words, const char *text, size_t n,
+                  int32_t **ids, size_t *n_ids, tnk_tokenizer_error_t *error) {
+  tnk_tokens_t *tokens = tnk_tokens_new(NULL);
+  const int32_t *found;
+  int err = tokens != NULL ? tnk_tokenizer_encode(words->tokenizer, tokens,
+                                                  text, n, 0, error)
+                           : TNK_ENOMEM;
+
+  if (err == TNK_OK) {
+    found = tnk_tokens_ids(tokens, n_ids);
+    *ids = calloc(*n_ids > 0 ? *n_ids : 1, sizeof(**ids));
+    if (*ids == NULL)
+      err = TNK_ENOMEM;
+    else if (*n_ids > 0)
+      memcpy(*ids, found, *n_ids * sizeof(**ids));
+  }
+  tnk_tokens_free(tokens);
+  return err;
+}
+
+/* Get the ids of a text; the caller frees them. Returns the exit status; errors
+ * have been reported. */
+static int words_encode(const words_t *words, const cli_t *cli,
+                        const char *text, size_t n, int32_t **ids,
+                        size_t *n_ids) {
+  tnk_tokenizer_error_t error = {0, 0, "out of memory"};
+
+  *ids = NULL;
+  *n_ids = n;
+  if (words->tokenizer == NULL)
+    *ids = ids_of_bytes(text, n);
+  else
+    (void)encode(words, text, n, ids, n_ids, &error);
+  return *ids != NULL ? CLI_EXIT_OK
+                      : cli_fail(cli, CLI_EXIT_FAILED, "%s", error.text);
+}
+
+/* As above, for a text that lists ids. */
+static int ids_read(const cli_t *cli, const char *text, size_t n, int32_t **ids,
+                    size_t *n_ids) {
+  const char *end = text + n;
+
+  *n_ids = 0;
+  /* Each id has at least one digit. */
+  *ids = calloc(n > 0 ? n : 1, sizeof(**ids));
+  if (*ids == NULL)
+    return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
+  for (;;) {
+    uint64_t id;
+
+    while (text < end && *text != '\0' && strchr(" \t\r\n,[]", *text) != NULL)
+      text++;
+    if (text == end)
+      return CLI_EXIT_OK;
+    if (tnk__read_u64(&text, end, INT32_MAX, &id) != TNK_OK)
+      return cli_fail(cli, CLI_EXIT_USAGE,
+                      "the prompt: \"%.*s\" is no token id",
+                      (int)(end - text < 20 ? end - text : 20), text);
+    (*ids)[(*n_ids)++] = (int32_t)id;
+  }
+}
+
+/* ---- Words: ids to text ---- */
+
+/* Ids that are not bytes have no text. */
+static char *bytes_of_ids(const int32_t *ids, size_t n_ids, size_t *n) {
+  char *text = malloc(n_ids + 1);
+
+  *n = 0;
+  for (size_t i = 0; i < n_ids && text != NULL; i++)
+    if (ids[i] >= 0 && ids[i] < 256)
+      text[(*n)++] = (char)(unsigned char)ids[i];
+  if (text != NULL)
+    text[*n] = '\0';
+  return text;
+}
+
+/* Get the text of ids; the caller frees it. NULL without memory. */
+static char *words_decode(const words_t *words, const int32_t *ids,
+                          size_t n_ids, size_t *n) {
+  char *found = NULL;
+  char *text;
+
+  if (words->tokenizer == NULL)
+    return bytes_of_ids(ids, n_ids, n);
+  if (tnk_tokenizer_decode(words->tokenizer, &found, n, ids, n_ids,
+                           TNK_DECODE_SKIP_SPECIAL) != TNK_OK)
+    return NULL;
+  text = malloc(*n + 1);
+  if (text != NULL)
+    memcpy(text, found, *n + 1);
+  tnk_tokenizer_free_text(words->tokenizer, found);
+  return text;
+}
+
+/* ---- Output ---- */
+
+static const char *reason_of(const tnk_samples_t *samples) {
+  return tnk_samples_stop_reason(samples, 0) == TNK_STOP_LENGTH ? "length"
+                                                                : "stop";
+}
+
+static char *text_of(const words_t *words, const tnk_samples_t *samples,
+                     size_t *n) {
+  size_t n_ids;
+  const int32_t *ids = tnk_samples_tokens(samples, 0, &n_ids);
+
+  return words_decode(words, ids, n_ids, n);
+}
+
+/* Print a sample, below a line with its number if there are several (0: only
+ * one). Returns the exit status; errors have been reported. */
+static int sample_print(const cli_t *cli, const words_t *words,
+                        const tnk_samples_t *samples, size_t number) {
+  size_t n = 0;
+  char *text = text_of(words, samples, &n);
+
+  if (text == NULL)
+    return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
+  if (number > 0)
+    printf("--- %zu (%s)\n", number, reason_of(samples));
+  cli_put_shown(stdout, text, n);
+  putchar('\n');
+  fflush(stdout);
+  free(text);
+  return CLI_EXIT_OK;
+}
+
+/* Write the log-probabilities of tokens as an array, or null. */
+static void sample_put_logprobs(cli_json_t *json, const char *key,
+                                const float *logprobs, size_t n) {
+  tnk__json_key(&json->w, key);
+  if (logprobs == NULL) {
+    tnk__json_null(&json->w);
+    return;
+  }
+  tnk__json_begin_array(&json->w);
+  for (size_t i = 0; i < n; i++)
+    if (isfinite(logprobs[i]))
+      tnk__json_float(&json->w, logprobs[i]);
+    else
+      tnk__json_null(&json->w);
+  tnk__json_end(&json->w);
+}
+
+/* Each invalid UTF-8 byte becomes U+FFFD. */
+static void put_bytes(cli_json_t *json, const char *key, const char *text,
+                      size_t n) {
+  tnk__buf_t buf;
+
+  tnk__buf_init(&buf, tnk__allocator_default(), SIZE_MAX / 4);
+  for (size_t i = 0; i < n;) {
+    size_t length = tnk__utf8_char(text + i, n - i);
+
+    if (length == 0)
+      tnk__buf_text(&buf, "\xef\xbf\xbd");
+    else
+      tnk__buf_append(&buf, text + i, length);
+    i += length == 0 ? 1 : length;
+  }
+  if (buf.err != TNK_OK)
+    json->buf.err = buf.err;
+  tnk__json_key(&json->w, key);
+  tnk__json_text_n(&json->w, (const char *)buf.data, buf.len);
+  tnk__buf_deinit(&buf);
+}
+
+/* Write it as an object. Returns 0 without memory. */
+static int sample_put(cli_json_t *json, const words_t *words,
+                      const tnk_samples_t *samples) {
+  size_t n_ids;
+  size_t n;
+  const int32_t *ids = tnk_samples_tokens(samples, 0, &n_ids);
+  const float *logprobs = tnk_samples_logprobs(samples, 0, &n);
+  size_t n_text;
+  char *text = text_of(words, samples, &n_text);
+
+  if (text == NULL)
+    return 0;
+  tnk__json_begin_object(&json->w);
+  put_bytes(json, "text", text, n_text);
+  tnk__json_key(&json->w, "tokens");
+  tnk__json_int32s(&json->w, ids, n_ids);
+  sample_put_logprobs(json, "logprobs", logprobs, n);
+  tnk__json_put_text(&json->w, "stop_reason", reason_of(samples));
+  tnk__json_end(&json->w);
+  free(text);
+  return 1;
+}
+
+/* ---- Sampling ---- */
 
 enum { MAX_SAMPLES = 1024 };
 
@@ -124,12 +373,12 @@ static const char *check(const cli_t *cli) {
   return NULL;
 }
 
-/* ---- The prompt ---- */
+/* ---- Sampling: the prompt ---- */
 
 typedef struct {
   const cli_t *cli;
   cli_ask_t ask;
-  cli_words_t words;
+  words_t words;
   int32_t *prompt;
   size_t n_prompt;
   tnk_promise_t *sampler;
@@ -152,10 +401,10 @@ static int encode_prompt(work_t *work) {
   } else {
     n = strlen(text);
   }
-  status = args.is_ids ? cli_ids_read(work->cli, text, n, &work->prompt,
-                                      &work->n_prompt)
-                       : cli_words_encode(&work->words, work->cli, text, n,
-                                          &work->prompt, &work->n_prompt);
+  status = args.is_ids
+               ? ids_read(work->cli, text, n, &work->prompt, &work->n_prompt)
+               : words_encode(&work->words, work->cli, text, n, &work->prompt,
+                              &work->n_prompt);
   free(read);
   if (status == CLI_EXIT_OK && work->n_prompt == 0)
     return cli_fail(work->cli, CLI_EXIT_USAGE, "the prompt is empty");
@@ -169,10 +418,10 @@ static int open_words(work_t *work) {
   int status;
 
   if (args.checkpoint == NULL || args.which.path != NULL)
-    return cli_words_open(&work->words, work->cli, &args.which, args.model);
+    return words_open(&work->words, work->cli, &args.which, args.model);
   promise = tnk_rest_get_weights_info(work->ask.service, args.checkpoint);
   if (cli_ask_wait(&work->ask, promise) == TNK_OK)
-    status = cli_words_open(
+    status = words_open(
         &work->words, work->cli, &args.which,
         tnk_page_weights_info(tnk_promise_page(promise), 0)->base_model);
   else
@@ -181,7 +430,7 @@ static int open_words(work_t *work) {
   return status;
 }
 
-/* ---- The samples ---- */
+/* ---- Sampling: the samples ---- */
 
 static void fill_params(tnk_sampling_params_t *params, size_t i) {
   params->max_tokens = (int32_t)args.max_tokens;
@@ -202,8 +451,8 @@ static void on_sample(tnk_promise_t *promise, int err, void *user) {
   if (err != TNK_OK || work->status != CLI_EXIT_OK || work->cli->json)
     return;
   work->status =
-      cli_sample_print(work->cli, &work->words, tnk_promise_samples(promise),
-                       args.n > 1 ? ++work->n_shown : 0);
+      sample_print(work->cli, &work->words, tnk_promise_samples(promise),
+                   args.n > 1 ? ++work->n_shown : 0);
 }
 
 /* Start all samples. Returns a promise that settles after all of them. */
@@ -244,13 +493,13 @@ static int print_json(const work_t *work) {
     size_t n;
     const float *logprobs = tnk_samples_prompt_logprobs(first, &n);
 
-    cli_sample_put_logprobs(&json, "prompt_logprobs", logprobs, n);
+    sample_put_logprobs(&json, "prompt_logprobs", logprobs, n);
   }
   tnk__json_key(&json.w, "samples");
   tnk__json_begin_array(&json.w);
   for (size_t i = 0; i < (size_t)args.n && is_whole; i++)
-    is_whole = cli_sample_put(&json, &work->words,
-                              tnk_promise_samples(work->samples[i]));
+    is_whole =
+        sample_put(&json, &work->words, tnk_promise_samples(work->samples[i]));
   tnk__json_end(&json.w);
   if (is_whole)
     return cli_json_end(&json, work->cli);
@@ -272,7 +521,7 @@ static int take_samples(work_t *work) {
   return status;
 }
 
-/* ---- The command ---- */
+/* ---- Sampling: the command ---- */
 
 static int sample(work_t *work) {
   tnk_sampling_options_t what = TNK_SAMPLING_OPTIONS_INIT;
@@ -306,7 +555,7 @@ static int run(cli_t *cli) {
   free(work.samples);
   tnk_promise_unref(work.sampler);
   status = cli_ask_close(&work.ask, status);
-  cli_words_close(&work.words);
+  words_close(&work.words);
   free(work.prompt);
   return status;
 }
