@@ -1,7 +1,7 @@
 #ifndef TNK_LIB_API_HUB_CONFIG_H
 #define TNK_LIB_API_HUB_CONFIG_H
 
-#include "lib/files/hub/config.h"
+#include "lib/files/hub/hub.h"
 
 /* Fill `config` from the caller's options, which are in `options` with their
  * size set, and from the environment. On failure *why may be set to the reason,

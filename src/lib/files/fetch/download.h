@@ -1,8 +1,20 @@
 #ifndef TNK_LIB_FILES_FETCH_DOWNLOAD_H
 #define TNK_LIB_FILES_FETCH_DOWNLOAD_H
 
+#include "lib/base/buf.h"
 #include "lib/files/fetch/fetch.h"
-#include "lib/files/fetch/sink.h"
+#include "lib/files/fetch/sha256.h"
+#include "lib/io/loop/work.h"
+
+/*
+ * Writes a file on the thread pool. A temporary file gets the final name only
+ * when it is complete and matches the expected checksum. A kept file has its
+ * final name from the start, so that a later process can resume it.
+ *
+ * States: idle; busy with one job at a time; finished. It may be freed in every
+ * state.
+ */
+typedef struct tnk__sink tnk__sink_t;
 
 /* The request for a download. Strings are copied. */
 typedef struct {
@@ -19,7 +31,7 @@ typedef struct {
   uint64_t n_total;
   const char *validator;
   /* NULL, or the path of the journal: then the file is kept, see
-   * tnk__sink_keep(). `gone` is called once, even if the start fails. */
+   * sink_keep(). `gone` is called once, even if the start fails. */
   const char *journal;
   void (*gone)(void *user);
   void *user;
@@ -69,7 +81,7 @@ void tnk__download_init(tnk__download_t *download, tnk__context_t *context,
  * needed. */
 int tnk__download_start(tnk__download_t *download,
                         const tnk__download_request_t *request);
-/* Write a line to the journal of a kept file, see tnk__sink_note(). Call it in
+/* Write a line to the journal of a kept file, see sink_note(). Call it in
  * on_begin. */
 void tnk__download_note(tnk__download_t *download, tnk__buf_t *line);
 /* Cancel the download; allowed in every state. Allocates nothing. */

@@ -1,13 +1,3 @@
-/*
- *   IDLE --start--> ASKING --whole answer--> done, IDLE
- *   ASKING --redirection--> ASKING elsewhere
- *   ASKING --transient failure--> PAUSING --timer--> ASKING the first address
- *     again, because a signed one may have expired
- *   anything --failure--> done with an error, IDLE
- *
- * Only on_answer() and on_failed() call the owner's `done`, as their last
- * access.
- */
 #include "lib/files/fetch/fetch.h"
 
 #include <arpa/inet.h>
@@ -19,10 +9,74 @@
 #include "lib/base/limits.h"
 #include "lib/base/log.h"
 #include "lib/base/number.h"
+#include "lib/io/loop/context.h"
 #include "lib/policy/backoff.h"
 #include "lib/policy/retry_after.h"
 #include "lib/wire/format/http_read.h"
 #include "lib/wire/format/http_write.h"
+
+/* ---- Messages ---- */
+
+/* Reports the events of a fetch to an observer. */
+
+static void tell(const tnk__fetch_t *fetch, tnk_event_t *event) {
+  event->operation = fetch->observed->operation;
+  event->name = fetch->observed->name;
+  event->part = fetch->part;
+  event->attempt = fetch->n_attempts;
+  tnk__observe(fetch->context, event);
+}
+
+static void on_sent(tnk__exchange_t *exchange) {
+  tell(tnk__container_of(exchange, tnk__fetch_t, exchange),
+       &(tnk_event_t){.phase = TNK_PHASE_SENT});
+}
+
+static int is_observed(const tnk__fetch_t *fetch) {
+  return fetch->observed != NULL && fetch->observed->operation != 0;
+}
+
+/* Report a request that is about to be sent. */
+static void fetch_tell_begin(tnk__fetch_t *fetch) {
+  fetch->exchange.on_sent = is_observed(fetch) ? on_sent : NULL;
+  fetch->told_from = fetch->offset;
+}
+
+/* Report its answer. */
+static void fetch_tell_answer(const tnk__fetch_t *fetch,
+                              const tnk__http_result_t *result) {
+  const uint64_t end = fetch->offset + result->body->len;
+
+  if (is_observed(fetch))
+    tell(fetch,
+         &(tnk_event_t){.phase = TNK_PHASE_RESULT,
+                        .status = result->status,
+                        .bytes = end > fetch->told_from ? end - fetch->told_from
+                                                        : 0});
+}
+
+/* Report a retry. */
+static void fetch_tell_repeat(const tnk__fetch_t *fetch,
+                              const tnk__http_result_t *result) {
+  if (is_observed(fetch))
+    tell(fetch, &(tnk_event_t){.phase = TNK_PHASE_WAITS,
+                               .waits_for = TNK_WAITS_FOR_RETRY,
+                               .status = result->status,
+                               .code = result->err});
+}
+
+/* ---- Fetching ---- */
+
+/*
+ *   IDLE --start--> ASKING --whole answer--> done, IDLE
+ *   ASKING --redirection--> ASKING elsewhere
+ *   ASKING --transient failure--> PAUSING --timer--> ASKING the first address
+ *     again, because a signed one may have expired
+ *   anything --failure--> done with an error, IDLE
+ *
+ * Only on_answer() and on_failed() call the owner's `done`, as their last
+ * access.
+ */
 
 enum { MAX_HEADERS = 6, MAX_SAID = 720 };
 
@@ -65,7 +119,7 @@ void tnk__fetch_cancel(tnk__fetch_t *fetch) {
   forget(fetch);
 }
 
-/* ---- Headers of the answer ---- */
+/* ---- Fetching: headers of the answer ---- */
 
 const char *tnk__fetch_header(const tnk__fetch_t *fetch, const char *name) {
   return fetch->result != NULL ? tnk__http_result_header(fetch->result, name)
@@ -83,7 +137,7 @@ int tnk__fetch_number(const tnk__fetch_t *fetch, const char *name,
   return text != NULL && read_number(text, out);
 }
 
-/* ---- Errors ---- */
+/* ---- Fetching: errors ---- */
 
 static void hide(char *text, const char *secret) {
   const size_t n = secret != NULL ? strlen(secret) : 0;
@@ -237,7 +291,7 @@ static void on_failed(tnk__deferred_t *call) {
   finish(fetch, NULL, error);
 }
 
-/* ---- Repeats ---- */
+/* ---- Fetching: repeats ---- */
 
 static int may_pass(const tnk__fetch_t *fetch,
                     const tnk__http_result_t *result) {
@@ -293,12 +347,12 @@ static int repeat(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
   tnk__log(&fetch->context->logger, TNK_LOG_DEBUG, "fetch",
            "%s: attempt %u failed; the next one in %llu ms", fetch->name,
            fetch->n_attempts, (unsigned long long)delay_ms);
-  tnk__fetch_tell_repeat(fetch, result);
+  fetch_tell_repeat(fetch, result);
   tnk__timer_start(fetch->context, &fetch->timer, delay_ms, on_pause_over);
   return 1;
 }
 
-/* ---- Redirections ---- */
+/* ---- Fetching: redirections ---- */
 
 /* Whether it is an address 127.x.y.z, not a name with such a prefix. */
 static int is_loopback(const char *host) {
@@ -362,7 +416,7 @@ static int redirect(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
   return 1;
 }
 
-/* ---- Answers ---- */
+/* ---- Fetching: answers ---- */
 
 /* Whether the validator of the answer matches the received bytes, if it has
  * one. */
@@ -472,7 +526,7 @@ static void on_answer(tnk__exchange_t *exchange,
   tnk__fetch_t *fetch = tnk__container_of(exchange, tnk__fetch_t, exchange);
 
   if (result->err == TNK_OK)
-    tnk__fetch_tell_answer(fetch, result);
+    fetch_tell_answer(fetch, result);
   if (result->err == TNK_OK && is_redirection(result->status) &&
       redirect(fetch, result))
     return;
@@ -492,7 +546,7 @@ static void on_answer(tnk__exchange_t *exchange,
     finish(fetch, result, error_of(fetch, result));
 }
 
-/* ---- Requests ---- */
+/* ---- Fetching: requests ---- */
 
 static int wants_rest(const tnk__fetch_t *fetch) {
   return fetch->offset > 0 && !fetch->wants_all &&
@@ -537,7 +591,7 @@ static void ask(tnk__fetch_t *fetch) {
   request.replayable = 1;
   fetch->is_new = 1;
   fetch->is_good = 0;
-  tnk__fetch_tell_begin(fetch);
+  fetch_tell_begin(fetch);
   if (err == TNK_OK)
     err = tnk__exchange_start(fetch->http, &fetch->exchange, &request);
   tnk__free_secret(&fetch->context->alloc, bearer);

@@ -121,15 +121,6 @@ uint64_t tnk__fetch_asked_ms(tnk__context_t *context,
 /* Describe the current step, as the end of a sentence. */
 void tnk__fetch_explain(const tnk__fetch_t *fetch, tnk__text_t *out);
 
-/* ---- Events: tell.c, only for fetch.c ---- */
-
-/* Report a request that is about to be sent. */
-void tnk__fetch_tell_begin(tnk__fetch_t *fetch);
-/* Report its answer. */
-void tnk__fetch_tell_answer(const tnk__fetch_t *fetch,
-                            const tnk__http_result_t *result);
-/* Report a retry. */
-void tnk__fetch_tell_repeat(const tnk__fetch_t *fetch,
-                            const tnk__http_result_t *result);
+/* ---- Events: fetch.c, only for fetch.c ---- */
 
 #endif

@@ -1,9 +1,22 @@
 #ifndef TNK_LIB_FILES_HUB_HUB_H
 #define TNK_LIB_FILES_HUB_HUB_H
 
-#include "lib/files/hub/config.h"
+#include "lib/base/arena.h"
 #include "lib/io/http/client.h"
 #include "lib/io/loop/promise.h"
+#include "lib/wire/format/proxy.h"
+#include "tnk/hub.h"
+
+/* Configuration of a hub: checked, complete and copied. Strings are in the
+ * arena, except for the token, which is wiped. */
+typedef struct {
+  const tnk_allocator_t *alloc;
+  tnk__arena_t arena;
+  tnk_hub_options_t options; /* with the defaults applied */
+  tnk__proxies_t proxies;    /* secrets in them are wiped too */
+  char *token;               /* NULL: none */
+  int is_offline;
+} tnk__hub_config_t;
 
 /*
  * The shared state of all operations on one hub. States: open; closed for good,
@@ -14,7 +27,7 @@ typedef struct tnk__hub {
   tnk__http_t *http;
   const tnk__hub_config_t *config;
   tnk__list_t jobs;       /* pending operations */
-  tnk__list_t files;      /* pending files, see wanted.c */
+  tnk__list_t files;      /* pending files, see model_file.c */
   tnk__list_t downloads;  /* pending downloads of blobs, see model_file.c */
   tnk__list_t tokenizers; /* pending and loaded, see tokenizer.c */
   int closing;

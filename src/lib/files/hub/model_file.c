@@ -1,3 +1,136 @@
+#include "lib/files/hub/model_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/base/log.h"
+#include "lib/files/fetch/download.h"
+#include "lib/files/fetch/fetch.h"
+#include "lib/io/loop/work.h"
+#include "lib/wire/format/http_read.h"
+
+/* ---- Refusals ---- */
+
+typedef enum {
+  TNK__REFUSAL_OTHER = 0, /* another refusal, or none */
+  TNK__REFUSAL_NO_FILE,
+  TNK__REFUSAL_NO_REVISION,
+  TNK__REFUSAL_NO_MODEL, /* or not visible to the caller */
+  TNK__REFUSAL_GATED,
+  TNK__REFUSAL_BAD_TOKEN,
+  TNK__REFUSAL_NO_RIGHT
+} refusal_t;
+
+#define N(table) (sizeof(table) / sizeof((table)[0]))
+
+/* ---- Refusals: classification ---- */
+
+static const struct {
+  const char *code; /* value of the header X-Error-Code */
+  refusal_t refusal;
+} codes[] = {{"EntryNotFound", TNK__REFUSAL_NO_FILE},
+             {"RevisionNotFound", TNK__REFUSAL_NO_REVISION},
+             {"RepoNotFound", TNK__REFUSAL_NO_MODEL},
+             {"GatedRepo", TNK__REFUSAL_GATED}};
+
+/* Without a valid token Hugging Face answers 401 for a model that does not
+ * exist, as for a private one. */
+static refusal_t by_status(const tnk__http_result_t *result, int knows_commit) {
+  const char *said = tnk__http_result_header(result, "x-error-message");
+
+  switch (result->status) {
+  case 401:
+    return said != NULL && strstr(said, "Invalid ") == said
+               ? TNK__REFUSAL_BAD_TOKEN
+               : TNK__REFUSAL_NO_MODEL;
+  case 403:
+    return TNK__REFUSAL_NO_RIGHT;
+  case 404:
+    return knows_commit ? TNK__REFUSAL_NO_FILE : TNK__REFUSAL_OTHER;
+  default:
+    return TNK__REFUSAL_OTHER;
+  }
+}
+
+/* Classify a hub's answer, which may be NULL. Hugging Face sends the reason in
+ * a header. `knows_commit`: the answer names a commit. */
+static refusal_t refusal_of(const tnk__http_result_t *result,
+                            int knows_commit) {
+  const char *code;
+
+  if (result == NULL || result->err != TNK_OK || result->status / 100 != 4)
+    return TNK__REFUSAL_OTHER;
+  code = tnk__http_result_header(result, "x-error-code");
+  for (size_t i = 0; code != NULL && i < N(codes); i++)
+    if (strcmp(code, codes[i].code) == 0)
+      return codes[i].refusal;
+  return by_status(result, knows_commit && code == NULL);
+}
+
+/* ---- Refusals: messages ---- */
+
+#define TOKEN_HINT "set HF_TOKEN, or the hub's token, to one that may read it"
+
+static void put_advice(char *out, size_t size, refusal_t refusal, int has_token,
+                       const tnk__cache_key_t *key, const char *endpoint) {
+  switch (refusal) {
+  case TNK__REFUSAL_NO_FILE:
+    snprintf(out, size, "there is no such file");
+    break;
+  case TNK__REFUSAL_NO_REVISION:
+    snprintf(out, size, "the model has no revision %s", key->revision);
+    break;
+  case TNK__REFUSAL_NO_MODEL:
+    snprintf(out, size, "there is no such model, or %s",
+             has_token ? "the token may not read it"
+                       : "it is private: " TOKEN_HINT);
+    break;
+  case TNK__REFUSAL_GATED:
+    snprintf(out, size, "the model is gated: accept its licence at %.200s/%s%s",
+             endpoint, key->model,
+             has_token ? " with the account of the token"
+                       : ", and " TOKEN_HINT);
+    break;
+  case TNK__REFUSAL_BAD_TOKEN:
+    snprintf(out, size, "the token is wrong or has expired");
+    break;
+  default:
+    snprintf(out, size, "%s",
+             has_token ? "the token may not read it"
+                       : "it may not be read without a token: " TOKEN_HINT);
+  }
+}
+
+/* Make an error whose message says how to solve the problem. The caller keeps
+ * `error`. */
+static tnk__error_t *refusal_error(refusal_t refusal, const tnk__fetch_t *fetch,
+                                   const tnk__http_result_t *result,
+                                   tnk__error_t *error,
+                                   const tnk__cache_key_t *key,
+                                   const char *endpoint) {
+  const char *said;
+  tnk__error_t *better;
+  char advice[600];
+
+  if (refusal == TNK__REFUSAL_OTHER)
+    return tnk__error_ref(error);
+  said = tnk__fetch_said(fetch, result);
+  put_advice(advice, sizeof(advice), refusal, fetch->token != NULL, key,
+             endpoint);
+  better = tnk__fetch_error(fetch, error->pub.code, "%s (HTTP %d%s%.100s)",
+                            advice, result->status, said != NULL ? ": " : "",
+                            said != NULL ? said : "");
+  if (better->refs > 0) {
+    better->pub.http_status = result->status;
+    better->pub.n_attempts = error->pub.n_attempts;
+  }
+  return better;
+}
+
+/* ---- A file ---- */
+
 /*
  *   LOOKING (pool) --in the cache, and of a commit--> done
  *   LOOKING --else--> ASKING (HEAD)
@@ -13,18 +146,15 @@
  * While the pool uses it (is_busy), it cannot be freed; after a cancel
  * on_pool_done() frees it. Only end() calls the owner.
  */
-#include "lib/files/hub/model_file.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "lib/base/alloc.h"
-#include "lib/base/limits.h"
-#include "lib/base/log.h"
-#include "lib/wire/format/http_read.h"
-#include "lib/files/fetch/download.h"
-#include "lib/files/hub/refusal.h"
-#include "lib/io/loop/work.h"
+/*
+ * Gets one file of a model, through the cache.
+ *
+ * A cached file of a commit is used without a request. For a movable revision a
+ * request to the hub comes first. If it does not answer, the cached file is
+ * used. `done` is called once unless canceled; then the object frees itself.
+ */
+typedef struct model_file model_file_t;
 
 typedef enum {
   LOOKING = 0,
@@ -36,7 +166,7 @@ typedef enum {
   LINKING
 } step_t;
 
-struct tnk__model_file {
+struct model_file {
   tnk__hub_t *hub;
   void (*done)(const tnk__model_file_result_t *result, void *user);
   void *user;
@@ -64,14 +194,16 @@ struct tnk__model_file {
   int cause;
 };
 
-static void let_go(tnk__model_file_t *file, tnk__error_t *error);
+static void let_go(model_file_t *file, tnk__error_t *error);
 
-static void release(tnk__model_file_t *file) {
+static void release(model_file_t *file) {
   tnk__arena_deinit(&file->arena);
   tnk__free(&file->hub->context->alloc, file);
 }
 
-void tnk__model_file_cancel(tnk__model_file_t *file) {
+/* Cancel it: no callback is called afterwards. `file` may be NULL. Allocates
+ * nothing. */
+static void model_file_cancel(model_file_t *file) {
   if (file == NULL)
     return;
   tnk__fetch_cancel(&file->fetch);
@@ -82,7 +214,7 @@ void tnk__model_file_cancel(tnk__model_file_t *file) {
     release(file);
 }
 
-static void end(tnk__model_file_t *file, const char *path, int is_absent,
+static void end(model_file_t *file, const char *path, int is_absent,
                 tnk__error_t *error) {
   const tnk__model_file_result_t result = {.path = path,
                                            .commit = file->commit,
@@ -97,14 +229,14 @@ static void end(tnk__model_file_t *file, const char *path, int is_absent,
   release(file);
 }
 
-static void end_with_file(tnk__model_file_t *file, const char *path) {
+static void end_with_file(model_file_t *file, const char *path) {
   end(file, path, 0, NULL);
 }
 
-/* ---- The pool ---- */
+/* ---- A file: the pool ---- */
 
 static void run(tnk__work_t *work) {
-  tnk__model_file_t *file = tnk__container_of(work, tnk__model_file_t, work);
+  model_file_t *file = tnk__container_of(work, model_file_t, work);
   const tnk__cache_key_t *key = &file->key;
   tnk__cache_key_t of_commit = *key;
 
@@ -145,16 +277,16 @@ static void run(tnk__work_t *work) {
 
 static void on_pool_done(tnk__work_t *work);
 
-static void go_to_pool(tnk__model_file_t *file, step_t step) {
+static void go_to_pool(model_file_t *file, step_t step) {
   file->step = step;
   file->is_busy = 1;
   /* Cannot fail: libuv rejects only a job without a function. */
   (void)tnk__work_start(file->hub->context, &file->work, run, on_pool_done);
 }
 
-/* ---- Errors ---- */
+/* ---- A file: errors ---- */
 
-static tnk__error_t *absent_error(const tnk__model_file_t *file) {
+static tnk__error_t *absent_error(const model_file_t *file) {
   const tnk_hub_options_t *o = &file->hub->config->options;
   const tnk_allocator_t *alloc = &file->hub->context->alloc;
 
@@ -167,15 +299,15 @@ static tnk__error_t *absent_error(const tnk__model_file_t *file) {
                         file->name);
 }
 
-static void end_with(tnk__model_file_t *file, int code, const char *why) {
+static void end_with(model_file_t *file, int code, const char *why) {
   end(file, "", 0,
       tnk__error_new(&file->hub->context->alloc, code, "%s: %s", file->name,
                      why));
 }
 
-/* ---- Asking the hub ---- */
+/* ---- A file: asking the hub ---- */
 
-static void put_url(tnk__buf_t *url, const tnk__model_file_t *file,
+static void put_url(tnk__buf_t *url, const model_file_t *file,
                     const char *revision) {
   tnk__buf_text(url, file->hub->config->options.endpoint);
   tnk__buf_byte(url, '/');
@@ -189,7 +321,7 @@ static void put_url(tnk__buf_t *url, const tnk__model_file_t *file,
 static void on_answer(tnk__fetch_t *fetch, const tnk__http_result_t *result,
                       tnk__error_t *error);
 
-static void ask(tnk__model_file_t *file) {
+static void ask(model_file_t *file) {
   const tnk_hub_options_t *o = &file->hub->config->options;
   tnk__fetch_request_t request = {.name = file->name,
                                   .token = file->hub->config->token,
@@ -217,15 +349,15 @@ static void ask(tnk__model_file_t *file) {
 }
 
 /* A commit id must match exactly. */
-static int is_of_revision(const tnk__model_file_t *file, const char *commit) {
+static int is_of_revision(const model_file_t *file, const char *commit) {
   return tnk__cache_is_commit(commit) &&
          (!tnk__cache_is_commit(file->key.revision) ||
           strcmp(commit, file->key.revision) == 0);
 }
 
 /* Parse the headers of an answer. Returns NULL, or the missing header. */
-static const char *read_answer(tnk__model_file_t *file,
-                               const tnk__fetch_t *fetch, int status) {
+static const char *read_answer(model_file_t *file, const tnk__fetch_t *fetch,
+                               int status) {
   const char *commit = tnk__fetch_header(fetch, "x-repo-commit");
   const char *etag = tnk__fetch_header(fetch, "x-linked-etag");
 
@@ -246,20 +378,20 @@ static const char *read_answer(tnk__model_file_t *file,
 }
 
 /* Why there is no file, according to the answer, which may be NULL. */
-static tnk__refusal_t read_refusal(tnk__model_file_t *file,
-                                   const tnk__http_result_t *result) {
+static refusal_t read_refusal(model_file_t *file,
+                              const tnk__http_result_t *result) {
   const char *commit =
       result != NULL ? tnk__http_result_header(result, "x-repo-commit") : NULL;
 
   if (commit != NULL && is_of_revision(file, commit))
     memcpy(file->commit, commit, TNK__CACHE_COMMIT + 1);
-  return tnk__refusal_of(result, file->commit[0] != '\0');
+  return refusal_of(result, file->commit[0] != '\0');
 }
 
 static void on_answer(tnk__fetch_t *fetch, const tnk__http_result_t *result,
                       tnk__error_t *error) {
-  tnk__model_file_t *file = tnk__container_of(fetch, tnk__model_file_t, fetch);
-  tnk__refusal_t refusal = TNK__REFUSAL_OTHER;
+  model_file_t *file = tnk__container_of(fetch, model_file_t, fetch);
+  refusal_t refusal = TNK__REFUSAL_OTHER;
   const char *why = NULL;
 
   if (error == NULL)
@@ -280,18 +412,17 @@ static void on_answer(tnk__fetch_t *fetch, const tnk__http_result_t *result,
     end_with_file(file, file->found);
   } else if (error != NULL) {
     end(file, "", 0,
-        tnk__refusal_error(refusal, fetch, result, error, &file->key,
-                           file->hub->config->options.endpoint));
+        refusal_error(refusal, fetch, result, error, &file->key,
+                      file->hub->config->options.endpoint));
   } else {
     end_with(file, TNK_EPROTO, why);
   }
 }
 
-/* ---- Downloading ---- */
+/* ---- A file: downloading ---- */
 
 static void on_loaded(tnk__download_t *download, tnk__error_t *error) {
-  tnk__model_file_t *file =
-      tnk__container_of(download, tnk__model_file_t, download);
+  model_file_t *file = tnk__container_of(download, model_file_t, download);
 
   if (error != NULL)
     end(file, "", 0, tnk__error_ref(error));
@@ -300,8 +431,8 @@ static void on_loaded(tnk__download_t *download, tnk__error_t *error) {
 }
 
 static void on_progress(tnk__download_t *download) {
-  const tnk__model_file_t *file =
-      tnk__container_of(download, tnk__model_file_t, download);
+  const model_file_t *file =
+      tnk__container_of(download, model_file_t, download);
   const tnk_hub_options_t *o = &file->hub->config->options;
 
   tnk__callout_begin();
@@ -312,7 +443,7 @@ static void on_progress(tnk__download_t *download) {
 }
 
 /* The file is requested by its commit, so that it matches the headers. */
-static void load(tnk__model_file_t *file) {
+static void load(model_file_t *file) {
   const tnk_hub_options_t *o = &file->hub->config->options;
   tnk__download_request_t request = {
       .path = file->path,
@@ -342,11 +473,11 @@ static void load(tnk__model_file_t *file) {
     end_with(file, err, tnk_strerror(err));
 }
 
-/* ---- Shared blobs ---- */
+/* ---- A file: shared blobs ---- */
 
-static tnk__model_file_t *find_leader(const tnk__model_file_t *file) {
+static model_file_t *find_leader(const model_file_t *file) {
   TNK__LIST_FOREACH (node, &file->hub->downloads) {
-    tnk__model_file_t *other = tnk__container_of(node, tnk__model_file_t, link);
+    model_file_t *other = tnk__container_of(node, model_file_t, link);
     if (strcmp(other->key.model, file->key.model) == 0 &&
         strcmp(other->etag, file->etag) == 0)
       return other;
@@ -356,8 +487,8 @@ static tnk__model_file_t *find_leader(const tnk__model_file_t *file) {
 
 /* A branch, its commit and files with equal contents share one blob. One
  * operation downloads it; the others look for it afterwards. */
-static void load_or_follow(tnk__model_file_t *file) {
-  tnk__model_file_t *leader = find_leader(file);
+static void load_or_follow(model_file_t *file) {
+  model_file_t *leader = find_leader(file);
 
   if (leader == NULL) {
     tnk__list_append(&file->hub->downloads, &file->link);
@@ -369,15 +500,14 @@ static void load_or_follow(tnk__model_file_t *file) {
 }
 
 /* Remove it from the list of leaders or followers. */
-static void let_go(tnk__model_file_t *file, tnk__error_t *error) {
+static void let_go(model_file_t *file, tnk__error_t *error) {
   tnk__list_t followers;
   tnk__list_t *node;
 
   tnk__list_remove(&file->link);
   tnk__list_move(&followers, &file->followers);
   while ((node = tnk__list_pop(&followers)) != NULL) {
-    tnk__model_file_t *follower =
-        tnk__container_of(node, tnk__model_file_t, link);
+    model_file_t *follower = tnk__container_of(node, model_file_t, link);
     if (error != NULL)
       end(follower, "", 0, tnk__error_ref(error));
     else
@@ -385,9 +515,9 @@ static void let_go(tnk__model_file_t *file, tnk__error_t *error) {
   }
 }
 
-/* ---- Transitions ---- */
+/* ---- A file: transitions ---- */
 
-static void on_looked(tnk__model_file_t *file) {
+static void on_looked(model_file_t *file) {
   const int is_offline = file->hub->config->is_offline;
 
   if (file->has == TNK__CACHE_UNKNOWN && !is_offline) {
@@ -403,7 +533,7 @@ static void on_looked(tnk__model_file_t *file) {
   }
 }
 
-static void on_linked(tnk__model_file_t *file) {
+static void on_linked(model_file_t *file) {
   tnk__error_t *error;
 
   if (file->cause == 0) {
@@ -420,7 +550,7 @@ static void on_linked(tnk__model_file_t *file) {
 }
 
 static void on_pool_done(tnk__work_t *work) {
-  tnk__model_file_t *file = tnk__container_of(work, tnk__model_file_t, work);
+  model_file_t *file = tnk__container_of(work, model_file_t, work);
 
   file->is_busy = 0;
   if (file->is_canceled)
@@ -439,8 +569,8 @@ static void on_pool_done(tnk__work_t *work) {
     load_or_follow(file);
 }
 
-static int keep(tnk__model_file_t *file, const char *model,
-                const char *revision, const char *name) {
+static int keep(model_file_t *file, const char *model, const char *revision,
+                const char *name) {
   tnk__arena_t *arena = &file->arena;
   const size_t n = strlen(model) + strlen(name) + 2;
   char *full;
@@ -459,13 +589,15 @@ static int keep(tnk__model_file_t *file, const char *model,
   return TNK_OK;
 }
 
-int tnk__model_file_start(tnk__model_file_t **out, tnk__hub_t *hub,
-                          const char *model, const char *revision,
-                          const char *name,
-                          void (*done)(const tnk__model_file_result_t *result,
-                                       void *user),
-                          void *user) {
-  tnk__model_file_t *file = tnk__calloc(&hub->context->alloc, 1, sizeof(*file));
+/* Start it; the names have passed their checks. Returns TNK_OK, or TNK_ENOMEM
+ * and no callback is called. */
+static int model_file_start(model_file_t **out, tnk__hub_t *hub,
+                            const char *model, const char *revision,
+                            const char *name,
+                            void (*done)(const tnk__model_file_result_t *result,
+                                         void *user),
+                            void *user) {
+  model_file_t *file = tnk__calloc(&hub->context->alloc, 1, sizeof(*file));
 
   *out = NULL;
   if (file == NULL)
@@ -486,7 +618,8 @@ int tnk__model_file_start(tnk__model_file_t **out, tnk__hub_t *hub,
   return TNK_OK;
 }
 
-void tnk__model_file_explain(const tnk__model_file_t *file, tnk__text_t *out) {
+/* Describe the current step, as the end of a sentence. */
+static void model_file_explain(const model_file_t *file, tnk__text_t *out) {
   tnk__text_printf(out, "%s: ", file->name);
   if (file->is_busy)
     tnk__text_printf(out, "the cache is looked into");
@@ -496,4 +629,121 @@ void tnk__model_file_explain(const tnk__model_file_t *file, tnk__text_t *out) {
     tnk__download_explain(&file->download, out);
   else
     tnk__fetch_explain(&file->fetch, out);
+}
+
+/* ---- Wanted files ---- */
+
+/*
+ * States of a shared file:
+ *
+ *   created by the first wait --end--> all callbacks are called, freed
+ *   created by the first wait --the last wait cancels--> freed
+ *
+ * It is in the hub's list while it is pending. It leaves the list before
+ * callbacks are called, so that a request from a callback starts over.
+ */
+
+typedef struct tnk__shared_file {
+  tnk__list_t link; /* in hub->files */
+  tnk__hub_t *hub;
+  tnk__list_t waiters;
+  model_file_t *file;
+  char key[]; /* model, revision and file, separated by newlines */
+} shared_t;
+
+static void free_shared(shared_t *shared) {
+  tnk__list_remove(&shared->link);
+  model_file_cancel(shared->file);
+  tnk__free(&shared->hub->context->alloc, shared);
+}
+
+static void on_done(const tnk__model_file_result_t *result, void *user) {
+  shared_t *shared = user;
+  tnk__list_t *node;
+
+  shared->file = NULL;
+  tnk__list_remove(&shared->link);
+  while ((node = tnk__list_pop(&shared->waiters)) != NULL) {
+    tnk__wanted_t *wanted = tnk__container_of(node, tnk__wanted_t, link);
+    wanted->file = NULL;
+    wanted->done(wanted, result);
+  }
+  free_shared(shared);
+}
+
+static size_t put_key(char *out, size_t size, const char *model,
+                      const char *revision, const char *file) {
+  return (size_t)snprintf(out, size, "%s\n%s\n%s", model, revision, file);
+}
+
+static shared_t *new_shared(tnk__hub_t *hub, const char *model,
+                            const char *revision, const char *file) {
+  const size_t n = put_key(NULL, 0, model, revision, file) + 1;
+  shared_t *shared = tnk__calloc(&hub->context->alloc, 1, sizeof(*shared) + n);
+
+  if (shared == NULL)
+    return NULL;
+  (void)put_key(shared->key, n, model, revision, file);
+  shared->hub = hub;
+  tnk__list_init(&shared->link);
+  tnk__list_init(&shared->waiters);
+  return shared;
+}
+
+/* Return the pending one with the same key, or add this one. NULL without
+ * memory. */
+static shared_t *enter(tnk__hub_t *hub, shared_t *mine, const char *model,
+                       const char *revision, const char *file) {
+  TNK__LIST_FOREACH (node, &hub->files) {
+    shared_t *known = tnk__container_of(node, shared_t, link);
+    if (strcmp(known->key, mine->key) == 0) {
+      free_shared(mine);
+      return known;
+    }
+  }
+  if (model_file_start(&mine->file, hub, model, revision, file, on_done,
+                       mine) != TNK_OK) {
+    free_shared(mine);
+    return NULL;
+  }
+  tnk__list_append(&hub->files, &mine->link);
+  return mine;
+}
+
+void tnk__wanted_init(tnk__wanted_t *wanted,
+                      void (*done)(tnk__wanted_t *wanted,
+                                   const tnk__model_file_result_t *result)) {
+  tnk__list_init(&wanted->link);
+  wanted->file = NULL;
+  wanted->done = done;
+}
+
+int tnk__wanted_start(tnk__wanted_t *wanted, tnk__hub_t *hub, const char *model,
+                      const char *revision, const char *file) {
+  shared_t *shared = new_shared(hub, model, revision, file);
+
+  if (shared != NULL)
+    shared = enter(hub, shared, model, revision, file);
+  if (shared == NULL)
+    return TNK_ENOMEM;
+  wanted->file = shared;
+  tnk__list_append(&shared->waiters, &wanted->link);
+  return TNK_OK;
+}
+
+void tnk__wanted_cancel(tnk__wanted_t *wanted) {
+  shared_t *shared = wanted->file;
+
+  if (shared == NULL)
+    return;
+  wanted->file = NULL;
+  tnk__list_remove(&wanted->link);
+  /* Without a file, on_done() frees it. */
+  if (tnk__list_empty(&shared->waiters) && shared->file != NULL)
+    free_shared(shared);
+}
+
+void tnk__wanted_explain(const tnk__wanted_t *wanted, tnk__text_t *out) {
+  if (wanted->file != NULL && wanted->file->file != NULL)
+    model_file_explain(wanted->file->file, out);
 }

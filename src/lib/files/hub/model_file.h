@@ -13,26 +13,31 @@ typedef struct {
 } tnk__model_file_result_t;
 
 /*
- * Gets one file of a model, through the cache.
+ * Waits for a file of a model. Concurrent waits for the same file of the same
+ * revision share one model_file_t. It is canceled when the last of them is
+ * canceled.
  *
- * A cached file of a commit is used without a request. For a movable revision a
- * request to the hub comes first. If it does not answer, the cached file is
- * used. `done` is called once unless canceled; then the object frees itself.
+ * States: idle; waiting, until `done` or a cancel.
  */
-typedef struct tnk__model_file tnk__model_file_t;
+typedef struct tnk__wanted {
+  /* Set by the owner. Called once unless canceled; the last access. */
+  void (*done)(struct tnk__wanted *wanted,
+               const tnk__model_file_result_t *result);
+  /* Private. */
+  tnk__list_t link; /* in file->waiters */
+  struct tnk__shared_file *file;
+} tnk__wanted_t;
 
-/* Start it; the names have passed their checks. Returns TNK_OK, or TNK_ENOMEM
- * and no callback is called. */
-int tnk__model_file_start(tnk__model_file_t **out, tnk__hub_t *hub,
-                          const char *model, const char *revision,
-                          const char *file,
-                          void (*done)(const tnk__model_file_result_t *result,
-                                       void *user),
-                          void *user);
-/* Cancel it: no callback is called afterwards. `file` may be NULL. Allocates
- * nothing. */
-void tnk__model_file_cancel(tnk__model_file_t *file);
+void tnk__wanted_init(tnk__wanted_t *wanted,
+                      void (*done)(tnk__wanted_t *wanted,
+                                   const tnk__model_file_result_t *result));
+/* Request a file; the names have passed their checks. Returns TNK_OK, or
+ * TNK_ENOMEM and no callback is called. */
+int tnk__wanted_start(tnk__wanted_t *wanted, tnk__hub_t *hub, const char *model,
+                      const char *revision, const char *file);
+/* Stop waiting; allowed in both states. Allocates nothing. */
+void tnk__wanted_cancel(tnk__wanted_t *wanted);
 /* Describe the current step, as the end of a sentence. */
-void tnk__model_file_explain(const tnk__model_file_t *file, tnk__text_t *out);
+void tnk__wanted_explain(const tnk__wanted_t *wanted, tnk__text_t *out);
 
 #endif

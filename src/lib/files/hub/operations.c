@@ -4,7 +4,7 @@
 
 #include "lib/base/alloc.h"
 #include "lib/files/fetch/download.h"
-#include "lib/files/hub/wanted.h"
+#include "lib/files/hub/model_file.h"
 
 /* A download from a URL to a file, with a promise. */
 typedef struct {

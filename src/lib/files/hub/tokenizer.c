@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "lib/base/alloc.h"
-#include "lib/files/hub/wanted.h"
+#include "lib/files/hub/model_file.h"
 #include "lib/io/loop/work.h"
 
 enum { MAX_KEY = 256 * 1024 };

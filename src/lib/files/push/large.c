@@ -1,13 +1,12 @@
-/*
- *   SENDING --each part--> SENDING --the last--> COMPLETING --> VERIFYING
- *   SENDING (all at once) --> VERIFYING, if the hub wants that --> done
- */
 #include "lib/files/push/large.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "lib/base/alloc.h"
 #include "lib/base/number.h"
@@ -15,6 +14,203 @@
 #include "lib/wire/format/json_read.h"
 #include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
+
+/* ---- The source ---- */
+
+/*
+ *   IDLE --piece() misses--> READING --on_read()--> IDLE
+ *   READING --free()--> given up, gone when the pool is done
+ *
+ * The exchange uses one of two blocks, while the pool may fill the other one.
+ */
+
+enum { BLOCK = 512 * 1024, N_BLOCKS = 2 };
+
+typedef struct {
+  uint64_t at;
+  size_t n; /* 0: empty */
+  uint8_t *data;
+} block_t;
+
+struct tnk__source {
+  tnk__feed_t feed;
+  tnk__context_t *context;
+  tnk__work_t work;
+  void (*on_block)(tnk__source_t *source);
+  void *user;
+  const char *content;
+  uint64_t base; /* start of the range */
+  uint64_t end;
+  block_t blocks[N_BLOCKS];
+  block_t *loading; /* the block that the pool fills, or NULL */
+  uint64_t place;
+  int is_free; /* freed by the owner while the pool reads */
+  int err;
+  int cause;
+  int fd; /* -1: not open yet */
+  char path[];
+};
+
+static const uint8_t *give(tnk__feed_t *feed, size_t at, size_t *n);
+
+/* Create a source for a file in the folder `dir`, or for `content`, which is
+ * borrowed. `on_block` is called on the loop thread after a block was read, as
+ * the last access; it may free the source. NULL without memory. */
+static tnk__source_t *source_new(tnk__context_t *context, const char *dir,
+                                 const char *name, const char *content,
+                                 void (*on_block)(tnk__source_t *source),
+                                 void *user) {
+  const size_t n_path = strlen(dir) + strlen(name) + 2;
+  const size_t n_blocks = content != NULL ? 0 : (size_t)BLOCK * N_BLOCKS;
+  tnk__source_t *source =
+      tnk__malloc(&context->alloc, sizeof(*source) + n_path + n_blocks);
+
+  if (source == NULL)
+    return NULL;
+  memset(source, 0, sizeof(*source));
+  source->context = context;
+  source->on_block = on_block;
+  source->user = user;
+  source->content = content;
+  source->feed.piece = give;
+  source->fd = -1;
+  snprintf(source->path, n_path, "%s/%s", dir, name);
+  for (size_t i = 0; i < N_BLOCKS && content == NULL; i++)
+    source->blocks[i].data = (uint8_t *)source->path + n_path + i * BLOCK;
+  return source;
+}
+
+static void dispose(tnk__source_t *source) {
+  if (source->fd >= 0)
+    close(source->fd);
+  tnk__free(&source->context->alloc, source);
+}
+
+/* Free it: no callback is called afterwards. `source` may be NULL. No exchange
+ * may still use the feed. Allocates nothing. */
+static void source_free(tnk__source_t *source) {
+  if (source == NULL)
+    return;
+  source->is_free = 1;
+  if (source->loading == NULL)
+    dispose(source);
+}
+
+static void *source_user(const tnk__source_t *source) {
+  return source->user;
+}
+
+/* End of the last block that was read. */
+static uint64_t source_place(const tnk__source_t *source) {
+  return source->place;
+}
+
+/* Returns TNK_OK, TNK_EFILE with libuv's cause (0: the file became shorter), or
+ * TNK_ENOMEM. */
+static int source_err(const tnk__source_t *source, int *cause) {
+  *cause = source->cause;
+  return source->err;
+}
+
+/* The n bytes from `at` on, as a body. The previous exchange must have
+ * ended. */
+static tnk__feed_t *source_feed(tnk__source_t *source, uint64_t at,
+                                uint64_t n) {
+  source->base = at;
+  source->end = at + n;
+  source->feed.len = (size_t)n;
+  return &source->feed;
+}
+
+/* ---- The source: in the pool ---- */
+
+static void fill(tnk__work_t *work) {
+  tnk__source_t *source = tnk__container_of(work, tnk__source_t, work);
+  block_t *block = source->loading;
+  ssize_t n = 1;
+
+  if (source->fd < 0)
+    source->fd = open(source->path, O_RDONLY | O_CLOEXEC);
+  while (source->fd >= 0 && block->n < BLOCK && n > 0) {
+    n = pread(source->fd, block->data + block->n, BLOCK - block->n,
+              (off_t)(block->at + block->n));
+    if (n > 0)
+      block->n += (size_t)n;
+  }
+  if (source->fd < 0 || n < 0)
+    source->cause = -errno;
+}
+
+/* ---- The source: on the loop ---- */
+
+static void on_read(tnk__work_t *work) {
+  tnk__source_t *source = tnk__container_of(work, tnk__source_t, work);
+  block_t *block = source->loading;
+
+  source->loading = NULL;
+  if (source->is_free) {
+    dispose(source);
+    return;
+  }
+  if (source->cause != 0 || (block->n == 0 && block->at < source->end))
+    source->err = TNK_EFILE;
+  source->place = block->at + block->n;
+  source->on_block(source);
+}
+
+static void load(tnk__source_t *source, block_t *block, uint64_t at) {
+  int err;
+
+  if (source->loading != NULL || source->err != TNK_OK || at >= source->end)
+    return;
+  block->at = at;
+  block->n = 0;
+  source->loading = block;
+  err = tnk__work_start(source->context, &source->work, fill, on_read);
+  if (err != TNK_OK) {
+    source->loading = NULL;
+    source->err = err;
+  }
+}
+
+static int has(const tnk__source_t *source, const block_t *block, uint64_t at) {
+  return block != source->loading && at >= block->at &&
+         at - block->at < block->n;
+}
+
+static const uint8_t *give(tnk__feed_t *feed, size_t at, size_t *n) {
+  tnk__source_t *source = (tnk__source_t *)(void *)feed;
+  const uint64_t place = source->base + at;
+  size_t left = feed->len - at;
+
+  if (source->content != NULL) {
+    *n = left;
+    return (const uint8_t *)source->content + place;
+  }
+  for (size_t i = 0; i < N_BLOCKS; i++) {
+    block_t *block = &source->blocks[i];
+    block_t *other = &source->blocks[N_BLOCKS - 1 - i];
+    if (!has(source, block, place))
+      continue;
+    if (!has(source, other, block->at + block->n))
+      load(source, other, block->at + block->n);
+    *n = (size_t)(block->at + block->n - place);
+    *n = *n < left ? *n : left;
+    return block->data + (place - block->at);
+  }
+  load(source, &source->blocks[0], place);
+  *n = 0;
+  return source->err == TNK_OK ? source->blocks[0].data : NULL;
+}
+
+/* ---- Large files ---- */
+
+/*
+ *   SENDING --each part--> SENDING --the last--> COMPLETING --> VERIFYING
+ *   SENDING (all at once) --> VERIFYING, if the hub wants that --> done
+ */
+
+#define TNK__LARGE_MAX_PARTS 10000
 
 enum { MAX_BODY = 4 * 1024 * 1024 };
 
@@ -35,13 +231,13 @@ void tnk__large_init(tnk__large_t *large, tnk__hub_t *hub) {
 
 void tnk__large_cancel(tnk__large_t *large) {
   tnk__ask_cancel(&large->ask);
-  tnk__source_free(large->source);
+  source_free(large->source);
   large->source = NULL;
   tnk__buf_deinit(&large->parts);
   tnk__buf_deinit(&large->body);
 }
 
-/* ---- Requests ---- */
+/* ---- Large files: requests ---- */
 
 /* An address from the hub must not be less secure than the hub. */
 static int check_url(const tnk__large_t *large, const char *url) {
@@ -81,9 +277,9 @@ static int send_part(tnk__large_t *large) {
       .accept = "*/*",
       .headers = large->headers,
       .n_headers = is_part ? 0 : large->n_headers,
-      .feed = tnk__source_feed(
-          large->source, at,
-          is_part && large->part_size < left ? large->part_size : left)};
+      .feed = source_feed(large->source, at,
+                          is_part && large->part_size < left ? large->part_size
+                                                             : left)};
 
   return start(large, &request);
 }
@@ -120,7 +316,7 @@ static int verify(tnk__large_t *large) {
   return start(large, &request);
 }
 
-/* ---- The hub's answer ---- */
+/* ---- Large files: the hub's answer ---- */
 
 /* Parse a number, or a string of its digits. */
 static int read_size(const json_t *header, uint64_t *out) {
@@ -198,22 +394,22 @@ int tnk__large_start(tnk__large_t *large, const tnk__folder_t *folder,
     read_headers(large, header);
   if (err != TNK_OK)
     return err;
-  large->source = tnk__source_new(large->hub->context, folder->path, file->name,
-                                  file->content, on_block, large);
+  large->source = source_new(large->hub->context, folder->path, file->name,
+                             file->content, on_block, large);
   if (large->source == NULL)
     return TNK_ENOMEM;
   large->state = TNK__LARGE_SENDING;
   return send_part(large);
 }
 
-/* ---- Answers ---- */
+/* ---- Large files: answers ---- */
 
 /* A read error has priority: the exchange does not know its cause. */
 static void fail(tnk__large_t *large, tnk__error_t *error) {
   tnk__error_t *own = NULL;
   int cause = 0;
   const int err =
-      large->source != NULL ? tnk__source_err(large->source, &cause) : TNK_OK;
+      large->source != NULL ? source_err(large->source, &cause) : TNK_OK;
 
   if (err == TNK_EFILE) {
     own = tnk__error_new(
@@ -288,11 +484,11 @@ static void on_answer(tnk__ask_t *ask, const tnk__http_result_t *result,
 }
 
 static void on_block(tnk__source_t *source) {
-  tnk__large_t *large = tnk__source_user(source);
+  tnk__large_t *large = source_user(source);
 
   tnk__exchange_go_on(&large->ask.exchange);
   if (large->on_progress != NULL)
-    large->on_progress(large, tnk__source_place(source));
+    large->on_progress(large, source_place(source));
 }
 
 void tnk__large_explain(const tnk__large_t *large, tnk__text_t *out) {

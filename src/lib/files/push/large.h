@@ -5,9 +5,16 @@
 
 #include "lib/files/push/ask.h"
 #include "lib/files/push/folder.h"
-#include "lib/files/push/source.h"
+#include "lib/io/http/client.h"
+#include "lib/io/loop/work.h"
 
-#define TNK__LARGE_MAX_PARTS 10000
+/*
+ * A range of a file as a request body. The thread pool reads one block ahead,
+ * so memory is bounded and the loop never waits for a disk. Content in memory
+ * does not need the pool.
+ */
+typedef struct tnk__source tnk__source_t;
+
 #define TNK__LARGE_MAX_HEADERS 8
 
 /* The state of an upload. */

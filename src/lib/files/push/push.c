@@ -1,3 +1,224 @@
+#include "lib/files/push/push.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/alloc.h"
+#include "lib/base/limits.h"
+#include "lib/files/fetch/fetch.h"
+#include "lib/files/push/ask.h"
+#include "lib/files/push/card.h"
+#include "lib/files/push/folder.h"
+#include "lib/files/push/large.h"
+#include "lib/files/push/message.h"
+#include "lib/io/loop/work.h"
+#include "lib/wire/format/json_read.h"
+#include "lib/wire/format/url.h"
+#include "tnk/error.h"
+
+/* ---- Results ---- */
+
+typedef struct {
+  tnk_pushed_t pub;
+  char texts[];
+} own_t;
+
+static size_t size_of(const char *text) {
+  return text != NULL ? strlen(text) + 1 : 1;
+}
+
+static const char *put(char **at, const char *text) {
+  char *begin = *at;
+
+  memcpy(begin, text != NULL ? text : "", size_of(text));
+  *at += size_of(text);
+  return begin;
+}
+
+/* Make a result in one allocation: the known members, and the id and address
+ * from the commit's answer, which may be NULL. Unknown strings are "". NULL
+ * without memory. */
+static tnk_pushed_t *pushed_new(const tnk_allocator_t *alloc,
+                                const tnk_pushed_t *pushed,
+                                const json_t *answer) {
+  const char *commit = tnk__json_str(answer, "commitOid");
+  const char *url = tnk__json_str(answer, "pullRequestUrl");
+  own_t *own;
+  char *at;
+
+  if (url == NULL)
+    url = tnk__json_str(answer, "commitUrl");
+  own = tnk__malloc(alloc, sizeof(*own) + size_of(pushed->repo) +
+                               size_of(pushed->revision) + size_of(commit) +
+                               size_of(url));
+  if (own == NULL)
+    return NULL;
+  at = own->texts;
+  own->pub = *pushed;
+  own->pub.repo = put(&at, pushed->repo);
+  own->pub.revision = put(&at, pushed->revision);
+  own->pub.commit = put(&at, commit);
+  own->pub.url = put(&at, url);
+  return &own->pub;
+}
+
+static void pushed_free(const tnk_allocator_t *alloc, void *value) {
+  tnk__free(alloc, value);
+}
+
+/* ---- Bundles ---- */
+
+/*
+ * The options and files of a push. The memory is separate, because the thread
+ * pool may still read after the push was canceled.
+ *
+ * States: idle, or busy with one job of the pool. It may be freed in both.
+ */
+typedef struct bundle {
+  tnk__folder_t folder;
+  tnk_push_options_t options;
+  const char *owner; /* owner of the repository; NULL: the token's owner */
+  const char *name;
+  const char *revision;
+  /* Set by the owner; called on the loop thread when a job is done. */
+  void (*done)(struct bundle *bundle);
+  void *user;
+  /* Private. */
+  tnk__arena_t arena;
+  tnk__work_t work;
+  void (*job)(tnk__folder_t *folder);
+  int is_busy;
+  int is_free;
+} bundle_t;
+
+enum { MAX_TEXTS = 1 << 20 };
+
+static int copy(tnk__arena_t *arena, const char **text) {
+  if (*text == NULL)
+    return 1;
+  *text = tnk__arena_strdup(arena, *text);
+  return *text != NULL;
+}
+
+static int copy_list(tnk__arena_t *arena, const char *const **list, size_t n) {
+  const char **own;
+
+  if (n == 0)
+    return 1;
+  own = tnk__arena_calloc(arena, n, sizeof(*own));
+  if (own == NULL)
+    return 0;
+  for (size_t i = 0; i < n; i++) {
+    own[i] = (*list)[i];
+    if (!copy(arena, &own[i]))
+      return 0;
+  }
+  *list = own;
+  return 1;
+}
+
+static int copy_all(bundle_t *bundle, const char **directory) {
+  tnk_push_options_t *o = &bundle->options;
+  tnk__arena_t *arena = &bundle->arena;
+
+  return copy(arena, directory) && copy(arena, &o->checkpoint) &&
+         copy(arena, &o->repo) && copy(arena, &o->revision) &&
+         copy(arena, &o->message) && copy(arena, &o->base_model) &&
+         copy_list(arena, &o->allow, o->n_allow) &&
+         copy_list(arena, &o->ignore, o->n_ignore);
+}
+
+/* Derive missing names from the checkpoint's. */
+static int choose_names(bundle_t *bundle) {
+  const tnk_push_options_t *o = &bundle->options;
+  char repo[TNK__PUSH_NAME + 1];
+  char revision[TNK__PUSH_NAME + 1] = "main";
+  const char *slash = o->repo != NULL ? strchr(o->repo, '/') : NULL;
+
+  tnk__push_default_repo(repo, o);
+  if (o->repo == NULL)
+    tnk__push_default_revision(revision, o);
+  bundle->revision = o->revision != NULL ? o->revision : revision;
+  bundle->name = o->repo == NULL ? repo : slash != NULL ? slash + 1 : o->repo;
+  if (slash != NULL) {
+    bundle->owner =
+        tnk__arena_strndup(&bundle->arena, o->repo, (size_t)(slash - o->repo));
+    if (bundle->owner == NULL)
+      return 0;
+  }
+  return copy(&bundle->arena, &bundle->revision) &&
+         copy(&bundle->arena, &bundle->name);
+}
+
+static void dispose(bundle_t *bundle) {
+  const tnk_allocator_t *alloc = bundle->folder.alloc;
+
+  tnk__folder_deinit(&bundle->folder);
+  tnk__arena_deinit(&bundle->arena);
+  tnk__free(alloc, bundle);
+}
+
+/* Create one with copies of all arguments. NULL without memory. */
+static bundle_t *bundle_new(const tnk_allocator_t *alloc, const char *directory,
+                            const tnk_push_options_t *options) {
+  bundle_t *bundle = tnk__calloc(alloc, 1, sizeof(*bundle));
+  int is_good;
+
+  if (bundle == NULL)
+    return NULL;
+  bundle->options = *options;
+  tnk__arena_init(&bundle->arena, alloc, MAX_TEXTS);
+  is_good = copy_all(bundle, &directory) && choose_names(bundle);
+  tnk__folder_init(&bundle->folder, alloc, directory, &bundle->options);
+  if (!is_good) {
+    dispose(bundle);
+    return NULL;
+  }
+  return bundle;
+}
+
+static void run(tnk__work_t *work) {
+  bundle_t *bundle = tnk__container_of(work, bundle_t, work);
+
+  bundle->job(&bundle->folder);
+}
+
+static void on_done(tnk__work_t *work) {
+  bundle_t *bundle = tnk__container_of(work, bundle_t, work);
+
+  bundle->is_busy = 0;
+  if (bundle->is_free)
+    dispose(bundle);
+  else
+    bundle->done(bundle);
+}
+
+/* Run a job on the pool, one at a time. Returns TNK_OK, or an error and `done`
+ * is not called. */
+static int bundle_run(bundle_t *bundle, tnk__context_t *context,
+                      void (*job)(tnk__folder_t *folder)) {
+  int err;
+
+  bundle->job = job;
+  err = tnk__work_start(context, &bundle->work, run, on_done);
+  bundle->is_busy = err == TNK_OK;
+  return err;
+}
+
+/* Free it: no callback is called afterwards. `bundle` may be NULL. Allocates
+ * nothing. */
+static void bundle_free(bundle_t *bundle) {
+  if (bundle == NULL)
+    return;
+  bundle->is_free = 1;
+  atomic_store(&bundle->folder.is_unwanted, 1);
+  if (!bundle->is_busy)
+    dispose(bundle);
+}
+
+/* ---- The push ---- */
+
 /*
  *   SCANNING --> ASKING_WHO --> CREATING (--> LOOKING) --> BRANCHING
  *     --> COMPARING --> SORTING, some files at a time --> READING
@@ -9,22 +230,6 @@
  * the commit. Each state ends in one function, which calls `go()` for the next
  * one or `fail()`.
  */
-#include "lib/files/push/push.h"
-
-#include <stdio.h>
-#include <string.h>
-
-#include "lib/base/alloc.h"
-#include "lib/base/limits.h"
-#include "lib/files/fetch/fetch.h"
-#include "lib/files/push/ask.h"
-#include "lib/files/push/bundle.h"
-#include "lib/files/push/card.h"
-#include "lib/files/push/large.h"
-#include "lib/files/push/message.h"
-#include "lib/files/push/pushed.h"
-#include "lib/wire/format/json_read.h"
-#include "lib/wire/format/url.h"
 
 typedef enum {
   SCANNING,   /* the pool lists the files */
@@ -46,7 +251,7 @@ typedef struct {
   tnk__hub_job_t job;
   state_t state;
   int only_checks;
-  tnk__bundle_t *bundle;
+  bundle_t *bundle;
   tnk__buf_t repo; /* "OWNER/NAME" */
   tnk__ask_t ask;
   tnk__fetch_t fetch; /* fetches the card */
@@ -75,7 +280,7 @@ static void stop(tnk__hub_job_t *job) {
   tnk__ask_cancel(&push->ask);
   tnk__fetch_cancel(&push->fetch);
   tnk__large_cancel(&push->large);
-  tnk__bundle_free(push->bundle);
+  bundle_free(push->bundle);
   tnk__error_unref(push->refusal);
   tnk__buf_deinit(&push->repo);
   tnk__buf_deinit(&push->url);
@@ -97,7 +302,7 @@ static void fail_with(push_t *push, int err, const char *what) {
                                   tnk_strerror(err)));
 }
 
-/* ---- Requests ---- */
+/* ---- The push: requests ---- */
 
 /* Write "ENDPOINT/api/models/OWNER/NAME", or without the middle part. */
 static void put_repo(push_t *push, const char *middle) {
@@ -254,7 +459,7 @@ static void commit(push_t *push) {
                                  .is_once = 1});
 }
 
-/* ---- Large files ---- */
+/* ---- The push: large files ---- */
 
 /* The program may close the hub in the callback, so this is the last access. */
 static void on_progress(tnk__large_t *large, uint64_t n_bytes) {
@@ -321,7 +526,7 @@ static void upload(push_t *push) {
     fail_with(push, err, "what the hub says of a large file");
 }
 
-/* ---- Answers ---- */
+/* ---- The push: answers ---- */
 
 /* `answer` is the commit's answer; NULL: there was no commit. */
 static void resolve(push_t *push, const json_t *answer) {
@@ -329,12 +534,12 @@ static void resolve(push_t *push, const json_t *answer) {
                          .revision = push->bundle->revision,
                          .n_files = push->n_files,
                          .n_sent = push->n_sent};
-  tnk_pushed_t *own = tnk__pushed_new(alloc_of(push), &pushed, answer);
+  tnk_pushed_t *own = pushed_new(alloc_of(push), &pushed, answer);
 
   if (own == NULL)
     fail_with(push, TNK_ENOMEM, "");
   else
-    tnk__hub_job_resolve(&push->job, TNK__RESULT_PUSHED, own, tnk__pushed_free);
+    tnk__hub_job_resolve(&push->job, TNK__RESULT_PUSHED, own, pushed_free);
 }
 
 static void on_card(tnk__fetch_t *fetch, const tnk__http_result_t *result,
@@ -487,7 +692,7 @@ static void on_answer(tnk__ask_t *asked, const tnk__http_result_t *result,
 }
 
 /* The pool has finished the job of the state. */
-static void on_job(tnk__bundle_t *bundle) {
+static void on_job(bundle_t *bundle) {
   push_t *push = bundle->user;
 
   if (bundle->folder.err != TNK_OK) {
@@ -498,10 +703,10 @@ static void on_job(tnk__bundle_t *bundle) {
   go(push, push->state == SCANNING ? ASKING_WHO : BATCHING);
 }
 
-/* ---- Transitions ---- */
+/* ---- The push: transitions ---- */
 
-static void run(push_t *push, void (*job)(tnk__folder_t *folder)) {
-  const int err = tnk__bundle_run(push->bundle, push->job.hub->context, job);
+static void start(push_t *push, void (*job)(tnk__folder_t *folder)) {
+  const int err = bundle_run(push->bundle, push->job.hub->context, job);
 
   if (err != TNK_OK)
     fail_with(push, err, "the thread pool");
@@ -517,7 +722,7 @@ static void go(push_t *push, state_t state) {
   }
   switch (state) {
   case SCANNING:
-    run(push, tnk__folder_scan);
+    start(push, tnk__folder_scan);
     break;
   case ASKING_WHO:
     ask_who(push);
@@ -538,7 +743,7 @@ static void go(push_t *push, state_t state) {
     sort(push);
     break;
   case READING:
-    run(push, tnk__folder_read);
+    start(push, tnk__folder_read);
     break;
   case BATCHING:
     ask_batch(push);
@@ -587,7 +792,7 @@ tnk_promise_t *tnk__push(tnk__hub_t *hub, const char *directory,
   tnk__buf_init(&push->url, alloc, TNK__MAX_URL);
   tnk__buf_init(&push->body, alloc, MAX_COMMIT);
   tnk__buf_init(&push->card, alloc, MAX_CARD);
-  push->bundle = tnk__bundle_new(alloc, directory, options);
+  push->bundle = bundle_new(alloc, directory, options);
   if (push->bundle == NULL) {
     tnk__hub_job_fail(&push->job, tnk__error_static(TNK_ENOMEM));
     return promise;

@@ -1,8 +1,602 @@
 #include "lib/files/tar/archive.h"
 
+#include <limits.h>
 #include <string.h>
+#include <zlib.h>
 
+#include "lib/base/alloc.h"
+#include "lib/base/utf8.h"
 #include "tnk/error.h"
+
+/* ---- gzip ---- */
+
+/* The largest window, and a gzip header is required. */
+enum { WINDOW_BITS = 15 + 16 };
+
+static voidpf hook_alloc(voidpf user, uInt n, uInt size) {
+  return tnk__alloc_array(user, n, size);
+}
+
+static void hook_free(voidpf user, voidpf ptr) {
+  tnk__free(user, ptr);
+}
+
+static void gunzip_init(tnk__gunzip_t *gunzip, const tnk_allocator_t *alloc) {
+  *gunzip = (tnk__gunzip_t){.alloc = alloc};
+}
+
+static void gunzip_deinit(tnk__gunzip_t *gunzip) {
+  if (gunzip->stream != NULL)
+    inflateEnd(gunzip->stream);
+  tnk__free(gunzip->alloc, gunzip->stream);
+  gunzip->stream = NULL;
+}
+
+static int make_stream(tnk__gunzip_t *gunzip) {
+  /* zlib passes `opaque` through unchanged; it is never written through. */
+  union {
+    const tnk_allocator_t *in;
+    void *out;
+  } opaque = {.in = gunzip->alloc};
+  z_stream *stream;
+  int ret;
+
+  if (gunzip->stream != NULL)
+    return TNK_OK;
+  stream = tnk__calloc(gunzip->alloc, 1, sizeof(*stream));
+  if (stream == NULL)
+    return TNK_ENOMEM;
+  stream->zalloc = hook_alloc;
+  stream->zfree = hook_free;
+  stream->opaque = opaque.out;
+  ret = inflateInit2(stream, WINDOW_BITS);
+  if (ret != Z_OK) {
+    tnk__free(gunzip->alloc, stream);
+    return ret == Z_MEM_ERROR ? TNK_ENOMEM : TNK_EINTERNAL;
+  }
+  gunzip->stream = stream;
+  return TNK_OK;
+}
+
+/* Call zlib once: it stops at the end of the piece, of the space, or of a
+ * member. */
+static int step(tnk__gunzip_t *gunzip, tnk__buf_t *out, const uint8_t *data,
+                size_t n, size_t *used) {
+  union {
+    const uint8_t *in;
+    uint8_t *out;
+  } input = {.in = data};
+  z_stream *stream = gunzip->stream;
+  size_t room = out->max - out->len;
+  int ret;
+
+  room = room < UINT_MAX ? room : UINT_MAX;
+  n = n < UINT_MAX ? n : UINT_MAX;
+  stream->next_out = tnk__buf_reserve(out, room);
+  if (stream->next_out == NULL)
+    return out->err;
+  stream->avail_out = (uInt)room;
+  stream->next_in = input.out;
+  stream->avail_in = (uInt)n;
+  ret = inflate(stream, Z_NO_FLUSH);
+  *used += n - stream->avail_in;
+  out->len += room - stream->avail_out;
+  if (ret == Z_STREAM_END) {
+    gunzip->inside = 0;
+    gunzip->seen = 1;
+    return inflateReset(stream) == Z_OK ? TNK_OK : TNK_EINTERNAL;
+  }
+  gunzip->inside = 1;
+  /* No progress means that the input was empty or no output was pending. */
+  if (ret == Z_OK || ret == Z_BUF_ERROR)
+    return TNK_OK;
+  return ret == Z_MEM_ERROR ? TNK_ENOMEM : TNK_EPROTO;
+}
+
+/* Unpack a piece to `out` until `out` reaches its limit. *used receives the
+ * number of bytes read. If `out` became full, call it again, even with an empty
+ * piece. Returns TNK_OK, TNK_EPROTO or TNK_ENOMEM; the first error is kept. */
+static int gunzip_some(tnk__gunzip_t *gunzip, tnk__buf_t *out, const void *data,
+                       size_t n, size_t *used) {
+  size_t before;
+
+  *used = 0;
+  if (gunzip->err == TNK_OK)
+    gunzip->err = out->err;
+  if (gunzip->err == TNK_OK)
+    gunzip->err = make_stream(gunzip);
+  if (gunzip->err != TNK_OK || (n == 0 && !gunzip->inside))
+    return gunzip->err;
+  do {
+    if (out->len == out->max)
+      return TNK_OK;
+    before = *used;
+    gunzip->err =
+        step(gunzip, out, (const uint8_t *)data + *used, n - *used, used);
+  } while (gunzip->err == TNK_OK && *used<n && * used> before);
+  return gunzip->err;
+}
+
+/* End of the input. Returns TNK_EPROTO unless it consisted of one or more whole
+ * members. */
+static int gunzip_finish(const tnk__gunzip_t *gunzip) {
+  if (gunzip->err != TNK_OK)
+    return gunzip->err;
+  return gunzip->seen && !gunzip->inside ? TNK_OK : TNK_EPROTO;
+}
+
+/* ---- Headers ---- */
+
+/* A parsed header block. */
+typedef struct {
+  char name[257]; /* as stored; "" if it is too long for a block */
+  uint64_t size;
+  char kind;
+} tar_header_t;
+
+/* The relevant records of a pax header. */
+typedef struct {
+  const char *path; /* NULL: absent; not NUL-terminated */
+  size_t n_path;
+  uint64_t size; /* UINT64_MAX: absent */
+  int is_sparse;
+} tar_pax_t;
+
+/* Offsets of the fields in a block. */
+enum {
+  NAME = 0,
+  NAME_SIZE = 100,
+  SIZE = 124,
+  SIZE_SIZE = 12,
+  SUM = 148,
+  SUM_SIZE = 8,
+  KIND = 156,
+  MAGIC = 257,
+  PREFIX = 345,
+  PREFIX_SIZE = 155
+};
+
+/* Whether a block is all zeros. */
+static int tar_is_zero(const uint8_t *data, size_t n) {
+  unsigned all = 0;
+
+  for (size_t i = 0; i < n; i++)
+    all |= data[i];
+  return all == 0;
+}
+
+/* Octal digits, padded with spaces and ended by a NUL or the field. If the
+ * first bit is set, a binary number, which GNU tar uses for large values. */
+static int read_number(uint64_t *out, const uint8_t *field, size_t n) {
+  size_t i = 0;
+
+  *out = 0;
+  if (field[0] == 0x80) {
+    for (i = 1; i < n; i++) {
+      if (*out >> 55 != 0)
+        return 0;
+      *out = *out << 8 | field[i];
+    }
+    return 1;
+  }
+  while (i < n && field[i] == ' ')
+    i++;
+  if (i == n || field[i] < '0' || field[i] > '7')
+    return 0;
+  for (; i < n && field[i] >= '0' && field[i] <= '7'; i++)
+    *out = *out << 3 | (uint64_t)(field[i] - '0'); /* at most 36 bits */
+  for (; i < n; i++)
+    if (field[i] != ' ' && field[i] != '\0')
+      return 0;
+  return 1;
+}
+
+/* The sum of all bytes, with spaces in place of the checksum field. */
+static uint64_t add_up(const uint8_t block[TNK__TAR_BLOCK]) {
+  uint64_t sum = 0;
+
+  for (size_t i = 0; i < TNK__TAR_BLOCK; i++)
+    sum += i >= SUM && i < SUM + SUM_SIZE ? ' ' : block[i];
+  return sum;
+}
+
+static size_t field_length(const uint8_t *field, size_t n) {
+  const uint8_t *end = memchr(field, '\0', n);
+
+  return end != NULL ? (size_t)(end - field) : n;
+}
+
+/* Returns the error in the block, as a sentence about "the archive", or
+ * NULL. */
+static const char *tar_header_read(tar_header_t *out,
+                                   const uint8_t block[TNK__TAR_BLOCK]) {
+  size_t n_prefix, n_name;
+  uint64_t sum;
+
+  memset(out, 0, sizeof(*out));
+  if (memcmp(block + MAGIC, "ustar", 5) != 0)
+    return "the archive is no tar, or of a kind that is not known";
+  if (!read_number(&sum, block + SUM, SUM_SIZE) || sum != add_up(block))
+    return "the archive was changed: a checksum is wrong";
+  if (!read_number(&out->size, block + SIZE, SIZE_SIZE))
+    return "the archive is malformed: a size is no number";
+  out->kind = block[KIND] == '\0' ? '0' : (char)block[KIND];
+  /* GNU's format uses the prefix field for other data. */
+  n_prefix =
+      block[MAGIC + 5] == '\0' ? field_length(block + PREFIX, PREFIX_SIZE) : 0;
+  n_name = field_length(block + NAME, NAME_SIZE);
+  memcpy(out->name, block + PREFIX, n_prefix);
+  if (n_prefix > 0)
+    out->name[n_prefix++] = '/';
+  memcpy(out->name + n_prefix, block + NAME, n_name);
+  return NULL;
+}
+
+static int read_decimal(uint64_t *out, const char *text, size_t n) {
+  *out = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (text[i] < '0' || text[i] > '9' || *out > UINT64_MAX / 20)
+      return 0;
+    *out = *out * 10 + (uint64_t)(text[i] - '0');
+  }
+  return n > 0;
+}
+
+static int is_key(const char *key, size_t n, const char *wanted) {
+  return n == strlen(wanted) && memcmp(key, wanted, n) == 0;
+}
+
+/* Parse one record without its length and newline. */
+static int read_record(tar_pax_t *out, const char *key, size_t n) {
+  const char *equals = memchr(key, '=', n);
+  size_t n_key, n_value;
+
+  if (equals == NULL || equals == key)
+    return 0;
+  n_key = (size_t)(equals - key);
+  n_value = n - n_key - 1;
+  if (is_key(key, n_key, "path")) {
+    out->path = equals + 1;
+    out->n_path = n_value;
+  } else if (is_key(key, n_key, "size")) {
+    return read_decimal(&out->size, equals + 1, n_value);
+  } else if (n_key > 11 && memcmp(key, "GNU.sparse.", 11) == 0) {
+    out->is_sparse = 1;
+  }
+  return 1;
+}
+
+/* Parse pax records, "LENGTH KEY=VALUE\n"; the last one of a key counts.
+ * Returns 1, or 0 if they are malformed. */
+static int tar_pax_read(tar_pax_t *out, const char *data, size_t n) {
+  *out = (tar_pax_t){.size = UINT64_MAX};
+  while (n > 0) {
+    const char *blank = memchr(data, ' ', n < 8 ? n : 8);
+    uint64_t length;
+    size_t n_digits;
+    if (blank == NULL)
+      return 0;
+    n_digits = (size_t)(blank - data);
+    if (!read_decimal(&length, data, n_digits) || length > n ||
+        length < n_digits + 2 || data[length - 1] != '\n' ||
+        !read_record(out, blank + 1, (size_t)length - n_digits - 2))
+      return 0;
+    data += length;
+    n -= (size_t)length;
+  }
+  return 1;
+}
+
+/* ---- tar ---- */
+
+static const char malformed[] = "the archive is malformed";
+
+/* `max_bytes`: limit for all files together. */
+static void tar_init(tnk__tar_t *tar, const tnk_allocator_t *alloc,
+                     uint64_t max_bytes) {
+  memset(tar, 0, sizeof(*tar));
+  tnk__buf_init(&tar->extra, alloc, TNK__TAR_MAX_EXTRA);
+  tnk__buf_init(&tar->long_name, alloc, TNK__TAR_MAX_EXTRA);
+  tnk__arena_init(&tar->arena, alloc,
+                  (size_t)2 * TNK__TAR_MAX_FILES * TNK__RELATIVE_MAX);
+  tar->max_bytes = max_bytes;
+  tar->long_size = UINT64_MAX;
+}
+
+static void tar_deinit(tnk__tar_t *tar) {
+  tnk__buf_deinit(&tar->extra);
+  tnk__buf_deinit(&tar->long_name);
+  tnk__arena_deinit(&tar->arena);
+}
+
+static int refuse(tnk__tar_t *tar, int err, const char *why) {
+  tar->why = why;
+  return err;
+}
+
+/* As refuse(), for an entry, with its name from the server. */
+static int refuse_entry(tnk__tar_t *tar, int err, const char *why,
+                        const char *name, size_t n) {
+  n = n < TNK__RELATIVE_MAX ? n : TNK__RELATIVE_MAX;
+  memcpy(tar->entry, name, n);
+  tar->entry[n] = '\0';
+  tnk__utf8_repair(tar->entry);
+  return refuse(tar, err, why);
+}
+
+/* ---- tar: entries ---- */
+
+/* Strip "./" from names: archives of "." have it before each name. */
+static void trim(const char **name, size_t *n, int is_directory) {
+  while (*n >= 2 && (*name)[0] == '.' && (*name)[1] == '/') {
+    *name += 2;
+    *n -= 2;
+  }
+  if (is_directory && *n > 0 && (*name)[*n - 1] == '/')
+    (*n)--;
+}
+
+static int begin_file(tnk__tar_t *tar, const char *name, size_t n,
+                      uint64_t size) {
+  char *kept;
+
+  if (tar->n_names == TNK__TAR_MAX_FILES)
+    return refuse(tar, TNK_ETOOBIG, "the archive has too many files");
+  if (size > tar->max_bytes - tar->total)
+    return refuse(tar, TNK_ETOOBIG, "the archive has too many bytes");
+  tar->total += size;
+  kept = tnk__arena_strndup(&tar->arena, name, n);
+  if (kept == NULL)
+    return TNK_ENOMEM;
+  for (size_t i = 0; i < tar->n_names; i++)
+    if (tnk__relative_clash(tar->names[i], kept))
+      return refuse_entry(tar, TNK_EPROTO, "the archive has a name twice", name,
+                          n);
+  tar->names[tar->n_names++] = kept;
+  return TNK_OK;
+}
+
+/* Refuse an entry that is neither a file nor a directory. */
+static int refuse_kind(tnk__tar_t *tar, char kind, const char *name, size_t n) {
+  if (kind == '1' || kind == '2' || kind == 'K')
+    return refuse_entry(tar, TNK_EPROTO, "the archive has a link", name, n);
+  if (kind == '3' || kind == '4' || kind == '6')
+    return refuse_entry(tar, TNK_EPROTO, "the archive has a device", name, n);
+  if (kind == 'S')
+    return refuse_entry(tar, TNK_EUNSUPPORTED,
+                        "the archive has a sparse file, which is not read",
+                        name, n);
+  return refuse_entry(tar, TNK_EUNSUPPORTED,
+                      "the archive has an entry of a kind that is not read",
+                      name, n);
+}
+
+static int begin_entry(tnk__tar_t *tar, const tar_header_t *header) {
+  const int is_long = tar->long_name.len > 0;
+  const char *name = is_long ? (const char *)tar->long_name.data : header->name;
+  size_t n = is_long ? tar->long_name.len : strlen(header->name);
+  const int is_directory = header->kind == '5';
+  const uint64_t size =
+      tar->long_size != UINT64_MAX ? tar->long_size : header->size;
+  int err = TNK_OK;
+
+  tar->long_size = UINT64_MAX;
+  if (header->kind != '0' && header->kind != '7' && !is_directory)
+    return refuse_kind(tar, header->kind, name, n);
+  trim(&name, &n, is_directory);
+  /* The name of the directory itself is not checked. */
+  if (!is_directory || (n > 0 && !(n == 1 && name[0] == '.'))) {
+    tar->detail = tnk__relative_check(name, n);
+    if (tar->detail != NULL)
+      return refuse_entry(tar, TNK_EPROTO, "the archive has a name that", name,
+                          n);
+  }
+  if (is_directory && size != 0)
+    return refuse(tar, TNK_EPROTO, malformed);
+  if (!is_directory)
+    err = begin_file(tar, name, n, size);
+  tnk__buf_clear(&tar->long_name);
+  tar->left = size;
+  tar->state = is_directory ? TNK__TAR_IN_HEADER : TNK__TAR_IN_FILE;
+  return err;
+}
+
+/* ---- tar: extra headers ---- */
+
+static int begin_extra(tnk__tar_t *tar, const tar_header_t *header) {
+  if (header->size > TNK__TAR_MAX_EXTRA)
+    return refuse(tar, TNK_ETOOBIG, "the archive has a name that is too long");
+  tnk__buf_clear(&tar->extra);
+  tar->extra_kind = header->kind;
+  tar->left = header->size;
+  tar->state = TNK__TAR_IN_EXTRA;
+  return TNK_OK;
+}
+
+static int keep_name(tnk__tar_t *tar, const char *name, size_t n) {
+  tnk__buf_clear(&tar->long_name);
+  return tnk__buf_append(&tar->long_name, name, n);
+}
+
+static int end_extra(tnk__tar_t *tar) {
+  const char *data = (const char *)tar->extra.data;
+  size_t n = tar->extra.len;
+  tar_pax_t pax;
+
+  tar->state = TNK__TAR_IN_PADDING;
+  if (n == 0)
+    return TNK_OK;
+  if (tar->extra_kind == 'L') {
+    while (n > 0 && data[n - 1] == '\0')
+      n--;
+    return keep_name(tar, data, n);
+  }
+  if (!tar_pax_read(&pax, data, n))
+    return refuse(tar, TNK_EPROTO, malformed);
+  if (pax.is_sparse)
+    return refuse_kind(tar, 'S', pax.path != NULL ? pax.path : "", pax.n_path);
+  /* A global header applies to all entries, so it may not have a name or
+   * size. */
+  if (tar->extra_kind == 'g')
+    return pax.path != NULL || pax.size != UINT64_MAX
+               ? refuse(tar, TNK_EPROTO, malformed)
+               : TNK_OK;
+  if (pax.size != UINT64_MAX)
+    tar->long_size = pax.size;
+  return pax.path != NULL ? keep_name(tar, pax.path, pax.n_path) : TNK_OK;
+}
+
+/* ---- tar: bytes ---- */
+
+static int read_block(tnk__tar_t *tar) {
+  tar_header_t header;
+  const char *why;
+  int err;
+
+  tar->n_block = 0;
+  if (tar_is_zero(tar->block, TNK__TAR_BLOCK)) {
+    if (++tar->n_zero_blocks == 2)
+      tar->state = TNK__TAR_IN_TAIL;
+    return TNK_OK;
+  }
+  if (tar->n_zero_blocks > 0)
+    return refuse(tar, TNK_EPROTO, "the archive has bytes behind its end");
+  why = tar_header_read(&header, tar->block);
+  if (why != NULL)
+    return refuse(tar, tar->n_names == 0 ? TNK_EPROTO : TNK_ECORRUPT, why);
+  err = header.kind == 'L' || header.kind == 'x' || header.kind == 'g'
+            ? begin_extra(tar, &header)
+            : begin_entry(tar, &header);
+  tar->padding =
+      (TNK__TAR_BLOCK - (size_t)(tar->left % TNK__TAR_BLOCK)) % TNK__TAR_BLOCK;
+  return err;
+}
+
+static size_t least(uint64_t a, size_t b) {
+  return a < b ? (size_t)a : b;
+}
+
+static int read_header(tnk__tar_t *tar, const uint8_t *data, size_t n,
+                       size_t *used) {
+  const size_t taken = least(TNK__TAR_BLOCK - tar->n_block, n);
+
+  memcpy(tar->block + tar->n_block, data, taken);
+  tar->n_block += taken;
+  *used += taken;
+  return tar->n_block == TNK__TAR_BLOCK ? read_block(tar) : TNK_OK;
+}
+
+static int read_extra(tnk__tar_t *tar, const uint8_t *data, size_t n,
+                      size_t *used) {
+  const size_t taken = least(tar->left, n);
+  int err = tnk__buf_append(&tar->extra, data, taken);
+
+  tar->left -= taken;
+  *used += taken;
+  if (err == TNK_OK && tar->left == 0)
+    err = end_extra(tar);
+  return err;
+}
+
+static void read_file(tnk__tar_t *tar, const uint8_t *data, size_t n,
+                      size_t *used, tnk__tar_event_t *event) {
+  const size_t taken = least(tar->left, n);
+
+  if (tar->left == 0) {
+    event->kind = TNK__TAR_END;
+    tar->state = TNK__TAR_IN_PADDING;
+    return;
+  }
+  *event = (tnk__tar_event_t){.kind = TNK__TAR_DATA, .data = data, .n = taken};
+  tar->left -= taken;
+  *used += taken;
+}
+
+static int read_zeros(tnk__tar_t *tar, const uint8_t *data, size_t n,
+                      size_t *used) {
+  if (tar->state == TNK__TAR_IN_PADDING) {
+    /* The contents of padding are ignored. */
+    n = least(tar->padding, n);
+    tar->padding -= n;
+    if (tar->padding == 0)
+      tar->state = TNK__TAR_IN_HEADER;
+  } else {
+    tar->tail += n;
+    if (tar->tail > TNK__TAR_MAX_PADDING || !tar_is_zero(data, n))
+      return refuse(tar, TNK_EPROTO, "the archive has bytes behind its end");
+  }
+  *used += n;
+  return TNK_OK;
+}
+
+static int read_on(tnk__tar_t *tar, const uint8_t *data, size_t n, size_t *used,
+                   tnk__tar_event_t *event) {
+  const size_t n_names = tar->n_names;
+  int err = TNK_OK;
+
+  switch (tar->state) {
+  case TNK__TAR_IN_HEADER:
+    err = read_header(tar, data, n, used);
+    break;
+  case TNK__TAR_IN_EXTRA:
+    err = read_extra(tar, data, n, used);
+    break;
+  case TNK__TAR_IN_FILE:
+    read_file(tar, data, n, used, event);
+    break;
+  case TNK__TAR_IN_PADDING:
+  case TNK__TAR_IN_TAIL:
+    err = read_zeros(tar, data, n, used);
+    break;
+  }
+  if (err == TNK_OK && tar->n_names > n_names)
+    *event = (tnk__tar_event_t){.kind = TNK__TAR_FILE,
+                                .name = tar->names[n_names],
+                                .n_bytes = tar->left};
+  return err;
+}
+
+/* Whether a step needs no input: the end of a file, or nothing to skip.
+ */
+static int goes_by_itself(const tnk__tar_t *tar) {
+  return (tar->state == TNK__TAR_IN_FILE && tar->left == 0) ||
+         (tar->state == TNK__TAR_IN_EXTRA && tar->left == 0) ||
+         (tar->state == TNK__TAR_IN_PADDING && tar->padding == 0);
+}
+
+/* Read up to the next event. *used receives the number of bytes that were read,
+ * including data. Returns TNK_OK, TNK_EPROTO (malformed, or with a forbidden
+ * entry), TNK_ECORRUPT, TNK_EUNSUPPORTED, TNK_ETOOBIG or TNK_ENOMEM; the first
+ * error is kept. */
+static int tar_read(tnk__tar_t *tar, const uint8_t *data, size_t n,
+                    size_t *used, tnk__tar_event_t *event) {
+  *used = 0;
+  *event = (tnk__tar_event_t){.kind = TNK__TAR_MORE};
+  while (tar->err == TNK_OK && event->kind == TNK__TAR_MORE &&
+         (*used < n || goes_by_itself(tar)))
+    tar->err = read_on(tar, data + *used, n - *used, used, event);
+  return tar->err;
+}
+
+/* End of the input: returns TNK_ECORRUPT if the archive is incomplete. */
+static int tar_finish(tnk__tar_t *tar) {
+  if (tar->err == TNK_OK && tar->state != TNK__TAR_IN_TAIL)
+    tar->err = refuse(tar, TNK_ECORRUPT, "the archive is cut off");
+  return tar->err;
+}
+
+/* Describe the error after a failure; writes nothing for TNK_ENOMEM. */
+static void tar_explain(const tnk__tar_t *tar, tnk__text_t *out) {
+  if (tar->why == NULL)
+    return;
+  tnk__text_printf(out, "%s", tar->why);
+  if (tar->detail != NULL)
+    tnk__text_printf(out, " %s", tar->detail);
+  if (tar->entry[0] != '\0')
+    tnk__text_printf(out, ": `%s`", tar->entry);
+}
+
+/* ---- Archives ---- */
 
 enum { WINDOW = 128 * 1024 };
 
@@ -35,17 +629,17 @@ void tnk__archive_init(tnk__archive_t *archive, const tnk_allocator_t *alloc,
                        uint64_t max_bytes) {
   memset(archive, 0, sizeof(*archive));
   archive->alloc = alloc;
-  tnk__gunzip_init(&archive->gunzip, alloc);
+  gunzip_init(&archive->gunzip, alloc);
   tnk__unzstd_init(&archive->unzstd, alloc);
   tnk__buf_init(&archive->window, alloc, WINDOW);
-  tnk__tar_init(&archive->tar, alloc, max_bytes);
+  tar_init(&archive->tar, alloc, max_bytes);
 }
 
 void tnk__archive_deinit(tnk__archive_t *archive) {
-  tnk__gunzip_deinit(&archive->gunzip);
+  gunzip_deinit(&archive->gunzip);
   tnk__unzstd_deinit(&archive->unzstd);
   tnk__buf_deinit(&archive->window);
-  tnk__tar_deinit(&archive->tar);
+  tar_deinit(&archive->tar);
 }
 
 void tnk__archive_give(tnk__archive_t *archive, const void *data, size_t n) {
@@ -53,7 +647,7 @@ void tnk__archive_give(tnk__archive_t *archive, const void *data, size_t n) {
   archive->n_piece = n;
 }
 
-static int refuse(tnk__archive_t *archive, int err, const char *why) {
+static int refuse_archive(tnk__archive_t *archive, int err, const char *why) {
   archive->why = why;
   return err;
 }
@@ -82,7 +676,7 @@ static int find_format(tnk__archive_t *archive) {
     if (!fits(archive, magics[i].bytes, magics[i].n))
       continue;
     if (magics[i].why != NULL)
-      return refuse(archive, TNK_EUNSUPPORTED, magics[i].why);
+      return refuse_archive(archive, TNK_EUNSUPPORTED, magics[i].why);
     archive->format = magics[i].format;
   }
   return TNK_OK;
@@ -103,8 +697,8 @@ static int unpack(tnk__archive_t *archive) {
 
   tnk__buf_clear(&archive->window);
   err = archive->format == TNK__ARCHIVE_GZIP
-            ? tnk__gunzip_some(&archive->gunzip, &archive->window, archive->in,
-                               archive->n_in, &used)
+            ? gunzip_some(&archive->gunzip, &archive->window, archive->in,
+                          archive->n_in, &used)
             : tnk__unzstd_some(&archive->unzstd, &archive->window, archive->in,
                                archive->n_in, &used);
   archive->in += used;
@@ -112,8 +706,8 @@ static int unpack(tnk__archive_t *archive) {
   archive->plain = archive->window.data;
   archive->n_plain = archive->window.len;
   if (err == TNK_EPROTO)
-    return refuse(archive, TNK_ECORRUPT,
-                  "what the archive is compressed with is malformed");
+    return refuse_archive(archive, TNK_ECORRUPT,
+                          "what the archive is compressed with is malformed");
   return err;
 }
 
@@ -157,8 +751,8 @@ int tnk__archive_next(tnk__archive_t *archive, tnk__tar_event_t *event) {
       break;
     if (archive->n_plain == 0)
       archive->plain = nothing;
-    archive->err = tnk__tar_read(&archive->tar, archive->plain,
-                                 archive->n_plain, &used, event);
+    archive->err =
+        tar_read(&archive->tar, archive->plain, archive->n_plain, &used, event);
     archive->plain += used;
     archive->n_plain -= used;
     if (is_empty && used == 0)
@@ -173,14 +767,15 @@ int tnk__archive_finish(tnk__archive_t *archive) {
   if (archive->err != TNK_OK)
     return archive->err;
   if (archive->format == TNK__ARCHIVE_UNKNOWN)
-    err = refuse(archive, TNK_EPROTO, "the archive is too short to be one");
+    err = refuse_archive(archive, TNK_EPROTO,
+                         "the archive is too short to be one");
   else if (archive->format == TNK__ARCHIVE_GZIP)
-    err = tnk__gunzip_finish(&archive->gunzip);
+    err = gunzip_finish(&archive->gunzip);
   else if (archive->format == TNK__ARCHIVE_ZSTD)
     err = tnk__unzstd_finish(&archive->unzstd);
   if (err == TNK_EPROTO && archive->why == NULL)
-    err = refuse(archive, TNK_ECORRUPT, "the archive is cut off");
-  archive->err = err != TNK_OK ? err : tnk__tar_finish(&archive->tar);
+    err = refuse_archive(archive, TNK_ECORRUPT, "the archive is cut off");
+  archive->err = err != TNK_OK ? err : tar_finish(&archive->tar);
   return archive->err;
 }
 
@@ -188,5 +783,5 @@ void tnk__archive_explain(const tnk__archive_t *archive, tnk__text_t *out) {
   if (archive->why != NULL)
     tnk__text_printf(out, "%s", archive->why);
   else
-    tnk__tar_explain(&archive->tar, out);
+    tar_explain(&archive->tar, out);
 }

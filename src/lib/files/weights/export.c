@@ -6,7 +6,7 @@
  *   restore --> note (pool) --> save --> over, or note once more and over
  *
  * The path of the export is determined and noted before the save, so that a
- * restarted download finds it. sweep.c removes the export.
+ * restarted download finds it. shared.c removes the export.
  */
 #include "lib/files/weights/job.h"
 

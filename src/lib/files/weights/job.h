@@ -196,7 +196,7 @@ void tnk__weights_export(tnk__weights_job_t *job);
 /* Release the model of the export. */
 void tnk__weights_export_stop(tnk__weights_job_t *job);
 
-/* ---- unseal.c ---- */
+/* ---- Decryption ---- */
 
 /* Limit of the arena of one file. */
 #define TNK__WEIGHTS_PATHS ((size_t)32 * 1024)

@@ -1,11 +1,9 @@
-/* For locks that belong to a descriptor, and for exchanging two names. */
-#define _GNU_SOURCE
-#define _DARWIN_C_SOURCE
 #include "lib/files/weights/place.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -15,15 +13,185 @@
 
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
+#include "lib/base/number.h"
 #include "lib/files/fetch/files.h"
 #include "tnk/error.h"
+
+/* ---- The journal ---- */
+
+/*
+ * The journal of an incomplete download. Each line is added by one write; a
+ * last line without a newline is ignored. Members are separated by tabs.
+ *
+ *   tnk-download 1 <run of the system> <source>
+ *   export <path>           the export, if the source itself has no files
+ *   names <sum>             checksum of the names of all files
+ *   file <bytes> <validator> <name>
+ *                           precedes the first bytes of an answer; the last
+ *                           line with a name counts
+ *   ready <directory> <files> <bytes>
+ *                           right before the directory gets its final name
+ *
+ * It never contains an address.
+ */
+#define TNK__JOURNAL_MAX (16 * TNK__MIB)
+
+/* The first member of each line. */
+static const char *const words[] = {
+    [TNK__JOURNAL_BEGIN] = "tnk-download 1", [TNK__JOURNAL_EXPORT] = "export",
+    [TNK__JOURNAL_NAMES] = "names",          [TNK__JOURNAL_FILE] = "file",
+    [TNK__JOURNAL_READY] = "ready",
+};
+
+enum { N_WORDS = TNK__JOURNAL_READY + 1, MAX_MEMBERS = 4 };
+
+/* ---- The journal: reading ---- */
+
+/* Split a line into members; returns their number. */
+static size_t cut(char *line, const char *members[MAX_MEMBERS]) {
+  size_t n = 0;
+
+  for (; line != NULL && n < MAX_MEMBERS; n++) {
+    char *tab = strchr(line, '\t');
+    members[n] = line;
+    if (tab != NULL)
+      *tab++ = '\0';
+    line = tab;
+  }
+  return n;
+}
+
+static tnk__journal_kind_t kind_of(const char *word) {
+  for (size_t i = TNK__JOURNAL_BEGIN; i < N_WORDS; i++)
+    if (strcmp(word, words[i]) == 0)
+      return (tnk__journal_kind_t)i;
+  return TNK__JOURNAL_OTHER;
+}
+
+static int read_file(const char *const *members, tnk__journal_file_t *out) {
+  out->n_total = UINT64_MAX;
+  out->validator = members[2][0] != '\0' ? members[2] : NULL;
+  out->name = members[3];
+  return members[1][0] == '\0' ||
+         tnk__text_u64(members[1], UINT64_MAX - 1, &out->n_total) == TNK_OK;
+}
+
+static int read_ready(const char *const *members, tnk__journal_ready_t *out) {
+  out->directory = members[1];
+  return tnk__text_u64(members[2], SIZE_MAX, &out->n_files) == TNK_OK &&
+         tnk__text_u64(members[3], UINT64_MAX, &out->n_bytes) == TNK_OK;
+}
+
+static tnk__journal_kind_t read_line(char *text, tnk__journal_line_t *out) {
+  const char *members[MAX_MEMBERS] = {0};
+  const size_t n = cut(text, members);
+  const tnk__journal_kind_t kind = kind_of(members[0]);
+
+  switch (kind) {
+  case TNK__JOURNAL_BEGIN:
+    out->run = members[1];
+    out->source = members[2];
+    return n == 3 ? kind : TNK__JOURNAL_OTHER;
+  case TNK__JOURNAL_FILE:
+    return n == 4 && read_file(members, &out->file) ? kind : TNK__JOURNAL_OTHER;
+  case TNK__JOURNAL_READY:
+    return n == 4 && read_ready(members, &out->ready) ? kind
+                                                      : TNK__JOURNAL_OTHER;
+  case TNK__JOURNAL_EXPORT:
+    out->address = members[1];
+    return n == 2 ? kind : TNK__JOURNAL_OTHER;
+  case TNK__JOURNAL_NAMES:
+    out->names = members[1];
+    return n == 2 ? kind : TNK__JOURNAL_OTHER;
+  default:
+    return TNK__JOURNAL_OTHER;
+  }
+}
+
+tnk__journal_kind_t tnk__journal_next(tnk__journal_t *journal,
+                                      tnk__journal_line_t *out) {
+  char *line = journal->at;
+  char *end = memchr(line, '\n', (size_t)(journal->end - line));
+
+  memset(out, 0, sizeof(*out));
+  if (end == NULL)
+    return TNK__JOURNAL_END;
+  *end = '\0';
+  journal->at = end + 1;
+  out->kind = read_line(line, out);
+  return out->kind;
+}
+
+/* ---- The journal: writing ---- */
+
+static int is_member(const char *text) {
+  return text[strcspn(text, "\t\r\n")] == '\0';
+}
+
+static void put(tnk__buf_t *out, const char *text) {
+  if (!is_member(text) && out->err == TNK_OK)
+    out->err = TNK_EINVAL;
+  tnk__buf_text(out, text);
+}
+
+/* Write lines. Strings with a tab or a newline fail with TNK_EINVAL. A
+ * validator with one is omitted instead. */
+static void journal_begin(tnk__buf_t *out, const char *run,
+                          const char *source) {
+  tnk__buf_printf(out, "%s\t", words[TNK__JOURNAL_BEGIN]);
+  put(out, run);
+  tnk__buf_byte(out, '\t');
+  put(out, source);
+  tnk__buf_byte(out, '\n');
+}
+
+static void put_line(tnk__buf_t *out, tnk__journal_kind_t kind,
+                     const char *text) {
+  tnk__buf_printf(out, "%s\t", words[kind]);
+  put(out, text);
+  tnk__buf_byte(out, '\n');
+}
+
+void tnk__journal_put_export(tnk__buf_t *out, const char *address) {
+  put_line(out, TNK__JOURNAL_EXPORT, address);
+}
+
+void tnk__journal_put_names(tnk__buf_t *out, const char *names) {
+  put_line(out, TNK__JOURNAL_NAMES, names);
+}
+
+static void journal_put_ready(tnk__buf_t *out,
+                              const tnk__journal_ready_t *ready) {
+  tnk__buf_printf(out, "%s\t", words[TNK__JOURNAL_READY]);
+  put(out, ready->directory);
+  tnk__buf_printf(out, "\t%" PRIu64 "\t%" PRIu64 "\n", ready->n_files,
+                  ready->n_bytes);
+}
+
+void tnk__journal_put_file(tnk__buf_t *out, const tnk__journal_file_t *file) {
+  tnk__buf_printf(out, "%s\t", words[TNK__JOURNAL_FILE]);
+  if (file->n_total != UINT64_MAX)
+    tnk__buf_printf(out, "%" PRIu64, file->n_total);
+  tnk__buf_byte(out, '\t');
+  if (file->validator != NULL && is_member(file->validator))
+    tnk__buf_text(out, file->validator);
+  tnk__buf_byte(out, '\t');
+  put(out, file->name);
+  tnk__buf_byte(out, '\n');
+}
+
+/* ---- The place ---- */
+
+/* For locks that belong to a descriptor, and for exchanging two names. */
+#define _GNU_SOURCE
+#define _DARWIN_C_SOURCE
 
 /* A string that changes with each start of the system. After a crash, data that
  * was not synchronized must not be trusted. */
 #define RUN_FILE "/proc/sys/kernel/random/boot_id"
 enum { RUN_SIZE = 64, MARK_SIZE = 64 };
 
-/* ---- On the loop ---- */
+/* ---- The place: on the loop ---- */
 
 static char *join(const tnk_allocator_t *alloc, const char *a, const char *b) {
   const size_t n = strlen(a) + strlen(b) + 1;
@@ -117,7 +285,7 @@ char *tnk__place_open_path(const tnk__place_t *place, tnk__arena_t *arena,
   return path_in(place->open, arena, name);
 }
 
-/* ---- Trees ---- */
+/* ---- The place: trees ---- */
 
 enum { MAX_DEPTH = 64 };
 
@@ -194,7 +362,7 @@ static int has_one(int dir, const char *name, int depth) {
   return UV_EEXIST;
 }
 
-/* ---- Opening ---- */
+/* ---- The place: opening ---- */
 
 static int look_at_target(const tnk__place_t *place, int force,
                           tnk__place_found_t *found) {
@@ -458,7 +626,7 @@ int tnk__place_clear(tnk__place_t *place, const char *source) {
     return -errno;
   read_run(run);
   tnk__buf_init(&line, place->alloc, TNK__MIB);
-  tnk__journal_begin(&line, run, source);
+  journal_begin(&line, run, source);
   err = append(place, &line);
   tnk__buf_deinit(&line);
   return err;
@@ -479,7 +647,7 @@ uint64_t tnk__place_size(const tnk__place_t *place, const char *name) {
   return size;
 }
 
-/* ---- The end ---- */
+/* ---- The journal: the end ---- */
 
 int tnk__place_begin_opening(tnk__place_t *place) {
   const int err = remove_tree(place->open);
@@ -539,7 +707,7 @@ int tnk__place_commit(tnk__place_t *place, int force,
     return err;
   tnk__buf_init(&line, place->alloc, 256);
   own.directory = mark;
-  tnk__journal_put_ready(&line, &own);
+  journal_put_ready(&line, &own);
   err = append(place, &line);
   tnk__buf_deinit(&line);
   if (err == 0 && force && is_there(place->target))
