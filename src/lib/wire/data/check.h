@@ -47,8 +47,6 @@ int tnk__check_headers(const tnk_pair_t *headers, size_t n, char *text,
 int tnk__check_save(const char *name, const tnk_save_options_t *options,
                     char *text, size_t size);
 int tnk__check_load(const tnk_load_options_t *options, char *text, size_t size);
-/* Check that the JSON is an object with a string "type". */
-int tnk__check_optimizer_json(const char *json, char *text, size_t size);
 int tnk__check_lora(const tnk_lora_options_t *options, char *text, size_t size);
 int tnk__check_restore(const tnk_restore_options_t *options, char *text,
                        size_t size);

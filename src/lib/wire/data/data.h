@@ -1,8 +1,16 @@
 #ifndef TNK_LIB_WIRE_DATA_DATA_H
 #define TNK_LIB_WIRE_DATA_DATA_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "lib/base/arena.h"
 #include "tnk/data.h"
+
+/* The number of tokens of a dMel chunk, from the head of its container. The
+ * service reads the rest. Returns -1 for other data, with the end of a sentence
+ * in `why`, which may be NULL. Protocol: protobuf, dmel header. */
+int64_t tnk__dmel_length(const void *bytes, size_t n, const char **why);
 
 /*
  * Functions on the structs of tnk/data.h. They expect data that

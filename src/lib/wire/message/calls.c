@@ -1,11 +1,12 @@
-/* Bodies have their members in the order of the official client; test/interop
- * compares the bytes. */
 #include "lib/wire/message/calls.h"
 
 #include <string.h>
 
 #include "lib/wire/format/number_text.h"
 #include "tnk/error.h"
+
+/* Bodies have their members in the order of the official client; test/interop
+ * compares the bytes. */
 
 void tnk__calls_begin(tnk__json_writer_t *w, tnk__buf_t *out) {
   tnk__json_writer_init(w, out);
