@@ -1,12 +1,12 @@
 #include "lib/api/config.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "lib/api/credentials.h"
-#include "lib/api/env.h"
-#include "lib/api/proxy.h"
 #include "lib/base/alloc.h"
+#include "lib/base/buf.h"
 #include "lib/base/options.h"
 #include "lib/io/http/client.h"
 #include "lib/policy/bounds.h"
@@ -14,8 +14,218 @@
 #include "lib/wire/data/check.h"
 #include "lib/wire/data/credentials.h"
 #include "lib/wire/format/jwt.h"
-#include "lib/wire/format/url.h"
 #include "tnk/error.h"
+
+/* ---- The environment ---- */
+
+const char *tnk__env(const char *name) {
+  const char *value = getenv(name);
+
+  return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* ---- Credentials ---- */
+
+#define FILE_NAME "~/" TNK__CREDENTIALS_FILE
+
+/* Read the whole file, up to the maximum size. */
+static int read_all(FILE *file, tnk__buf_t *buf) {
+  for (;;) {
+    uint8_t *to = tnk__buf_reserve(buf, 4096);
+    size_t n;
+    if (to == NULL)
+      return buf->err == TNK_ENOMEM ? TNK_ENOMEM : TNK_ECREDENTIAL;
+    n = fread(to, 1, 4096, file);
+    buf->len += n;
+    if (n < 4096)
+      return ferror(file) ? TNK_ECREDENTIAL : TNK_OK;
+  }
+}
+
+/* The server of a key is shown in full, because the user may have several
+ * servers. */
+static int choose_stored(const tnk_allocator_t *alloc, const json_t *store,
+                         const tnk__url_t *url, char **key, char *why,
+                         size_t size) {
+  /* A mixed-up variable may contain a key. */
+  const char *server =
+      strstr(url->text, "tml-") == NULL ? url->text : "this server";
+  tnk__stored_key_t record;
+
+  switch (tnk__credentials_find(&record, store, url)) {
+  case TNK__STORED_FOUND:
+    *key = tnk__strdup(alloc, record.key);
+    return *key != NULL ? TNK_OK : TNK_ENOMEM;
+  case TNK__STORED_ELSEWHERE:
+    snprintf(why, size,
+             "no API key for %.70s: that of " FILE_NAME " is for %.70s", server,
+             record.base_url);
+    return TNK_ECREDENTIAL;
+  case TNK__STORED_EXPOSED:
+    snprintf(why, size,
+             "the API key of " FILE_NAME " names no server, so it is not sent "
+             "to %.70s, without TLS: set TINKER_API_KEY",
+             server);
+    return TNK_ECREDENTIAL;
+  default:
+    return TNK_OK;
+  }
+}
+
+static int take(const tnk_allocator_t *alloc, const tnk__buf_t *buf,
+                const tnk__url_t *url, char **key, char *why, size_t size) {
+  json_t *store;
+  int err = tnk__credentials_open(&store, buf->data, buf->len);
+
+  if (err == TNK_OK)
+    err = choose_stored(alloc, store, url, key, why, size);
+  else if (err == TNK_ECREDENTIAL)
+    snprintf(why, size, FILE_NAME " is no credentials file");
+  tnk__credentials_close(store);
+  return err;
+}
+
+/* Open the file. Returns TNK_OK with NULL if it does not exist. */
+static int open_file(FILE **file, char *why, size_t size) {
+  const char *home = tnk__env("HOME");
+  char path[4096];
+  int n;
+
+  *file = NULL;
+  if (home == NULL)
+    return TNK_OK;
+  n = snprintf(path, sizeof(path), "%s/" TNK__CREDENTIALS_FILE, home);
+  if (n < 0 || (size_t)n >= sizeof(path))
+    return TNK_OK;
+  *file = fopen(path, "re");
+  if (*file != NULL || errno == ENOENT || errno == ENOTDIR)
+    return TNK_OK;
+  snprintf(why, size, "cannot read " FILE_NAME ": %.80s", strerror(errno));
+  return TNK_ECREDENTIAL;
+}
+
+/* Read the stored key for a base URL from ~/.tinker/credentials.json. Returns
+ * TNK_OK with *key NULL if no key is stored or the file does not exist. Returns
+ * TNK_ECREDENTIAL with the reason in `why` if the file is invalid or its key is
+ * for another server. Otherwise returns TNK_ENOMEM. Protocol: transport, stored
+ * credentials. */
+static int credentials_read(const tnk_allocator_t *alloc, const tnk__url_t *url,
+                            char **key, char *why, size_t size) {
+  tnk__buf_t buf;
+  FILE *file;
+  int err = open_file(&file, why, size);
+
+  *key = NULL;
+  if (file == NULL)
+    return err;
+  tnk__buf_init(&buf, alloc, TNK__MAX_CREDENTIALS);
+  err = read_all(file, &buf);
+  fclose(file);
+  if (err == TNK_OK)
+    err = take(alloc, &buf, url, key, why, size);
+  else
+    snprintf(why, size, "cannot read " FILE_NAME);
+  if (buf.data != NULL)
+    tnk__wipe(buf.data, buf.cap);
+  tnk__buf_deinit(&buf);
+  return err;
+}
+
+int tnk__key_check(const tnk_allocator_t *alloc, const char *key,
+                   int64_t *expires_s, const char **why) {
+  tnk__jwt_t jwt;
+
+  *expires_s = 0;
+  if (!tnk__token_is_sound(key)) {
+    *why = "the API key has a character that no key has, or is too long";
+    return TNK_ECREDENTIAL;
+  }
+  if (strncmp(key, "tml-", 4) == 0)
+    return TNK_OK;
+  if (!tnk__token_is_jwt(key)) {
+    *why = "the API key starts neither with tml- nor, as a JWT, with eyJ";
+    return TNK_ECREDENTIAL;
+  }
+  if (tnk__jwt_read(&jwt, alloc, key) != TNK_OK)
+    return TNK_ENOMEM;
+  *expires_s = jwt.expires_s;
+  if (*expires_s > 0)
+    return TNK_OK;
+  *why = "the API key is a JWT without a readable time of expiry";
+  return TNK_ECREDENTIAL;
+}
+
+/* ---- Proxies ---- */
+
+/*
+ * The variables and their order are curl's. HTTP_PROXY in capital letters is
+ * ignored: in a CGI program it is a header of the request.
+ */
+
+static const char *either(const char *small, const char *capital) {
+  const char *value = tnk__env(small);
+
+  return value != NULL ? value : tnk__env(capital);
+}
+
+static const char *variable(int is_tls) {
+  const char *value =
+      is_tls ? either("https_proxy", "HTTPS_PROXY") : tnk__env("http_proxy");
+
+  return value != NULL ? value : either("all_proxy", "ALL_PROXY");
+}
+
+static int load(tnk__proxy_t *out, const tnk_allocator_t *alloc,
+                const tnk__proxy_options_t *o, int is_tls, const char **why) {
+  const char *text = o->proxy != NULL ? o->proxy : variable(is_tls);
+  int err;
+
+  if (text == NULL || text[0] == '\0')
+    return TNK_OK;
+  err = tnk__proxy_parse(out, alloc, text, o->headers, o->n_headers, why);
+  if (err == TNK_EINVAL && o->proxy == NULL) {
+    out->why = *why;
+    err = TNK_OK;
+  }
+  return err;
+}
+
+/* Exceptions from the environment apply only to proxies from the
+ * environment. */
+static int load_exceptions(tnk__proxies_t *out, const tnk_allocator_t *alloc,
+                           const tnk__proxy_options_t *o) {
+  const char *text = o->no_proxy;
+
+  if (text == NULL && o->proxy == NULL)
+    text = either("no_proxy", "NO_PROXY");
+  if (text == NULL)
+    return TNK_OK;
+  out->no_proxy = tnk__strdup(alloc, text);
+  return out->no_proxy != NULL ? TNK_OK : TNK_ENOMEM;
+}
+
+int tnk__proxies_load(tnk__proxies_t *out, const tnk_allocator_t *alloc,
+                      const tnk__proxy_options_t *options,
+                      const tnk__url_t *url, const char **why) {
+  const tnk__proxy_t *proxy;
+  const char *wrong = NULL;
+  int err = load(&out->https, alloc, options, 1, &wrong);
+
+  if (err == TNK_OK)
+    err = load(&out->http, alloc, options, 0, &wrong);
+  if (err == TNK_OK)
+    err = load_exceptions(out, alloc, options);
+  if (err == TNK_OK) {
+    proxy = tnk__proxies_find(out, url->host, url->port, url->is_tls);
+    wrong = proxy != NULL ? proxy->why : NULL;
+    err = wrong != NULL ? TNK_EINVAL : TNK_OK;
+  }
+  if (err == TNK_EINVAL)
+    *why = wrong;
+  return err;
+}
+
+/* ---- Configuration ---- */
 
 enum { MAX_CONFIG = 4 * 1024 * 1024, MAX_PAIRS = 1024 };
 
@@ -182,8 +392,8 @@ static int load_stored_key(tnk__config_t *config, int64_t now_s,
 
   if (config->api_key != NULL || config->credential_cmd != NULL)
     return TNK_OK;
-  err = tnk__credentials_read(config->alloc, &config->url, &config->api_key,
-                              config->complaint, sizeof(config->complaint));
+  err = credentials_read(config->alloc, &config->url, &config->api_key,
+                         config->complaint, sizeof(config->complaint));
   if (err == TNK_ECREDENTIAL)
     *why = config->complaint;
   if (err == TNK_OK && config->api_key != NULL)

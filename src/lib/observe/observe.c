@@ -1,17 +1,52 @@
-/* Writes an observer's events to files. */
-#include "tnk/observe.h"
-
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/base/alloc.h"
 #include "lib/base/utf8.h"
-#include "lib/observe/file.h"
+#include "lib/observe/dump_file.h"
 #include "lib/observe/meter.h"
 #include "lib/observe/trace.h"
 #include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
+#include "tnk/observe.h"
+
+/* ---- Names ---- */
+
+const char *tnk_phase_name(tnk_phase_t phase) {
+  static const char *const names[] = {
+      [TNK_PHASE_QUEUED] = "queued",      [TNK_PHASE_WAITS] = "waits",
+      [TNK_PHASE_SENT] = "sent",          [TNK_PHASE_ACCEPTED] = "accepted",
+      [TNK_PHASE_HELD] = "held",          [TNK_PHASE_RESULT] = "result",
+      [TNK_PHASE_DECODED] = "decoded",    [TNK_PHASE_FAILED] = "failed",
+      [TNK_PHASE_DELIVERED] = "delivered"};
+  const size_t n = sizeof(names) / sizeof(names[0]);
+
+  return (size_t)phase < n ? names[phase] : "";
+}
+
+const char *tnk_waits_for_name(tnk_waits_for_t what) {
+  static const char *const names[] = {[TNK_WAITS_FOR_NOTHING] = "nothing",
+                                      [TNK_WAITS_FOR_SESSION] = "session",
+                                      [TNK_WAITS_FOR_TURN] = "turn",
+                                      [TNK_WAITS_FOR_SLOT] = "slot",
+                                      [TNK_WAITS_FOR_BYTES] = "bytes",
+                                      [TNK_WAITS_FOR_BACK_OFF] = "back-off",
+                                      [TNK_WAITS_FOR_TOKEN] = "token",
+                                      [TNK_WAITS_FOR_WORKER] = "worker",
+                                      [TNK_WAITS_FOR_CONNECTION] = "connection",
+                                      [TNK_WAITS_FOR_RETRY] = "retry",
+                                      [TNK_WAITS_FOR_POLL] = "poll",
+                                      [TNK_WAITS_FOR_LOSS] = "loss"};
+  const size_t n = sizeof(names) / sizeof(names[0]);
+
+  return (size_t)what < n ? names[what] : "";
+}
+
+/* ---- Observing ---- */
+
+/* Writes an observer's events to files. */
 
 enum {
   PIECE = 64 * 1024, /* size of one write */
@@ -100,7 +135,7 @@ int tnk_trace_close(tnk_trace_t *trace) {
   return err;
 }
 
-/* ---- Numbers for Prometheus ---- */
+/* ---- Observing: numbers for Prometheus ---- */
 
 struct tnk_meter {
   tnk__meter_t meter;
@@ -176,7 +211,7 @@ int tnk_meter_save(const tnk_meter_t *meter, const char *path) {
   return err;
 }
 
-/* ---- Numbers of a run ---- */
+/* ---- Observing: numbers of a run ---- */
 
 static int write_numbers(tnk__buf_t *out, int64_t step,
                          const tnk_number_t *numbers, size_t n) {

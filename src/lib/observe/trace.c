@@ -1,20 +1,230 @@
+#include "lib/observe/trace.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "lib/base/alloc.h"
+#include "lib/wire/format/le.h"
+#include "tnk/error.h"
+#include "tnk/version.h"
+
+/* Protobuf encoding for traces. Each function writes to memory with enough
+ * space and returns the end of the written bytes. */
+
+enum {
+  MAX_TEXT = 128, /* longer strings are cut */
+  WIDE = 9,       /* size of a fixed varint */
+  LOW = 4,        /* size of its first part */
+  LOW_BITS = 28   /* bits in the first part */
+};
+
+static inline uint8_t *put_varint(uint8_t *at, uint64_t value) {
+  while (value >= 0x80) {
+    *at++ = (uint8_t)(value | 0x80);
+    value >>= 7;
+  }
+  *at++ = (uint8_t)value;
+  return at;
+}
+
+static inline uint8_t *put_uint(uint8_t *at, uint32_t field, uint64_t value) {
+  return put_varint(put_varint(at, field), value);
+}
+
+static inline size_t text_len(const char *text) {
+  const size_t n = strlen(text);
+
+  return n < MAX_TEXT ? n : MAX_TEXT;
+}
+
+static inline uint8_t *put_bytes(uint8_t *at, uint32_t field, const char *text,
+                                 size_t n) {
+  at = put_varint(put_varint(at, field), n);
+  memcpy(at, text, n);
+  return at + n;
+}
+
+static inline uint8_t *put_text(uint8_t *at, uint32_t field, const char *text) {
+  return put_bytes(at, field, text, text_len(text));
+}
+
+/* The lowest 28 bits in four bytes, each with the continuation bit. */
+static inline uint32_t seven_each(uint64_t value) {
+  uint32_t x = (uint32_t)value;
+
+  x = (x & 0x00003fff) | (x & 0x0fffc000) << 2;
+  x = (x & 0x007f007f) | (x & 0x3f803f80) << 1;
+  return x | 0x80808080;
+}
+
+/* Write the part of a nine-byte varint after its lowest 28 bits. */
+static inline void put_high(uint8_t *at, uint64_t high) {
+  tnk__le_put32(at, seven_each(high));
+  at[4] = high >> 28 & 0x7f;
+}
+
+/* Write a varint of nine bytes, which holds 63 bits. */
+static inline uint8_t *put_wide(uint8_t *at, uint64_t value) {
+  tnk__le_put32(at, seven_each(value));
+  put_high(at + LOW, value >> LOW_BITS);
+  return at + WIDE;
+}
+
+/* Write a length in two bytes. */
+static inline void put_length(uint8_t *at, size_t n) {
+  at[0] = (uint8_t)(n | 0x80);
+  at[1] = (uint8_t)(n >> 7);
+}
+
+/* Begin a message with a length that is set later. */
+static inline uint8_t *begin_message(uint8_t *at, uint32_t field,
+                                     uint8_t **message) {
+  *message = put_varint(at, field);
+  return *message + 2;
+}
+
+static inline void end_message(uint8_t *message, const uint8_t *at) {
+  put_length(message, (size_t)(at - message) - 2);
+}
+
+/* Constants that the parts of a trace share. */
+
+/* Tags of the fields. */
+enum {
+  VARINT = 0,
+  LENGTH = 2,
+  PACKET = 1 << 3 | LENGTH,
+  TIMESTAMP = 8 << 3 | VARINT,
+  SEQUENCE = 10 << 3 | VARINT,
+  TRACK_EVENT = 11 << 3 | LENGTH,
+  NAMES = 12 << 3 | LENGTH,
+  FLAGS = 13 << 3 | VARINT,
+  TRACK_DESCRIPTOR = 60 << 3 | LENGTH,
+  UUID = 1 << 3 | VARINT,
+  TRACK_NAME = 2 << 3 | LENGTH,
+  TRACK_PROCESS = 3 << 3 | LENGTH,
+  PARENT = 5 << 3 | VARINT,
+  PID = 1 << 3 | VARINT,
+  PROCESS_NAME = 6 << 3 | LENGTH,
+  ANNOTATION = 4 << 3 | LENGTH,
+  EVENT_TYPE = 9 << 3 | VARINT,
+  EVENT_ID = 10 << 3 | VARINT, /* of its name */
+  EVENT_TRACK = 11 << 3 | VARINT,
+  EVENT_NAME = 23 << 3 | LENGTH,
+  ANNOTATION_ID = 1 << 3 | VARINT,
+  ANNOTATION_UINT = 3 << 3 | VARINT,
+  ANNOTATION_TEXT = 6 << 3 | LENGTH,
+  NAMES_EVENT = 2 << 3 | LENGTH,
+  NAMES_ANNOTATION = 3 << 3 | LENGTH,
+  NAME_ID = 1 << 3 | VARINT,
+  NAME_TEXT = 2 << 3 | LENGTH
+};
+
+/* Values of a packet's flags about names. */
+enum { NAMES_BEGIN = 1, NAMES_NEEDED = 2 };
+
+/* Numbers of the annotations' names and of the phases' names, which the waiting
+ * reasons follow. All are below 128, so each is a varint of one byte. */
+enum {
+  ATTEMPT = 1,
+  BYTES,
+  STATUS,
+  CODE,
+  REQUEST_ID,
+  OPERATION,
+  N_ANNOTATIONS,
+  PHASES = 1,
+  WAITS = 32
+};
+
+/* The track of the process; the tracks of clients follow. */
+enum { PROCESS = 1 };
+
+/* ---- The head ---- */
+
+/*
+ * The head of a trace: repeated names, and the process.
+ */
+
+enum { TNK__TRACE_MAX_HEAD = 2048 };
+
+static uint8_t *put_name(uint8_t *at, uint32_t field, uint8_t id,
+                         const char *text, const char *more) {
+  uint8_t *message;
+  uint8_t *name;
+
+  at = begin_message(at, field, &message);
+  at = put_uint(at, NAME_ID, id);
+  at = begin_message(at, NAME_TEXT, &name);
+  for (; *text != '\0'; text++)
+    *at++ = (uint8_t)*text;
+  for (; *more != '\0'; more++)
+    *at++ = (uint8_t)*more;
+  end_message(name, at);
+  end_message(message, at);
+  return at;
+}
+
+static uint8_t *put_names(uint8_t *at) {
+  static const char *const annotations[N_ANNOTATIONS] = {
+      [ATTEMPT] = "attempt",       [BYTES] = "bytes",
+      [STATUS] = "status",         [CODE] = "code",
+      [REQUEST_ID] = "request_id", [OPERATION] = "operation"};
+  uint8_t *packet;
+  uint8_t *names;
+
+  at = begin_message(at, PACKET, &packet);
+  at = put_uint(at, SEQUENCE, 1);
+  at = put_uint(at, FLAGS, NAMES_BEGIN);
+  at = begin_message(at, NAMES, &names);
+  for (uint8_t i = 0; tnk_phase_name(i)[0] != '\0'; i++)
+    at =
+        put_name(at, NAMES_EVENT, (uint8_t)(PHASES + i), tnk_phase_name(i), "");
+  at = put_name(at, NAMES_EVENT, WAITS, "waits", "");
+  for (uint8_t i = 1; tnk_waits_for_name(i)[0] != '\0'; i++)
+    at = put_name(at, NAMES_EVENT, (uint8_t)(WAITS + i), "waits for ",
+                  tnk_waits_for_name(i));
+  for (int i = 1; i < N_ANNOTATIONS; i++)
+    at = put_name(at, NAMES_ANNOTATION, (uint8_t)i, annotations[i], "");
+  end_message(names, at);
+  end_message(packet, at);
+  return at;
+}
+
+static uint8_t *put_process(uint8_t *at, int pid) {
+  uint8_t *packet;
+  uint8_t *inner;
+  uint8_t *process;
+
+  at = begin_message(at, PACKET, &packet);
+  at = put_uint(at, SEQUENCE, 1);
+  at = begin_message(at, TRACK_DESCRIPTOR, &inner);
+  at = put_uint(at, UUID, PROCESS);
+  at = begin_message(at, TRACK_PROCESS, &process);
+  at = put_uint(at, PID, (uint64_t)pid);
+  at = put_text(at, PROCESS_NAME, "tnk " TNK_VERSION_STRING);
+  end_message(process, at);
+  end_message(inner, at);
+  end_message(packet, at);
+  return at;
+}
+
+/* Write the head of a trace to `at`, which has TNK__TRACE_MAX_HEAD bytes.
+ * Returns its end. */
+static uint8_t *trace_put_head(uint8_t *at, int pid) {
+  return put_process(put_names(at), pid);
+}
+
+/* ---- The trace ---- */
+
 /*
  * Perfetto's messages Trace, TracePacket, TrackDescriptor and TrackEvent, with
  * the required fields only. An operation has about twenty packets. Therefore
  * each step is copied from a pattern of fixed length, and only time and track
  * are filled in. Varints and lengths always use all of their bytes, which
  * protobuf allows. Repeated names are sent once in the first packet and are
- * numbers after that (trace_head.c).
+ * numbers after that (the head).
  */
-#include "lib/observe/trace.h"
-
-#include <string.h>
-
-#include "lib/base/alloc.h"
-#include "lib/observe/trace_bytes.h"
-#include "lib/observe/trace_fields.h"
-#include "lib/observe/trace_head.h"
-#include "tnk/error.h"
 
 enum {
   MAX_PACKET = TNK__TRACE_MAX_PACKET,
@@ -30,7 +240,7 @@ typedef enum { BEGIN = 1, END = 2, INSTANT = 3 } kind_t;
 /* Keeps rare cases out of the common code path. */
 #define RARE __attribute__((noinline, cold))
 
-/* ---- Space ---- */
+/* ---- The trace: space ---- */
 
 RARE static uint8_t *make_room(const tnk__trace_t *trace, size_t n) {
   if (trace->full != NULL)
@@ -58,14 +268,14 @@ static inline void keep(const tnk__trace_t *trace, const uint8_t *at) {
   trace->out->len = (size_t)(at - trace->out->data);
 }
 
-/* ---- Numbers of tracks ---- */
+/* ---- The trace: numbers of tracks ---- */
 
 /* Tracks of operations have a bit that tracks of clients do not have. */
 static inline uint64_t track_of(uint64_t operation, uint32_t part) {
   return OPERATIONS | (uint64_t)part << OPERATION_BITS | operation;
 }
 
-/* ---- Packets of tracks ---- */
+/* ---- The trace: packets of tracks ---- */
 
 /* Offset of a new track's number in its packet. */
 enum { AT_NEW_TRACK = 10 };
@@ -99,7 +309,7 @@ static void write_track(const tnk__trace_t *trace, uint64_t track,
   keep(trace, put_track(at, wide, parent, name, text_len(name)));
 }
 
-/* ---- Packets of steps ---- */
+/* ---- The trace: packets of steps ---- */
 
 static uint8_t name_of(const tnk_event_t *event) {
   const unsigned what = (unsigned)event->waits_for;
@@ -272,7 +482,7 @@ static inline uint8_t *put_facts(uint8_t *at, const tnk_event_t *event) {
   return event->bytes > 0 ? put_number(at, BYTES, event->bytes) : at;
 }
 
-/* ---- Tracks ---- */
+/* ---- The trace: tracks ---- */
 
 /* The track of a client: a known one or a new one. Clients over the limit share
  * the track of the process. */
@@ -329,7 +539,7 @@ static tnk__trace_split_t *add_split(tnk__trace_t *trace, uint64_t operation) {
   return &splits[trace->n_splits++];
 }
 
-/* ---- Slices ---- */
+/* ---- The trace: slices ---- */
 
 /* Whether there is space for an event of the first request, and the patterns
  * have its high bits. Almost always true. */
@@ -537,7 +747,7 @@ void tnk__trace_init(tnk__trace_t *trace, const tnk_allocator_t *alloc,
   set_high(trace, 0, 0);
   at = room(trace, TNK__TRACE_MAX_HEAD);
   if (at != NULL)
-    keep(trace, tnk__trace_put_head(at, pid));
+    keep(trace, trace_put_head(at, pid));
 }
 
 void tnk__trace_deinit(tnk__trace_t *trace) {

@@ -50,7 +50,7 @@
  * TNK__RETRY_PATIENCE_MS from the first failure (lib/policy/retry.h). Other
  * limits are in lib/policy/poll.h (pace of polls), lib/policy/billing.h (pauses
  * without credit), lib/policy/retry_after.h (longest delay that a server may
- * ask for) and lib/policy/outage.h (when an outage is reported).
+ * ask for) and lib/policy/queue_state.h (when an outage is reported).
  */
 
 /* Name, TCP, tunnel and TLS together, unless the caller sets another value. */

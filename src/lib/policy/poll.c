@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-#include "lib/policy/backoff.h"
 #include "lib/policy/billing.h"
+#include "lib/policy/retry.h"
 
 void tnk__poll_init(tnk__poll_t *poll) {
   memset(poll, 0, sizeof(*poll));

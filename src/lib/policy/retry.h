@@ -5,6 +5,20 @@
 
 #include "lib/policy/classify.h"
 
+/*
+ * Delays before the n-th retry (n counts from 0), in milliseconds. `u` is
+ * uniform in [0, 1). No n overflows.
+ */
+
+/* min(0.5 * 2^n, 10) s, shortened by up to 25%. */
+uint64_t tnk__backoff_request_ms(uint32_t n, double u);
+/* min(2^n, 30) s, shortened by up to 25%. Used by the outer loop, and by polls
+ * after a 429 or a lost connection. */
+uint64_t tnk__backoff_slow_ms(uint32_t n, double u);
+/* min(0.5 * 2^n, 10) s, plus or minus up to 25%, at most 10 s. Used when a
+ * sample is submitted again. */
+uint64_t tnk__backoff_sample_ms(uint32_t n, double u);
+
 /* Default patience of a service. */
 #define TNK__RETRY_PATIENCE_MS 300000
 
@@ -22,8 +36,6 @@ typedef struct {
 /* max_retries limits the short schedule. 0 disables all retries. */
 void tnk__retry_init(tnk__retry_t *retry, uint32_t max_retries,
                      uint64_t now_ms);
-/* Minimum timeout of an attempt that begins when patience is nearly over. */
-#define TNK__RETRY_LAST_MS 2000
 
 /*
  * Decide on one more attempt after a verdict of TNK__ACTION_RETRY. Returns 1 to

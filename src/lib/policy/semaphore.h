@@ -2,8 +2,34 @@
 #define TNK_LIB_POLICY_SEMAPHORE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-#include "lib/policy/waiter.h"
+#include "lib/base/list.h"
+
+/*
+ * A node in one of the queues of this folder, embedded in the operation that
+ * waits. One node may serve several queues, one after the other.
+ *
+ * The function that releases a resource calls `granted`; the function that
+ * queued the node never does. `granted` must only schedule (tnk__defer, a
+ * timer). It must not call back into the same queue.
+ */
+typedef struct tnk__waiter {
+  tnk__list_t link; /* in the queue; points to itself when in none */
+  uint64_t ticket;  /* order of first arrival; 0: has not asked yet */
+  void (*granted)(struct tnk__waiter *self);
+} tnk__waiter_t;
+
+static inline void tnk__waiter_init(tnk__waiter_t *waiter,
+                                    void (*granted)(tnk__waiter_t *self)) {
+  tnk__list_init(&waiter->link);
+  waiter->ticket = 0;
+  waiter->granted = granted;
+}
+
+static inline int tnk__waiter_is_queued(const tnk__waiter_t *waiter) {
+  return !tnk__list_empty(&waiter->link);
+}
 
 /*
  * A counting semaphore without timers, first come first served. A released slot
@@ -38,5 +64,40 @@ void tnk__semaphore_cancel(tnk__semaphore_t *sem, tnk__waiter_t *waiter);
 /* Change the limit. A higher limit may call several `granted`. A lower limit
  * takes effect as slots are returned. */
 void tnk__semaphore_set_limit(tnk__semaphore_t *sem, size_t limit);
+
+/*
+ * A byte budget, first come first served. The first waiter is admitted while
+ * the balance is not negative, and pays its whole cost then. So the balance may
+ * drop below zero, and a request larger than the budget still gets through. No
+ * waiter overtakes the first one.
+ */
+typedef struct {
+  tnk__list_t waiters;
+  int64_t size;
+  int64_t balance; /* size minus the bytes that are paid */
+  size_t n_waiting;
+} tnk__budget_t;
+
+/* Embedded in the operation that pays. */
+typedef struct tnk__payer {
+  tnk__waiter_t waiter;
+  /* Returns the cost. It is called once, at the moment of admission, because
+   * the cost depends on whether the service is throttling by then. Must not
+   * call the budget. */
+  uint64_t (*cost)(struct tnk__payer *self);
+  int64_t paid; /* bytes that release returns; 0 when none are held */
+} tnk__payer_t;
+
+void tnk__budget_init(tnk__budget_t *budget, uint64_t size);
+void tnk__payer_init(tnk__payer_t *payer, void (*granted)(tnk__waiter_t *self),
+                     uint64_t (*cost)(tnk__payer_t *self));
+/* Ask for the bytes. 1: admitted and paid. 0: queued; `waiter.granted` will be
+ * called once. */
+int tnk__budget_acquire(tnk__budget_t *budget, tnk__payer_t *payer);
+/* Return the bytes that were paid, or leave the queue. Does nothing in any
+ * other state. May call several `granted`. */
+void tnk__budget_release(tnk__budget_t *budget, tnk__payer_t *payer);
+/* Change the size to the server's value. May call several `granted`. */
+void tnk__budget_set_size(tnk__budget_t *budget, uint64_t size);
 
 #endif

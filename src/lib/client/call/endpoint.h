@@ -6,7 +6,7 @@
 #include "lib/io/http/client.h"
 #include "lib/io/loop/context.h"
 #include "lib/policy/billing.h"
-#include "lib/policy/outage.h"
+#include "lib/policy/queue_state.h"
 
 struct tnk__auth;
 

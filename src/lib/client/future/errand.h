@@ -4,7 +4,7 @@
 #include "lib/base/arena.h"
 #include "lib/client/future/future.h"
 #include "lib/client/session/session.h"
-#include "lib/policy/stall.h"
+#include "lib/policy/queue_state.h"
 
 /*
  * A service operation: it belongs to no client, for example the creation of a

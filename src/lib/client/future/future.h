@@ -3,7 +3,6 @@
 
 #include "lib/client/call/call.h"
 #include "lib/client/future/poller.h"
-#include "lib/policy/budget.h"
 #include "lib/policy/poll.h"
 #include "lib/policy/queue_state.h"
 #include "lib/policy/semaphore.h"

@@ -22,7 +22,7 @@
 #include "lib/base/limits.h"
 #include "lib/base/log.h"
 #include "lib/client/call/headers.h"
-#include "lib/policy/backoff.h"
+#include "lib/policy/retry.h"
 #include "lib/wire/data/data.h"
 
 /* MAX_FRAME: approximate size of a request without its prompt. */

@@ -5,7 +5,6 @@
 #include "lib/client/session/registry.h"
 #include "lib/client/session/session.h"
 #include "lib/policy/queue_state.h"
-#include "lib/policy/stall.h"
 #include "lib/wire/message/sampler_text.h"
 #include "tnk/sampling.h"
 

@@ -4,7 +4,6 @@
 #include "lib/base/arena.h"
 #include "lib/client/session/session.h"
 #include "lib/policy/queue_state.h"
-#include "lib/policy/stall.h"
 #include "lib/policy/turns.h"
 #include "lib/wire/format/zstd.h"
 #include "tnk/training.h"

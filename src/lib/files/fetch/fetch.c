@@ -10,7 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/number.h"
 #include "lib/io/loop/context.h"
-#include "lib/policy/backoff.h"
+#include "lib/policy/retry.h"
 #include "lib/policy/retry_after.h"
 #include "lib/wire/format/http_read.h"
 #include "lib/wire/format/http_write.h"

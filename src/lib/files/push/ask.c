@@ -6,7 +6,7 @@
 #include "lib/base/alloc.h"
 #include "lib/base/log.h"
 #include "lib/files/fetch/fetch.h"
-#include "lib/policy/backoff.h"
+#include "lib/policy/retry.h"
 #include "lib/policy/retry_after.h"
 #include "lib/wire/format/json_read.h"
 #include "tnk/version.h"

@@ -72,7 +72,7 @@ static int read_switches(tnk__flags_t *f, const json_t *root) {
 
 /* 0 is rejected where it would stop everything: no chunk could contain an
  * example, and no sample could be under way. A byte budget may be 0, because
- * one request is always allowed (lib/policy/budget.h). */
+ * one request is always allowed (lib/policy/semaphore.h). */
 static int read_sizes(tnk__flags_t *f, const json_t *root) {
   return get_size(&f->train_chunk_items, root, "fwdbwd_max_chunk_len", 1,
                   MAX_SIZE) &&
