@@ -15,7 +15,7 @@
  *   any --reset, connection lost--> freed
  *
  * Handlers are called from nghttp2's callbacks, so they run inside nghttp2.
- * They only submit frames; h2_send.c sends them afterwards.
+ * They only submit frames; h2_answer.c sends them afterwards.
  */
 
 enum {

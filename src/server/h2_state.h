@@ -7,7 +7,7 @@
 #include "server/slow.h"
 #include "server/state.h"
 
-/* Shared by h2.c, h2_answer.c and h2_send.c. */
+/* Shared by h2.c, h2_answer.c and h2_answer.c. */
 
 /* Shared by all connections. */
 struct tnk__srv_h2_shared {
@@ -61,7 +61,7 @@ typedef struct {
   uint64_t n_due;
 } tnk__srv_stream_t;
 
-/* ---- h2_send.c ---- */
+/* ---- Sending ---- */
 
 void tnk__srv_h2_send_setup(nghttp2_session_callbacks *callbacks);
 /* Send the pending output of nghttp2. The connection may be closing

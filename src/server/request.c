@@ -1,9 +1,13 @@
 #include "server/request.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "lib/base/alloc.h"
 #include "lib/base/limits.h"
 #include "tnk/error.h"
+
+/* ---- Requests ---- */
 
 /*
  * Requests. A version of HTTP puts a request together, and handlers read it.
@@ -29,7 +33,8 @@ void tnk__srv_req_init(tnk__srv_req_t *req, tnk__srv_t *http,
   tnk__srv_req_begin(req);
 }
 
-void tnk__srv_req_forget(tnk__srv_req_t *req) {
+/* Drop the decisions of hooks about the request. */
+static void srv_req_forget(tnk__srv_req_t *req) {
   const tnk__srv_config_t *config = &req->http->config;
 
   if (req->fate != NULL)
@@ -39,7 +44,7 @@ void tnk__srv_req_forget(tnk__srv_req_t *req) {
 }
 
 void tnk__srv_req_deinit(tnk__srv_req_t *req) {
-  tnk__srv_req_forget(req);
+  srv_req_forget(req);
   tnk__buf_deinit(&req->url);
   tnk__buf_deinit(&req->head);
   tnk__buf_deinit(&req->body);
@@ -57,7 +62,7 @@ void tnk__srv_req_begin(tnk__srv_req_t *req) {
   req->seq_id = -1;
   req->is_head = 0;
   req->tag = 0;
-  tnk__srv_req_forget(req);
+  srv_req_forget(req);
   req->key_hash = 0;
 }
 
@@ -74,7 +79,7 @@ void tnk__srv_req_shrink(tnk__srv_req_t *req) {
   shrink(&req->body);
 }
 
-/* ---- The head ---- */
+/* ---- Requests: the head ---- */
 
 int tnk__srv_req_add_name(tnk__srv_req_t *req, const char *at, size_t n) {
   uint8_t *to = tnk__buf_reserve(&req->head, n);
@@ -132,7 +137,7 @@ int tnk__srv_req_end_head(tnk__srv_req_t *req, uint64_t n_body) {
   return req->end.how == TNK__SRV_END_NOT ? 0 : TNK__SRV_REFUSE_END;
 }
 
-/* ---- The body ---- */
+/* ---- Requests: the body ---- */
 
 int tnk__srv_req_add_body(tnk__srv_req_t *req, const void *at, size_t n,
                           uint64_t announced) {
@@ -148,7 +153,7 @@ int tnk__srv_req_add_body(tnk__srv_req_t *req, const void *at, size_t n,
   return body->err == TNK_ENOMEM ? 503 : 413;
 }
 
-/* ---- The complete request ---- */
+/* ---- Requests: the complete request ---- */
 
 static int hex(char c) {
   if (c >= '0' && c <= '9')
@@ -199,7 +204,8 @@ static int take_url(tnk__srv_req_t *req) {
   return url[0] == '/' && url_decode(url);
 }
 
-void tnk__srv_req_take_path(tnk__srv_req_t *req) {
+/* Set the path of an incomplete request, as far as it has arrived. */
+static void srv_req_take_path(tnk__srv_req_t *req) {
   if (req->path[0] == '\0')
     (void)take_url(req);
 }
@@ -217,7 +223,7 @@ int tnk__srv_req_dispatch(tnk__srv_req_t *req, const char *method) {
   return 0;
 }
 
-/* ---- Reading a request ---- */
+/* ---- Requests: reading a request ---- */
 
 /* Get the next value of the header `name`, or NULL. *at is NULL at first, and
  * is moved to the following header. */
@@ -280,4 +286,133 @@ int tnk__srv_req_query(const tnk__srv_req_t *req, const char *name, char *out,
       at++;
   }
   return 0;
+}
+
+/* ---- Answers ---- */
+
+/* Operations of handlers on a request of any version: answer it, now or
+ * later. */
+
+void tnk__srv_req_reply(tnk__srv_req_t *req, int status,
+                        const char *content_type, const char *extra,
+                        uint8_t *body, size_t len) {
+  const tnk__srv_config_t *config = &req->http->config;
+  tnk__srv_answer_t answer = {.status = status,
+                              .content_type = content_type,
+                              .extra = extra,
+                              .body = body,
+                              .len = len,
+                              .announced = len,
+                              .n_sent = len};
+
+  req->on_gone = NULL;
+  if (config->on_answer != NULL)
+    config->on_answer(req, status, body, len, config->user);
+  if (config->hooks != NULL)
+    config->hooks->shape(req, &answer, config->hooks_user);
+  if (config->on_reply != NULL)
+    config->on_reply(req, answer.status, config->user);
+  req->ops->answer(req, &answer);
+}
+
+void tnk__srv_req_reply_text(tnk__srv_req_t *req, int status,
+                             const char *content_type, const char *text) {
+  size_t len = strlen(text);
+  char *copy = tnk__strndup(req->http->config.alloc, text, len);
+
+  if (copy == NULL) {
+    tnk__srv_req_drop(req);
+    return;
+  }
+  tnk__srv_req_reply(req, status, content_type, NULL, (uint8_t *)copy, len);
+}
+
+void tnk__srv_req_open(tnk__srv_req_t *req, int status,
+                       const char *content_type, const char *extra) {
+  const tnk__srv_answer_t head = {
+      .status = status, .content_type = content_type, .extra = extra};
+
+  req->ops->begin(req, &head);
+}
+
+void tnk__srv_req_keep(tnk__srv_req_t *req, const char *text) {
+  req->ops->keep(req, text);
+}
+
+void tnk__srv_req_finish(tnk__srv_req_t *req, uint8_t *body, size_t len) {
+  req->on_gone = NULL;
+  req->ops->finish(req, body, len);
+}
+
+void tnk__srv_req_drop(tnk__srv_req_t *req) {
+  req->on_gone = NULL;
+  req->ops->drop(req);
+}
+
+void tnk__srv_req_park(tnk__srv_req_t *req,
+                       void (*on_gone)(tnk__srv_req_t *req, void *user),
+                       void *user) {
+  req->on_gone = on_gone;
+  req->user = user;
+}
+
+void tnk__srv_req_gone(tnk__srv_req_t *req) {
+  void (*on_gone)(tnk__srv_req_t *, void *) = req->on_gone;
+
+  req->on_gone = NULL;
+  if (on_gone != NULL)
+    on_gone(req, req->user);
+}
+
+static const char *text_of(int refusal) {
+  static const struct {
+    int refusal;
+    const char *text;
+  } known[] = {
+      {400, "Invalid HTTP request received."},
+      {413, "Request body is too large"},
+      {414, "Request target is too long"},
+      {431, "Request headers are too large"},
+      {503, "Out of memory"},
+      {TNK__SRV_REFUSE_TARGET, "Malformed request target"},
+      {TNK__SRV_REFUSE_FULL, "Too many connections"},
+  };
+
+  for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+    if (known[i].refusal == refusal)
+      return known[i].text;
+  return "";
+}
+
+/* Drop the headers, because the last one may be incomplete. Drop the decision
+ * of hooks too, because the request never became complete. */
+void tnk__srv_req_refuse(tnk__srv_req_t *req, int refusal) {
+  const tnk__srv_config_t *config = &req->http->config;
+  const char *text = text_of(refusal);
+  int status = refusal > 0                         ? refusal
+               : refusal == TNK__SRV_REFUSE_TARGET ? 400
+                                                   : 503;
+  char detail[128];
+
+  tnk__buf_clear(&req->head);
+  srv_req_forget(req);
+  if (config->refuse != NULL) {
+    /* A complete request has its number already. */
+    if (refusal != TNK__SRV_REFUSE_TARGET)
+      req->n = ++req->http->n_requests;
+    srv_req_take_path(req);
+    config->refuse(req, status, text, config->user);
+    return;
+  }
+  /* The format of the load balancers in front of servers. */
+  if (refusal == TNK__SRV_REFUSE_FULL) {
+    tnk__srv_req_reply_text(
+        req, status, "text/html",
+        "<html><head><title>503 Service Unavailable</title></head>\r\n"
+        "<body><h1>503 Service Unavailable</h1>"
+        "<p>Too many connections.</p></body></html>\r\n");
+    return;
+  }
+  (void)snprintf(detail, sizeof(detail), "{\"detail\":\"%s\"}", text);
+  tnk__srv_req_reply_text(req, status, "application/json", detail);
 }

@@ -18,8 +18,7 @@ void tnk__srv_req_init(tnk__srv_req_t *req, tnk__srv_t *http,
 void tnk__srv_req_deinit(tnk__srv_req_t *req);
 /* Reset the request for the next one. */
 void tnk__srv_req_begin(tnk__srv_req_t *req);
-/* Drop the decisions of hooks about the request. */
-void tnk__srv_req_forget(tnk__srv_req_t *req);
+
 /* Free large buffers. */
 void tnk__srv_req_shrink(tnk__srv_req_t *req);
 
@@ -39,8 +38,7 @@ int tnk__srv_req_add_body(tnk__srv_req_t *req, const void *at, size_t n,
                           uint64_t announced);
 /* Pass the complete request to the handler. Returns a refusal. */
 int tnk__srv_req_dispatch(tnk__srv_req_t *req, const char *method);
-/* Set the path of an incomplete request, as far as it has arrived. */
-void tnk__srv_req_take_path(tnk__srv_req_t *req);
+
 /* Answer a request that cannot be served; `refusal` is not 0. */
 void tnk__srv_req_refuse(tnk__srv_req_t *req, int refusal);
 /* The connection or stream is lost: call `on_gone` if the request is parked. */

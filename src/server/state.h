@@ -116,7 +116,7 @@ void tnk__srv_conn_start(tnk__srv_conn_t *conn);
 /* The idle callback: resumes the connections that wait for it. */
 void tnk__srv_conn_on_resume(uv_idle_t *idle);
 
-/* ---- life.c ---- */
+/* ---- Lifetime ---- */
 
 void tnk__srv_conn_close(tnk__srv_conn_t *conn);
 /* Send nothing more, and close when the peer has closed. Closing at once while
@@ -129,7 +129,7 @@ void tnk__srv_conn_go_on_later(tnk__srv_conn_t *conn);
 /* Count one closed handle. */
 void tnk__srv_release(tnk__srv_t *http);
 
-/* ---- write.c ---- */
+/* ---- Writing ---- */
 
 /* A write in progress. */
 typedef struct tnk__srv_write {

@@ -1,5 +1,4 @@
 #include "lib/api/config.h"
-#include "lib/api/credentials.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "lib/api/proxy.h"
+#include "lib/api/config.h"
 
 #include <stdlib.h>
 #include <string.h>

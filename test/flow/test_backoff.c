@@ -1,4 +1,3 @@
-#include "lib/policy/backoff.h"
 
 #include "lib/policy/retry.h"
 #include "support/test.h"

@@ -1,4 +1,4 @@
-#include "lib/policy/budget.h"
+#include "lib/policy/semaphore.h"
 
 #include "lib/base/alloc.h"
 #include "support/test.h"

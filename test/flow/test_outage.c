@@ -1,4 +1,4 @@
-#include "lib/policy/outage.h"
+#include "lib/policy/queue_state.h"
 #include "support/test.h"
 
 TEST(C5_failures_for_5_s_without_an_answer_are_an_outage_told_once) {

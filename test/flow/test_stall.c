@@ -1,4 +1,4 @@
-#include "lib/policy/stall.h"
+#include "lib/policy/queue_state.h"
 #include "support/test.h"
 
 TEST(stall_is_told_at_60_s_and_then_doubling) {

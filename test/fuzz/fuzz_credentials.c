@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "lib/api/credentials.h"
+#include "lib/api/config.h"
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
 #include "lib/wire/data/credentials.h"

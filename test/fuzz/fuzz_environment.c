@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "lib/api/config.h"
-#include "lib/api/env.h"
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
 #include "lib/wire/format/http_write.h"

@@ -3,7 +3,7 @@
  */
 #include "hub/bench.h"
 
-#include "lib/api/hub_config.h"
+#include "lib/api/hub.h"
 #include "tnk/runtime.h"
 
 /* What the environment makes of an empty set of options, or of a given one. */
