@@ -3,7 +3,6 @@
 
 #include "lib/client/call/config.h"
 #include "lib/io/loop/context.h"
-#include "lib/policy/budget.h"
 #include "lib/policy/limiter.h"
 #include "lib/policy/semaphore.h"
 #include "lib/policy/window.h"
