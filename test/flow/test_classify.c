@@ -258,20 +258,25 @@ TEST(S4_14_conflicts_on_a_number) {
     tnk__call_kind_t call;
     int conflict;
     int was_unknown;
+    int was_replayed;
     tnk__action_t action;
     tnk__effect_t effect;
   } rows[] = {
       /* it waits for a lower number: ours is free, all is known */
-      {TNK__CALL_TRAIN, -1, 0, TNK__ACTION_HEAL, TNK__EFFECT_NONE},
-      {TNK__CALL_TRAIN, -1, 1, TNK__ACTION_HEAL, TNK__EFFECT_NONE},
-      {TNK__CALL_SAVE, -1, 0, TNK__ACTION_HEAL, TNK__EFFECT_NONE},
+      {TNK__CALL_TRAIN, -1, 0, 0, TNK__ACTION_HEAL, TNK__EFFECT_NONE},
+      {TNK__CALL_TRAIN, -1, 1, 0, TNK__ACTION_HEAL, TNK__EFFECT_NONE},
+      {TNK__CALL_TRAIN, -1, 0, 1, TNK__ACTION_HEAL, TNK__EFFECT_NONE},
+      {TNK__CALL_SAVE, -1, 0, 0, TNK__ACTION_HEAL, TNK__EFFECT_NONE},
       /* ours is used: by ourselves, or by somebody else */
-      {TNK__CALL_TRAIN, 1, 1, TNK__ACTION_FAIL, TNK__EFFECT_ACCEPTED},
-      {TNK__CALL_TRAIN, 1, 0, TNK__ACTION_HEAL, TNK__EFFECT_NONE},
+      {TNK__CALL_TRAIN, 1, 1, 0, TNK__ACTION_FAIL, TNK__EFFECT_ACCEPTED},
+      {TNK__CALL_TRAIN, 1, 0, 1, TNK__ACTION_FAIL, TNK__EFFECT_ACCEPTED},
+      {TNK__CALL_SAVE, 1, 0, 1, TNK__ACTION_FAIL, TNK__EFFECT_ACCEPTED},
+      {TNK__CALL_TRAIN, 1, 0, 0, TNK__ACTION_HEAL, TNK__EFFECT_NONE},
       /* a number was not named */
-      {TNK__CALL_TRAIN, 0, 0, TNK__ACTION_RETRY, TNK__EFFECT_UNKNOWN},
-      {TNK__CALL_SAVE, 0, 0, TNK__ACTION_FAIL, TNK__EFFECT_NONE},
-      {TNK__CALL_SAVE, 0, 1, TNK__ACTION_FAIL, TNK__EFFECT_NONE},
+      {TNK__CALL_TRAIN, 0, 0, 0, TNK__ACTION_RETRY, TNK__EFFECT_UNKNOWN},
+      {TNK__CALL_TRAIN, 0, 0, 1, TNK__ACTION_RETRY, TNK__EFFECT_UNKNOWN},
+      {TNK__CALL_SAVE, 0, 0, 0, TNK__ACTION_FAIL, TNK__EFFECT_NONE},
+      {TNK__CALL_SAVE, 0, 1, 0, TNK__ACTION_FAIL, TNK__EFFECT_NONE},
   };
 
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -280,6 +285,7 @@ TEST(S4_14_conflicts_on_a_number) {
 
     attempt.conflict = rows[i].conflict;
     attempt.was_unknown = rows[i].was_unknown;
+    attempt.was_replayed = rows[i].was_replayed;
     verdict = tnk__classify(&attempt);
     CHECK_INT(verdict.action, rows[i].action);
     CHECK_INT(verdict.effect, rows[i].effect);

@@ -5,9 +5,11 @@
 
 /*
  * A server that can be killed and started again. It knows sessions, models,
- * samplers and futures by their ids; a model's weights are a version, which is
- * the number of optimizer steps in them. What a new process knows depends on
- * `state_t`. Saved states are on its disk and outlive every process.
+ * samplers and futures by their ids. A model's weights are a number that
+ * depends on every pass and step before, and a version, which is the number of
+ * optimizer steps. The loss of a pass depends on its data and the weights. What
+ * a new process knows depends on `state_t`. Saved states are on its disk and
+ * outlive every process.
  */
 
 typedef enum {
@@ -18,7 +20,8 @@ typedef enum {
   N_STATES
 } state_t;
 
-/* What a server makes of the numbers of requests. */
+/* What a server makes of the numbers of requests: a number that it has run gets
+ * the same answer, is run again, or is refused. */
 typedef enum { NUMBERS_BUFFERED, NUMBERS_LENIENT, NUMBERS_STRICT } numbers_t;
 
 enum { MAX_MODELS = 64, MAX_SAVED = 64, MAX_IDS = 64 };
@@ -27,19 +30,26 @@ typedef struct {
   char id[64];
   int is_known;
   long version;
+  uint64_t weights;
+  uint64_t gradient;
   long saved; /* the version that was saved last */
+  uint64_t saved_weights;
   long long next;
   long long saved_next;
+  long long last; /* the number that was run last; 0: none */
+  char last_answer[256];
 } world_model_t;
 
 typedef struct world {
   script_t script;
   numbers_t numbers;
+  int has_names; /* the path of a state ends with the name of its save */
   world_model_t models[MAX_MODELS];
   int n_models;
   struct {
     char path[128];
     long version;
+    uint64_t weights;
   } saved[MAX_SAVED];
   int n_saved;
   char sessions[MAX_IDS][32];
@@ -50,6 +60,9 @@ typedef struct world {
   int n_futures;
   int first_future;
   int is_down;
+  const char *dies_of; /* after running this call it dies, without an answer */
+  int n_until;         /* at so many more of these calls */
+  int is_dying;        /* a kill is due at once */
   int n_kills;
   state_t state;            /* of the process that follows */
   uint64_t n_refusals[400]; /* 4xx answers by second since the beginning */
@@ -91,6 +104,19 @@ static inline void world_text(const mock_request_t *request, const char *key,
 static inline void world_reveal(world_t *world) {
   if (world->n_kills > 0 && world->revealed_ms == 0)
     world->revealed_ms = world_now(world);
+}
+
+/* Mixes a number into another one; the result fits into JSON. */
+static inline uint64_t world_mix(uint64_t a, uint64_t b) {
+  a = (a ^ b) * 0x9E3779B97F4A7C15u;
+  return (a ^ a >> 29) >> 16;
+}
+
+static inline uint64_t world_mix_bytes(uint64_t a, const uint8_t *data,
+                                       size_t n) {
+  for (size_t i = 0; i < n; i++)
+    a = world_mix(a, data[i]);
+  return a;
 }
 
 /* A refusal in the server's own words. */
@@ -142,7 +168,10 @@ static inline void world_kill(world_t *world) {
   } else if (world->state == STATE_OLDER) {
     for (int i = 0; i < world->n_models; i++) {
       world->models[i].version = world->models[i].saved;
+      world->models[i].weights = world->models[i].saved_weights;
+      world->models[i].gradient = 0;
       world->models[i].next = world->models[i].saved_next;
+      world->models[i].last = 0;
     }
   }
 }
@@ -193,17 +222,28 @@ static inline void world_heartbeat(mock_request_t *request, void *user) {
     world_refuse(world, request, 404, "Session", id);
 }
 
+/* A future: what it is of, its number, the result's number, and its text. */
 static inline void world_promise(world_t *world, mock_request_t *request,
-                                 const char *what, const char *of) {
-  char text[192];
+                                 const char *what, uint64_t value,
+                                 const char *of) {
+  char text[256];
 
-  snprintf(text, sizeof(text), "{\"request_id\":\"%s:%d:1:%s\"}", what,
-           world->n_futures++, of);
-  mock_reply_json(request, 200, text);
+  snprintf(text, sizeof(text), "{\"request_id\":\"%s:%d:%llu:%s\"}", what,
+           world->n_futures++, (unsigned long long)value, of);
+  if (world_model(world, of) != NULL)
+    snprintf(world_model(world, of)->last_answer, sizeof(text), "%s", text);
+  if (world->dies_of != NULL && strcmp(world->dies_of, what) == 0 &&
+      world->n_until-- == 1) {
+    world->is_dying = 1;
+    mock_reset(request, NULL);
+  } else {
+    mock_reply_json(request, 200, text);
+  }
 }
 
 static inline void world_new_model(world_t *world, mock_request_t *request,
-                                   const char *what, long version) {
+                                   const char *what, long version,
+                                   uint64_t weights) {
   world_model_t *model = &world->models[world->n_models];
   char session[64];
 
@@ -213,9 +253,12 @@ static inline void world_new_model(world_t *world, mock_request_t *request,
            script_number(request, "model_seq_id"));
   model->is_known = 1;
   model->version = model->saved = version;
+  model->weights = model->saved_weights = weights;
+  model->gradient = 0;
   model->next = model->saved_next = 1;
+  model->last = 0;
   world->n_models++;
-  world_promise(world, request, what, model->id);
+  world_promise(world, request, what, 0, model->id);
 }
 
 static inline void world_create_model(mock_request_t *request, void *user) {
@@ -226,7 +269,7 @@ static inline void world_create_model(mock_request_t *request, void *user) {
     return;
   world_text(request, "session_id", session, sizeof(session));
   if (world_knows_session(world, session))
-    world_new_model(world, request, "create_model", 0);
+    world_new_model(world, request, "create_model", 0, 1);
   else
     world_refuse(world, request, 404, "Session", session);
 }
@@ -245,7 +288,8 @@ static inline void world_load(mock_request_t *request, void *user) {
   }
   for (int i = 0; i < world->n_saved; i++)
     if (strcmp(world->saved[i].path, path) == 0) {
-      world_new_model(world, request, "load_weights", world->saved[i].version);
+      world_new_model(world, request, "load_weights", world->saved[i].version,
+                      world->saved[i].weights);
       return;
     }
   world_refuse(world, request, 404, "Checkpoint", path);
@@ -264,29 +308,57 @@ static inline world_model_t *world_take(world_t *world, mock_request_t *request,
   }
   if (world->numbers == NUMBERS_STRICT && seq != model->next) {
     world->n_refusals[world_second(world)]++;
-    world_reveal(world);
+    /* A number that was run shows that nothing is lost. */
+    if (seq > model->next)
+      world_reveal(world);
     snprintf(text, sizeof(text),
              "{\"detail\":\"Sequence conflict: expected %lld, got %lld\"}",
              model->next, seq);
     mock_reply_json(request, 409, text);
     return NULL;
   }
-  if (world->numbers != NUMBERS_STRICT || seq == model->next)
-    model->next = seq + 1;
+  if (world->numbers == NUMBERS_BUFFERED && seq == model->last) {
+    mock_reply_json(request, 200, model->last_answer);
+    return NULL;
+  }
+  model->next = seq + 1;
+  model->last = seq;
   return model;
+}
+
+/* Changes the gradient, and returns the loss in millionths. */
+static inline uint64_t
+world_run_pass(world_model_t *model,
+               const TinkerPublic__ForwardBackwardRequest *message) {
+  uint64_t data = message->n_data;
+
+  for (size_t i = 0; i < message->n_data; i++) {
+    uint8_t bytes[512];
+    const TinkerPublic__Datum *datum = message->data[i];
+
+    CHECK(tinker_public__datum__get_packed_size(datum) <= sizeof(bytes));
+    data =
+        world_mix_bytes(data, bytes, tinker_public__datum__pack(datum, bytes));
+  }
+  if (!message->forward_only)
+    model->gradient = world_mix(model->gradient, data);
+  return world_mix(model->weights, data) % 4000000;
 }
 
 static inline void world_pass(mock_request_t *request, void *user) {
   world_t *world = user;
   TinkerPublic__ForwardBackwardRequest *message;
+  world_model_t *model;
 
   if (world_is_dead(world, request))
     return;
   message = tinker_public__forward_backward_request__unpack(
       NULL, request->body_len, request->body);
   CHECK(message != NULL);
-  if (world_take(world, request, message->model_id, message->seq_id) != NULL)
-    world_promise(world, request, "forward_backward", message->model_id);
+  model = world_take(world, request, message->model_id, message->seq_id);
+  if (model != NULL)
+    world_promise(world, request, "forward_backward",
+                  world_run_pass(model, message), message->model_id);
   tinker_public__forward_backward_request__free_unpacked(message, NULL);
 }
 
@@ -304,7 +376,9 @@ static inline void world_optim(mock_request_t *request, void *user) {
   world->n_wrong += model->version != world->expected;
   world->n_steps++;
   model->version++;
-  world_promise(world, request, "optim_step", id);
+  model->weights = world_mix(model->weights, model->gradient);
+  model->gradient = 0;
+  world_promise(world, request, "optim_step", model->weights, id);
 }
 
 static inline void world_save(mock_request_t *request, void *user) {
@@ -322,11 +396,17 @@ static inline void world_save(mock_request_t *request, void *user) {
     return;
   i = world->n_saved++;
   CHECK(i < MAX_SAVED);
+  if (!world->has_names)
+    snprintf(name, sizeof(name), "%d", i);
   snprintf(world->saved[i].path, sizeof(world->saved[i].path),
-           "tinker://%.60s/weights/%d", id, i);
+           "tinker://%.50s/weights/%.40s", id, name);
   world->saved[i].version = model->saved = model->version;
+  world->saved[i].weights = model->saved_weights = model->weights;
   model->saved_next = model->next;
-  world_promise(world, request, "save_weights", world->saved[i].path);
+  world_promise(world, request, "save_weights", 0, world->saved[i].path);
+  snprintf(model->last_answer, sizeof(model->last_answer),
+           "{\"request_id\":\"save_weights:%d:0:%s\"}", world->n_futures - 1,
+           world->saved[i].path);
 }
 
 static inline void world_info(mock_request_t *request, void *user) {
@@ -373,28 +453,79 @@ static inline void world_sample(mock_request_t *request, void *user) {
   if (atoi(id + strlen("sampler-")) < world->first_sampler)
     world_refuse(world, request, 404, "Sampling session", id);
   else
-    world_promise(world, request, "asample", id);
+    world_promise(world, request, "asample", 0, id);
+}
+
+static inline void world_answer(mock_request_t *request, const char *id,
+                                unsigned long long value, const char *of) {
+  char text[256];
+
+  if (strncmp(id, "create_model", 12) == 0)
+    snprintf(text, sizeof(text), "{\"model_id\":\"%s\"}", of);
+  else if (strncmp(id, "save_weights", 12) == 0)
+    snprintf(text, sizeof(text), "{\"path\":\"%s\"}", of);
+  else if (strncmp(id, "optim_step", 10) == 0)
+    snprintf(text, sizeof(text), "{\"metrics\":{\"grad_norm\":%llu.0}}", value);
+  else
+    snprintf(text, sizeof(text),
+             "{\"loss_fn_output_type\":\"ArrayRecord\",\"metrics\":{"
+             "\"loss:sum\":%llu.0},\"loss_fn_outputs\":[{\"logprobs\":{"
+             "\"data\":[-1.0,-2.0],\"dtype\":\"float32\",\"shape\":[2]}}]}",
+             value);
+  mock_reply_json(request, 200, text);
 }
 
 static inline void world_poll(mock_request_t *request, void *user) {
   world_t *world = user;
-  char id[192], text[256];
+  char id[192];
+  char *value;
+  char *of;
 
   if (world_is_dead(world, request))
     return;
   world_text(request, "request_id", id, sizeof(id));
-  if (atoi(strchr(id, ':') + 1) < world->first_future) {
+  value = strchr(id, ':') + 1;
+  if (atoi(value) < world->first_future) {
     world_refuse(world, request, 404, "Future", id);
-  } else if (strncmp(id, "create_model", 12) == 0) {
-    snprintf(text, sizeof(text), "{\"model_id\":\"%s\"}",
-             strstr(id, ":1:") + 3);
-    mock_reply_json(request, 200, text);
-  } else if (strncmp(id, "save_weights", 12) == 0) {
-    snprintf(text, sizeof(text), "{\"path\":\"%s\"}", strstr(id, ":1:") + 3);
-    mock_reply_json(request, 200, text);
-  } else {
-    script_result(request, &world->script);
+    return;
   }
+  if (strncmp(id, "asample", 7) == 0 || strncmp(id, "load_weights", 12) == 0) {
+    script_result(request, &world->script);
+    return;
+  }
+  of = strchr(strchr(value, ':') + 1, ':') + 1;
+  world_answer(request, id, strtoull(strchr(value, ':') + 1, NULL, 10), of);
+}
+
+/* The checkpoints of a run, which outlive it. */
+static inline void world_list(mock_request_t *request, void *user) {
+  world_t *world = user;
+  char text[8192] = "{\"checkpoints\":[";
+  size_t n = strlen(text);
+
+  if (strstr(request->path, "/checkpoints") == NULL) {
+    mock_pass(request);
+    return;
+  }
+  if (world_is_dead(world, request))
+    return;
+  for (int i = 0; i < world->n_saved && n < sizeof(text) - 512; i++) {
+    const char *path = world->saved[i].path;
+    const char *name = strstr(path, "/weights/") + 1;
+    const size_t n_run = (size_t)(name - 1 - path) - strlen("tinker://");
+    char run[128];
+
+    snprintf(run, sizeof(run), "/training_runs/%.*s/checkpoints", (int)n_run,
+             path + strlen("tinker://"));
+    if (strstr(request->path, run) != NULL)
+      n += (size_t)snprintf(
+          text + n, sizeof(text) - n,
+          "%s{\"checkpoint_id\":\"%s\",\"checkpoint_type\":\"training\","
+          "\"time\":\"2026-01-02T03:04:05Z\",\"tinker_path\":\"%s\"}",
+          text[n - 1] == '}' ? "," : "", name, path);
+  }
+  snprintf(text + n, sizeof(text) - n, "]}");
+  mock_reply_json(request, 200, text);
 }
 
 static inline void world_serve(world_t *world) {
@@ -417,6 +548,7 @@ static inline void world_serve(world_t *world) {
 
   for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
     mock_on(world->script.mock, "POST", calls[i].path, calls[i].handler, world);
+  mock_on(world->script.mock, "GET", NULL, world_list, world);
 }
 
 #endif

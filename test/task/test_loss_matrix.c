@@ -1,4 +1,4 @@
-#include "task/loss.h"
+#include "task/moments.h"
 
 /*
  * A server is killed and started again at every moment of a service's life. The
@@ -9,26 +9,7 @@
  * that the program does not expect, and with recovery all goes on.
  */
 
-typedef enum {
-  BEFORE_CONFIG,
-  AFTER_CONFIG,
-  BEFORE_SESSION,
-  AFTER_SESSION,
-  BEFORE_HEARTBEAT,
-  BETWEEN_HEARTBEATS,
-  IN_RECOVERY,
-  IN_RESTORE,
-  TWICE,
-  N_MOMENTS
-} moment_t;
-
-enum {
-  TICK_MS = 100,
-  GAP_MS = 12000,
-  MAX_REFUSALS = 12,
-  TRAINS = 1,
-  SAMPLES = 2
-};
+enum { MAX_REFUSALS = 12, TRAINS = 1, SAMPLES = 2 };
 
 typedef struct {
   moment_t moment;
@@ -43,10 +24,7 @@ typedef struct {
 typedef struct {
   world_t world;
   const cell_t *cell;
-  int is_started;
-  uint64_t up_ms; /* when it is started again; 0: it is up */
-  int n_due;      /* kills that are still to come */
-  int is_dying;   /* one of them is due at once */
+  killer_t killer;
   int is_saved;
   int is_lost; /* the training has ended, and nothing mends it */
   tnk_promise_t *making[2];
@@ -62,75 +40,20 @@ typedef struct {
   int wants_sample;
 } run_t;
 
-static void die(run_t *run) {
-  const cell_t *cell = run->cell;
-  world_t *world = &run->world;
-
-  if (run->n_due == 0 || world->is_down)
-    return;
-  run->n_due--;
-  run->n_good_steps = run->n_good_samples = 0;
-  world_kill(world);
-  if (cell->is_fast)
-    world_start(world);
-  else
-    run->up_ms = world_now(world) + GAP_MS;
-}
-
-/* ---- Moments ---- */
-
-/* The connection is still in use here, so that the rest dies a turn later. */
-static void reset_and_die(mock_request_t *request, void *user) {
-  mock_reset(request, NULL);
-  ((run_t *)user)->is_dying = 1;
-}
-
-static void arm(run_t *run) {
-  mock_server_t *mock = run->world.script.mock;
-
-  run->n_due = run->cell->moment >= IN_RECOVERY ? 2 : 1;
-  if (run->cell->moment == BEFORE_CONFIG)
-    mock_once(mock, "POST", "/api/v1/client/config", reset_and_die, run);
-  if (run->cell->moment == BEFORE_SESSION)
-    mock_once(mock, "POST", "/api/v1/create_session", reset_and_die, run);
-}
-
-static size_t n_of(const run_t *run, const char *call) {
-  char path[64];
-
-  snprintf(path, sizeof(path), "/api/v1/%s", call);
-  return mock_count(run->world.script.mock, "POST", path);
-}
-
-/* Before each tick: whether the moment has come. */
+/* Before each tick. */
 static void watch(run_t *run) {
-  world_t *world = &run->world;
-  mock_server_t *mock = world->script.mock;
-  const uint64_t age = world_now(world) - 1000000;
-  const moment_t moment = run->cell->moment;
+  const int works = run->n_good_steps > 0 || run->n_good_samples > 0;
 
-  if (run->up_ms != 0 && world_now(world) >= run->up_ms) {
-    run->up_ms = 0;
-    world_start(world);
-  }
-  if (run->n_due == 0 || world->is_down)
+  if (!killer_watch(&run->killer, works))
     return;
-  if (world->n_kills == 0) {
-    if ((moment == AFTER_CONFIG && n_of(run, "client/config") > 0) ||
-        (moment == AFTER_SESSION && n_of(run, "create_session") > 0) ||
-        (moment == BEFORE_HEARTBEAT && age >= 5000) ||
-        (moment >= BETWEEN_HEARTBEATS && age >= 14000)) {
-      if (moment == IN_RECOVERY)
-        mock_once(mock, "POST", "/api/v1/create_session", reset_and_die, run);
-      if (moment == IN_RESTORE)
-        mock_once(mock, "POST", "/api/v1/load_weights", reset_and_die, run);
-      die(run);
-    }
-  } else if (moment == TWICE &&
-             (run->n_good_steps > 0 || run->n_good_samples > 0)) {
-    die(run); /* right after it works again */
+  run->n_good_steps = run->n_good_samples = 0;
+  if (works && run->killer.moment == TWICE && run->world.n_kills == 2)
     run->wants_step = run->wants_sample = 1;
-  }
+}
+
+static void die(run_t *run) {
+  if (run->world.is_dying && killer_strikes(&run->killer))
+    run->n_good_steps = run->n_good_samples = 0;
 }
 
 /* ---- The program ---- */
@@ -267,9 +190,7 @@ static void tick(run_t *run) {
       sample(run);
     for (int k = 0; k < 3; k++) {
       mock_turns(script->mock, 1);
-      if (run->is_dying)
-        die(run);
-      run->is_dying = 0;
+      die(run);
     }
   }
   script_advance(script, TICK_MS);
@@ -304,7 +225,7 @@ static void judge(run_t *run) {
   char text[256];
 
   describe(cell, text, sizeof(text));
-  HOLDS(run->n_due == 0 || cell->moment >= IN_RECOVERY);
+  HOLDS(run->killer.n_due == 0 || cell->moment >= IN_RECOVERY);
   HOLDS(run->n_not_found == 0);
   HOLDS(world->n_wrong == 0);
   for (int i = 0; i < 400; i++)
@@ -337,7 +258,7 @@ static void open_run(run_t *run, const cell_t *cell) {
   world_serve(&run->world);
   run->world.numbers = cell->numbers;
   run->world.state = cell->state;
-  arm(run);
+  killer_arm(&run->killer, &run->world, cell->moment, cell->is_fast);
 }
 
 static void close_run(run_t *run) {

@@ -213,12 +213,13 @@ static tnk__effect_t effect_of(const tnk__attempt_t *attempt) {
 /*
  * A 409 about a number. If the server expects a lower number, it does not have
  * ours, and may have our request under the number it expects. If it expects a
- * higher one, ours is taken: by an earlier attempt with an unknown effect, else
- * by another program. If it names none, the conflict may be temporary, except
- * for saves.
+ * higher one, ours is taken: by an earlier attempt that it may have received,
+ * else by another program. If it names none, the conflict may be temporary,
+ * except for saves.
  */
 static char conflict(const tnk__attempt_t *attempt, tnk__effect_t *effect) {
-  int is_ours = attempt->was_unknown || attempt->was_accepted;
+  int is_ours = attempt->was_unknown || attempt->was_accepted ||
+                (attempt->was_replayed && attempt->conflict > 0);
 
   if (attempt->conflict < 0 && !attempt->was_accepted) {
     *effect = TNK__EFFECT_NONE;
