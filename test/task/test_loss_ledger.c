@@ -204,8 +204,7 @@ static int over(run_t *run, tnk_promise_t *promise, int *status) {
   if (promise == NULL || tnk_promise_state(promise) == TNK_PENDING)
     return 0;
   *status = tnk_promise_status(promise);
-  if (*status == TNK_OK || *status == TNK_ESESSION || run->is_new ||
-      was_run(run, promise))
+  if (*status == TNK_OK || *status == TNK_ESESSION || was_run(run, promise))
     return 1;
   run->n_not_found += *status == TNK_ENOTFOUND || *status == TNK_EEXPIRED;
   run->n_others++;

@@ -36,7 +36,8 @@ typedef struct {
   int n_good_steps; /* since the last kill */
   int n_good_samples;
   int n_not_found;
-  int wants_step; /* of an idle program */
+  int n_session_lost; /* reports since the last kill */
+  int wants_step;     /* of an idle program */
   int wants_sample;
 } run_t;
 
@@ -46,14 +47,14 @@ static void watch(run_t *run) {
 
   if (!killer_watch(&run->killer, works))
     return;
-  run->n_good_steps = run->n_good_samples = 0;
+  run->n_good_steps = run->n_good_samples = run->n_session_lost = 0;
   if (works && run->killer.moment == TWICE && run->world.n_kills == 2)
     run->wants_step = run->wants_sample = 1;
 }
 
 static void die(run_t *run) {
   if (run->world.is_dying && killer_strikes(&run->killer))
-    run->n_good_steps = run->n_good_samples = 0;
+    run->n_good_steps = run->n_good_samples = run->n_session_lost = 0;
 }
 
 /* ---- The program ---- */
@@ -73,6 +74,7 @@ static void on_state(const char *client, tnk_queue_state_t state,
 
   (void)client;
   (void)reason;
+  run->n_session_lost += state == TNK_QUEUE_SESSION_LOST;
   if ((state == TNK_QUEUE_SESSION_LOST || state == TNK_QUEUE_MEMORY_LOST) &&
       run->world.reported_ms == 0)
     run->world.reported_ms = world_now(&run->world);
@@ -227,6 +229,7 @@ static void judge(run_t *run) {
   describe(cell, text, sizeof(text));
   HOLDS(run->killer.n_due == 0 || cell->moment >= IN_RECOVERY);
   HOLDS(run->n_not_found == 0);
+  HOLDS(run->n_session_lost <= 1);
   HOLDS(world->n_wrong == 0);
   for (int i = 0; i < 400; i++)
     HOLDS(world->n_refusals[i] <= MAX_REFUSALS);
