@@ -46,7 +46,7 @@ TEST(P8_2_a_result_that_is_not_known_four_times_is_lost) {
   script_advance(&script, 2000);
   CHECK_INT(outcome.n_done, 0);
   script_advance(&script, 4000);
-  outcome_fails(&script, &outcome, TNK_ENOTFOUND);
+  outcome_fails(&script, &outcome, TNK_ESESSION);
   CHECK_INT(n_polls(&script) - n_before, 4);
   outcome_drop(&outcome);
   script_close(&script);

@@ -150,7 +150,7 @@ static const fate_t fates[] = {
     {0, 2, 404, state, TNK_ESESSION, TNK_RAN_UNKNOWN, MAYBE},
     {0, 0, 200, "<html>", TNK_EPROTO, TNK_RAN_UNKNOWN, MAYBE},
     {0, 0, 503, "{}", TNK_ESERVER, TNK_RAN_UNKNOWN, MAYBE},
-    {1, 0, 404, "{}", TNK_ENOTFOUND, TNK_RAN_UNKNOWN, MAYBE},
+    {1, 0, 404, "{}", TNK_ESESSION, TNK_RAN_UNKNOWN, MAYBE},
     {1, 0, 401, "{}", TNK_EAUTH, TNK_RAN_YES, RUN},
     {1, 0, 200, "<html>", TNK_EPROTO, TNK_RAN_YES, RUN},
     {1, 0, 409, number, TNK_ECONFLICT, TNK_RAN_NO, NOT_RUN},

@@ -439,7 +439,7 @@ TEST(the_rest_follows_a_chunk_whose_result_is_lost) {
     int n_sent;
   } rows[] = {
       {"/api/v1/forward_backward", accept_garbled, TNK_EPROTO, 6},
-      {"/api/v1/retrieve_future", forget, TNK_ENOTFOUND, 4},
+      {"/api/v1/retrieve_future", forget, TNK_ESESSION, 4},
   };
 
   for (size_t i = 0; i < 4; i++) {

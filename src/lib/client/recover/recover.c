@@ -204,7 +204,7 @@ static void refuse_for_good(tnk_training_t *training) {
                       "tnk_training_go_on()");
 
   tnk__training_refuse(training, error);
-  training->is_lost = 0;
+  training->is_lost = training->is_told = 0;
   training->tries = 0;
   tnk__training_settle_ready(training, error);
   tnk__error_unref(error);
@@ -225,7 +225,7 @@ static void training_is_back(tnk__recovery_t *recovery,
                              tnk_training_t *training) {
   tnk_recovery_event_t event = event_of_training(training);
 
-  training->is_lost = 0;
+  training->is_lost = training->is_told = 0;
   training->why_lost = NULL;
   training->tries = 0;
   training->has_no_run = 0;
@@ -375,24 +375,32 @@ static void restore(tnk__recovery_t *recovery, tnk_training_t *training) {
   tell(recovery, event);
 }
 
+/* The first attempt. If the new session was lost during the recovery, the
+ * program knows that the client is lost. Returns 0 if the service is closing.
+ */
+static int tell_training(tnk__recovery_t *recovery, tnk_training_t *training) {
+  tnk_recovery_event_t event = event_of_training(training);
+
+  suspend(training);
+  if (training->is_told)
+    return 1;
+  training->is_told = 1;
+  event.state = TNK_RECOVERY_DETECTED;
+  event.reason = training->why_lost;
+  if (training->saved_path == NULL && event.reason == NULL)
+    event.reason = never_saved;
+  return tell(recovery, event);
+}
+
 /* The program may resume with the present weights, or close the client. */
 static void begin_training(tnk__recovery_t *recovery,
                            tnk_training_t *training) {
-  tnk_recovery_event_t event = event_of_training(training);
-
   if (waits_for_breaker(recovery))
     return;
   /* Another client may have paused before it. */
   recovery->n_attempts = training->tries;
-  if (recovery->n_attempts == 0) {
-    suspend(training);
-    event.state = TNK_RECOVERY_DETECTED;
-    event.reason = training->why_lost;
-    if (training->saved_path == NULL && event.reason == NULL)
-      event.reason = never_saved;
-    if (!tell(recovery, event))
-      return;
-  }
+  if (recovery->n_attempts == 0 && !tell_training(recovery, training))
+    return;
   if (training->is_lost && !training->closing)
     restore(recovery, training);
   else

@@ -693,6 +693,11 @@ static void on_failed(tnk__part_t *part, const tnk__reply_t *reply) {
   tnk__op_t *op = part->op;
   tnk_training_t *training = op->training;
   const tnk__stop_t stop = stop_of(part, reply);
+  /* A server that does not know an accepted request has lost the model. */
+  tnk__error_t *error =
+      stop.sign == TNK__SIGN_UNKNOWN && reply->verdict.err == TNK_ENOTFOUND
+          ? blame_model(part, reply->error)
+          : tnk__error_ref(reply->error);
 
   /* The future may show the numbering that the submission did not. */
   if (stop.sign == TNK__SIGN_NONE)
@@ -700,9 +705,10 @@ static void on_failed(tnk__part_t *part, const tnk__reply_t *reply) {
   if (tnk__job_ran(&part->job) == TNK_RAN_NO)
     op->is_out_of_turn = 1;
   if (reply->verdict.err == TNK_EFAILED || stop.sign != TNK__SIGN_NONE)
-    tnk__op_fail(op, reply->error);
+    tnk__op_fail(op, error);
   else
-    lose(op, reply->error);
+    lose(op, error);
+  tnk__error_unref(error);
   stop_if(training, &stop);
 }
 

@@ -113,7 +113,7 @@ void tnk__training_go_on(tnk_training_t *training) {
   if (!training->is_stopped)
     return;
   training->is_stopped = 0;
-  training->is_lost = 0;
+  training->is_lost = training->is_told = 0;
   training->why_lost = NULL;
   training->tries = 0;
   /* The server chooses the first number, which is not known again. */

@@ -70,6 +70,7 @@ struct tnk_training {
   const char *why_lost; /* static, or NULL */
   int is_unheard; /* it was restored, and the program was not notified yet */
   int is_lost;    /* it waits for its recovery, see lib/client/recover */
+  int is_told;    /* its loss was reported to the program */
   uint32_t tries; /* recovery attempts */
   uint32_t round; /* round of run queries that included it */
   int has_no_run; /* the service reports no run for it */
