@@ -185,9 +185,11 @@ static inline void world_start(world_t *world) {
 
 /* Requests that reach a process that is dying get no answer. 1: that is so. */
 static inline int world_is_dead(world_t *world, mock_request_t *request) {
-  if (world->is_down)
+  const int is_dead = world->is_down || world->is_dying;
+
+  if (is_dead)
     mock_reset(request, NULL);
-  return world->is_down;
+  return is_dead;
 }
 
 static inline void world_config(mock_request_t *request, void *user) {
