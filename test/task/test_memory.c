@@ -68,7 +68,7 @@ TEST(S0_3_a_server_that_forgets_what_it_has_accepted_is_not_trained_on) {
 
     memory_open(&memory);
     forget(&memory, statuses[i], outcomes);
-    outcome_fails(script, &outcomes[2], i == 0 ? TNK_ENOTFOUND : TNK_EEXPIRED);
+    outcome_fails(script, &outcomes[2], i == 0 ? TNK_ESESSION : TNK_EEXPIRED);
     check_ran(&outcomes[2], TNK_RAN_UNKNOWN, "; it may have been run");
     CHECK_INT(memory.n, 1);
     CHECK_STR(memory.client, "model-0");
