@@ -423,3 +423,76 @@ TEST(B17_a_JSON_pass_is_repeated_as_any_other) {
     close_form(&t);
   }
 }
+
+/* ---- Memory ---- */
+
+enum { MAX_ALLOCATIONS = 3000 };
+
+/* The client works on. */
+static void script_check_step(script_t *script) {
+  outcome_t outcome;
+
+  outcome_of(&outcome, script_step(script));
+  script_settle(script, &outcome);
+  outcome_ok(script, &outcome);
+  outcome_drop(&outcome);
+}
+
+/* A pass that changes its form, with its n-th allocation failing. The next
+ * operation works, and a pass then has the form that the server reads. Returns
+ * 0 if there were fewer allocations. */
+static int run_without(size_t kind, size_t way, int status, long n) {
+  outcome_t outcome;
+  form_t t;
+  int did_fail;
+  int is_refused;
+
+  open_form(&t, ways[way].flags);
+  t.status = status;
+  test_alloc_fail_at(n);
+  outcome_of(&outcome, kinds[kind].start(&t.script));
+  script_settle(&t.script, &outcome);
+  did_fail = test_alloc_did_fail();
+  test_alloc_fail_at(-1);
+  /* An attempt without memory for its response may have been run, as far as a
+   * 422 shows. */
+  is_refused = did_fail && status == 422 && outcome.status == TNK_EREQUEST;
+  if (outcome.n_done != 1 || (outcome.status != TNK_OK && !is_refused &&
+                              (outcome.status != TNK_ENOMEM || !did_fail)))
+    test_fail(__FILE__, __LINE__, "%s, %s, allocation %ld: %s",
+              kinds[kind].name, ways[way].flags, n, outcome.text);
+  CHECK(t.script.n_log_texts <= 1);
+  outcome_drop(&outcome);
+  script_check_step(&t.script);
+  outcome_of(&outcome, backward(&t.script));
+  script_settle(&t.script, &outcome);
+  outcome_ok(&t.script, &outcome);
+  CHECK_INT(tnk_pass_count(tnk_promise_pass(outcome.promise)), N_DATA);
+  outcome_drop(&outcome);
+  close_form(&t);
+  CHECK_INT(test_alloc_live(), 0);
+  return did_fail;
+}
+
+static void run_kind(size_t kind) {
+  for (size_t way = 0; way < N_WAYS; way++)
+    for (size_t i = 0; i < N_REFUSALS; i++) {
+      long n = 0;
+
+      while (run_without(kind, way, refusals[i], n))
+        CHECK(++n < MAX_ALLOCATIONS);
+      CHECK(n > 10);
+    }
+}
+
+TEST_LIMIT(B17_a_pass_becomes_JSON_without_memory, 60) {
+  run_kind(0);
+}
+
+TEST_LIMIT(B17_a_forward_becomes_JSON_without_memory, 60) {
+  run_kind(1);
+}
+
+TEST_LIMIT(B17_a_custom_loss_becomes_JSON_without_memory, 60) {
+  run_kind(2);
+}

@@ -27,12 +27,16 @@ tnk__route_id_t tnk__part_form_route(const tnk__part_t *part) {
   return op->type->route;
 }
 
-/* The server has refused the bytes, and certainly has not run them. An HTML
- * page of a proxy says nothing about the server. */
+/* The server has refused the bytes, and certainly has not run them. A 415 shows
+ * that also for earlier attempts without a response, which sent the same bytes.
+ * An HTML page of a proxy says nothing about the server. */
 static int is_unread(const tnk__reply_t *reply) {
+  const tnk__effect_t effect = reply->verdict.effect;
+
   return (reply->status == 415 || reply->status == 422) && !reply->is_page &&
          !reply->is_taken && !reply->verdict.in_doubt &&
-         reply->verdict.effect == TNK__EFFECT_NONE &&
+         (effect == TNK__EFFECT_NONE ||
+          (effect == TNK__EFFECT_UNKNOWN && reply->status == 415)) &&
          reply->verdict.err == TNK_EREQUEST;
 }
 
