@@ -1,12 +1,24 @@
-#include "task/kinds.h"
+#define _DEFAULT_SOURCE /* mkdtemp() */
+#include <unistd.h>
+
+#include "codec/loss_graph.h"
+#include "lib/ledger/ledger.h"
+#include "support/tree.h"
 #include "task/batch.h"
+#include "task/kinds.h"
 #include "task/stream.h"
+#include "tnk/ledger.h"
 #include "tnk/rest.h"
 
 /*
  * The first good response wakes every operation that pauses, within a second.
  * Every kind of operation x what it is at x every kind of failure. A pause that
  * the server asked for keeps its length.
+ *
+ * Three kinds are not in the table. A ledger that is opened, and one that is
+ * closed, wait for the disk alone. Downloads and uploads of files
+ * (lib/files/fetch, lib/files/push) go to other origins than the service, and
+ * pause by themselves: a response of the service says nothing about them.
  */
 
 typedef enum {
@@ -143,6 +155,64 @@ static tnk_promise_t *clone(script_t *script) {
   return tnk_sampling_clone(script->sampling);
 }
 
+static tnk_promise_t *create_loss(script_t *script) {
+  const tnk_loss_options_t options = loss_options();
+
+  return tnk_service_create_loss(script->service, &options);
+}
+
+/* ---- Ledgers ---- */
+
+/* Of the service of a cell. */
+static tnk_ledger_t *the_ledger;
+static char ledger_dir[64];
+
+static const char ledger_line[] =
+    "{\"name\":\"a\",\"batch\":1,\"state_path\":\"tinker://r/weights/a\"}\n";
+
+/* The pool has real time, which the clock must not run away from. */
+static void wait_for_disk(script_t *script) {
+  while (the_ledger != NULL &&
+         (the_ledger->is_reading || the_ledger->pen.is_busy))
+    mock_turns(script->mock, 1);
+}
+
+static void open_ledger(script_t *script) {
+  char path[96];
+  outcome_t outcome;
+  FILE *file;
+
+  snprintf(ledger_dir, sizeof(ledger_dir), "/tmp/tnk-wake-XXXXXX");
+  CHECK(mkdtemp(ledger_dir) != NULL);
+  snprintf(path, sizeof(path), "%s/checkpoints.jsonl", ledger_dir);
+  file = fopen(path, "w");
+  CHECK(file != NULL && fputs(ledger_line, file) >= 0 && fclose(file) == 0);
+  script_ok(script, &outcome,
+            tnk_ledger_open(script->service, ledger_dir, NULL));
+  the_ledger = tnk_promise_ledger(outcome.promise);
+  outcome_drop(&outcome);
+}
+
+static void forget_ledger(void) {
+  the_ledger = NULL;
+  remove_below(ledger_dir);
+  rmdir(ledger_dir);
+}
+
+/* The checkpoints of the run, and then load_weights. */
+static tnk_promise_t *resume(script_t *script) {
+  (void)script;
+  return tnk_ledger_resume(the_ledger, NULL);
+}
+
+/* The intent is on the disk before the request is sent. */
+static tnk_promise_t *ledger_save(script_t *script) {
+  tnk_promise_t *promise = tnk_ledger_save(the_ledger, script->training, NULL);
+
+  wait_for_disk(script);
+  return promise;
+}
+
 static const script_kind_t more_kinds[] = {
     {"list_runs", "training_runs", OWNER_SERVICE, list_runs},
     {"set_checkpoint_ttl", "ttl", OWNER_SERVICE, set_ttl},
@@ -152,6 +222,9 @@ static const script_kind_t more_kinds[] = {
     {"sample_stream", "stream_sample", OWNER_SAMPLING, start_stream},
     {"hosted", "completions", OWNER_SERVICE, hosted},
     {"clone", "join_sampling_session", OWNER_SAMPLING, clone},
+    {"create_loss", "create_custom_loss", OWNER_SERVICE, create_loss},
+    {"ledger_resume", "checkpoints", OWNER_SERVICE, resume},
+    {"ledger_save", "save_weights", OWNER_TRAINING, ledger_save},
 };
 
 enum {
@@ -164,7 +237,19 @@ static const script_kind_t *kind_at(size_t i) {
                             : &more_kinds[i - SCRIPT_N_KINDS];
 }
 
-/* Other kinds than downloads, which ask another origin. */
+static void accept_loss(mock_request_t *request, void *user) {
+  (void)user;
+  mock_reply_json(request, 200, "{\"request_id\":\"loss:0\"}");
+}
+
+static void on_poll(mock_request_t *request, void *user) {
+  if (strstr((const char *)request->body, "\"loss:") != NULL)
+    mock_reply_json(request, 200,
+                    "{\"loss_id\":\"L1\",\"type\":\"create_custom_loss\"}");
+  else
+    script_result(request, user);
+}
+
 static void serve_more(script_t *script) {
   mock_server_t *mock = script->mock;
 
@@ -182,6 +267,12 @@ static void serve_more(script_t *script) {
             "{\"type\":\"join_sampling_session\",\"client_counter\":3}");
   mock_json(mock, "POST", CHAT, 200, "{\"id\":\"x\"}");
   mock_on(mock, "POST", STREAM, reply_text, (void *)(uintptr_t)three_tokens);
+  mock_on(mock, "POST", "/api/v1/create_custom_loss", accept_loss, NULL);
+  mock_on(mock, "POST", "/api/v1/retrieve_future", on_poll, script);
+  mock_json(mock, "GET", "/api/v1/training_runs/r/checkpoints", 200,
+            "{\"checkpoints\":[{\"checkpoint_id\":\"weights/a\","
+            "\"checkpoint_type\":\"training\",\"time\":\"2026-01-02T03:04:05Z\""
+            ",\"tinker_path\":\"tinker://r/weights/a\"}]}");
 }
 
 /* ---- The world ---- */
@@ -258,7 +349,9 @@ static void open_wake(wake_t *t, stage_t stage) {
   serve_more(&t->script);
   script_flags(&t->script, stage == AT_BATCH
                                ? script_batched
-                               : "{\"sample_join_sampling_session\":true}");
+                               : "{\"sample_join_sampling_session\":true,"
+                                 "\"custom_loss_server_side\":true}");
+  open_ledger(&t->script);
   if (stage == AT_BATCH)
     mock_on(t->script.mock, "POST", "/api/v1/retrieve_futures", script_batch,
             &t->script);
@@ -294,8 +387,10 @@ static void fail_no_more(wake_t *t) {
 }
 
 static void pass_time(wake_t *t, uint64_t ms, uint64_t step_ms) {
-  for (uint64_t at = 0; at < ms; at += step_ms)
+  for (uint64_t at = 0; at < ms; at += step_ms) {
     script_advance(&t->script, step_ms);
+    wait_for_disk(&t->script);
+  }
 }
 
 /* Bring it to its poll, and let the failures begin there. 0: it has none. */
@@ -421,8 +516,9 @@ static void wake_all(stage_t stage, failure_t failure) {
     t.failure = failure;
     if (begin(&t, kind_at(i), stage))
       must_wake(&t, kind_at(i), stage);
-    outcome_drop(&t.outcome);
     script_close(&t.script);
+    forget_ledger();
+    outcome_drop(&t.outcome); /* what was still under way has ended by now */
   }
 }
 
