@@ -159,35 +159,19 @@ static inline void bench_close_hub(bench_t *bench) {
   bench->hub = NULL;
 }
 
-/* The contents of a file below the bench's folder, NUL-terminated, or NULL. */
 static inline const char *bench_read(const bench_t *bench, const char *name,
                                      size_t *n) {
-  static char text[8 * 1024 * 1024 + 1];
-  char path[512];
-  FILE *file;
-
-  snprintf(path, sizeof(path), "%s/%s", bench->dir, name);
-  file = fopen(path, "rb");
-  if (file == NULL)
-    return NULL;
-  *n = fread(text, 1, sizeof(text) - 1, file);
-  fclose(file);
-  text[*n] = '\0';
-  return text;
+  return read_below(bench->dir, name, n);
 }
 
 static inline void bench_check_file(const bench_t *bench, const char *name,
                                     const char *text) {
-  size_t n = 0;
-  const char *is = bench_read(bench, name, &n);
+  size_t n;
 
-  if (text == NULL) {
-    CHECK(is == NULL);
-    return;
-  }
-  if (is == NULL)
-    test_fail(__FILE__, __LINE__, "%s is missing", name);
-  CHECK_MEM(is, n, text, strlen(text));
+  if (text == NULL)
+    CHECK(bench_read(bench, name, &n) == NULL);
+  else
+    check_below(bench->dir, name, text, strlen(text));
 }
 
 /* Answers with the text that is given as `user`. */
@@ -249,8 +233,7 @@ static inline void bench_close(bench_t *bench) {
   mock_close(bench->cdn);
   uv_run(&bench->uv, UV_RUN_DEFAULT);
   CHECK_INT(uv_loop_close(&bench->uv), 0);
-  remove_below(bench->dir);
-  rmdir(bench->dir);
+  remove_all(bench->dir);
 }
 
 /* Run a scenario with each of its allocations failing in turn. It returns 1
@@ -326,19 +309,7 @@ static inline int bench_count(const bench_t *bench, const char *folder) {
 
 static inline void bench_write(const bench_t *bench, const char *name,
                                const char *text) {
-  char path[512];
-  FILE *file;
-
-  snprintf(path, sizeof(path), "%s/%s", bench->dir, name);
-  for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
-    *slash = '\0';
-    mkdir(path, 0777);
-    *slash = '/';
-  }
-  file = fopen(path, "wb");
-  CHECK(file != NULL);
-  CHECK_INT(fwrite(text, 1, strlen(text), file), strlen(text));
-  CHECK_INT(fclose(file), 0);
+  write_below(bench->dir, name, text, strlen(text));
 }
 
 #endif

@@ -228,14 +228,7 @@ static inline void on_store(mock_request_t *request, void *user) {
 
 static inline void repos_write(const repos_t *repos, const char *name,
                                const void *data, size_t n) {
-  char path[300];
-  FILE *file;
-
-  snprintf(path, sizeof(path), "%s/%s", repos->dir, name);
-  file = fopen(path, "wb");
-  CHECK(file != NULL);
-  CHECK_INT(fwrite(data, 1, n, file), n);
-  fclose(file);
+  write_below(repos->dir, name, data, n);
 }
 
 /* A hub, and a directory with an adapter of so many bytes. */

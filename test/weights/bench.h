@@ -266,35 +266,12 @@ static inline int bench_exists(const bench_t *bench, const char *name) {
 
 static inline void bench_check_file(const bench_t *bench, const char *name,
                                     const char *data, size_t n) {
-  static char text[BIG + 1];
-  char path[300];
-  size_t is;
-  FILE *file;
-
-  snprintf(path, sizeof(path), "%s/%s", bench->dir, name);
-  file = fopen(path, "rb");
-  if (file == NULL)
-    test_fail(__FILE__, __LINE__, "%s is missing", name);
-  is = fread(text, 1, sizeof(text), file);
-  fclose(file);
-  CHECK_MEM(text, is, data, n);
+  check_below(bench->dir, name, data, n);
 }
 
 static inline void bench_write(const bench_t *bench, const char *name,
                                const char *data) {
-  char path[300];
-  FILE *file;
-
-  snprintf(path, sizeof(path), "%s/%s", bench->dir, name);
-  for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
-    *slash = '\0';
-    mkdir(path, 0777);
-    *slash = '/';
-  }
-  file = fopen(path, "wb");
-  CHECK(file != NULL);
-  CHECK_INT(fwrite(data, 1, strlen(data), file), strlen(data));
-  CHECK_INT(fclose(file), 0);
+  write_below(bench->dir, name, data, strlen(data));
 }
 
 /* That the target has the files of the store and nothing else is beside it. */
@@ -316,8 +293,7 @@ static inline void bench_get_ok(bench_t *bench,
 }
 
 static inline void bench_end(bench_t *bench) {
-  remove_below(bench->dir);
-  rmdir(bench->dir);
+  remove_all(bench->dir);
 }
 
 static inline void bench_close(bench_t *bench) {
