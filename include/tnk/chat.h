@@ -133,8 +133,8 @@ typedef struct {
  * with more work than a fixed budget, which does not depend on the machine.
  *
  * All functions here are synchronous, so a call takes as long as its
- * renderings. tnk_chat_text() and a prompt take one, tnk_chat_continue() at
- * most five, and a mask up to five for each message. Call them on another
+ * renderings. tnk_chat_text() and a prompt take one, tnk_chat_continue() three
+ * to twelve, and a mask up to six for each message. Call them on another
  * thread if the template is untrusted and your loop must not wait. They share
  * nothing but the template and the tokenizer, which do not change, and the
  * allocators that you pass.

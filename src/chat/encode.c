@@ -21,6 +21,7 @@ typedef struct {
   tnk__heap_t heap; /* memory of the variables */
   tnk__prompt_t prompt;
   const tnk_chat_t *chat;
+  const char *name; /* of the template; or NULL */
   tnk__value_t
       messages; /* a list: all messages of the chat, or the first ones */
   tnk__value_list_t first_ones; /* that list, if it is not the chat's */
@@ -51,6 +52,7 @@ static int begin(job_t *job, const tnk_chat_template_t *of,
   if (of == NULL || chat == NULL)
     return tnk__why(&job->why, TNK_EINVAL, 0, "no template or conversation");
   job->messages = chat->messages;
+  job->name = of->name;
   tnk__heap_init(&job->heap, &chat->alloc, TNK__CHAT_MAX_HEAP);
   tnk__buf_init(&job->text, &chat->alloc, MAX_BYTES);
   tnk__buf_init(&job->spans, &chat->alloc, MAX_BYTES);
@@ -82,7 +84,7 @@ static int end(job_t *job, int err, tnk_chat_error_t *error) {
     if (job->prompt.guard != NULL)
       tnk__guard_close(&job->guard);
   }
-  return tnk__chat_end(error, err, &job->why);
+  return tnk__chat_end_template(error, err, &job->why, job->name);
 }
 
 static int render(job_t *job) {

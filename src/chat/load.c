@@ -147,6 +147,17 @@ static int load(tnk_chat_template_t **out, files_t *files, const char *path,
       files->tool_text.len, options, why);
 }
 
+/* Errors of the template name its path. */
+static int name(tnk_chat_template_t *of, const char *path, tnk__why_t *why) {
+  char *copy = tnk__heap_alloc(&of->heap, strlen(path) + 1);
+
+  if (copy == NULL)
+    return tnk__why(why, TNK_ENOMEM, 0, "out of memory");
+  memcpy(copy, path, strlen(path) + 1);
+  of->name = copy;
+  return TNK_OK;
+}
+
 int tnk_chat_template_load(tnk_chat_template_t **out, const char *path,
                            const tnk_chat_template_options_t *options,
                            tnk_chat_error_t *error) {
@@ -179,5 +190,11 @@ int tnk_chat_template_load(tnk_chat_template_t **out, const char *path,
   tnk__buf_deinit(&files->tool_text);
   tnk__buf_deinit(&files->config);
   tnk__free(alloc, files);
-  return tnk__chat_end(error, err, &why);
+  if (err == TNK_OK)
+    err = name(*out, path, &why);
+  if (err != TNK_OK) {
+    tnk_chat_template_unref(*out);
+    *out = NULL;
+  }
+  return tnk__chat_end_template(error, err, &why, path);
 }

@@ -21,6 +21,20 @@ int tnk__chat_end(tnk_chat_error_t *error, int err, const tnk__why_t *why) {
   return err;
 }
 
+int tnk__chat_end_template(tnk_chat_error_t *error, int err,
+                           const tnk__why_t *why, const char *path) {
+  tnk__why_t named = *why;
+
+  if (err != TNK_OK && path != NULL && why->code == err && why->line > 0) {
+    const size_t n = strlen(path);
+
+    (void)tnk__why(&named, err, 0, "%s%.280s: %s", n > 100 ? "..." : "",
+                   n > 100 ? path + n - 100 : path, why->text);
+    named.line = why->line;
+  }
+  return tnk__chat_end(error, err, &named);
+}
+
 static int check_options(const tnk_chat_options_t *options, tnk__why_t *why) {
   if (options->n_roles > 0 && options->roles == NULL)
     return tnk__why(why, TNK_EINVAL, 0, "n_roles says more than there are");

@@ -18,6 +18,7 @@ struct tnk_chat_template {
   tnk__value_t tokens;       /* a dict: bos_token, ... */
   const char *const *stops;  /* ends with NULL */
   const char *rest;          /* as `rest` of tnk__prompt_t; or NULL */
+  const char *name;          /* for errors: the path; or NULL */
 };
 
 struct tnk_chat {
@@ -30,6 +31,10 @@ struct tnk_chat {
 
 /* End a public call: copy the reason to `error`, which may be NULL. */
 int tnk__chat_end(tnk_chat_error_t *error, int err, const tnk__why_t *why);
+/* The same for an error of a template. The error starts with the path from
+ * which the template was loaded; `path` may be NULL. */
+int tnk__chat_end_template(tnk_chat_error_t *error, int err,
+                           const tnk__why_t *why, const char *path);
 /* Compile a template, and one for conversations with tools unless it is NULL.
  * The options must have the library's own size. */
 int tnk__chat_compile(tnk_chat_template_t **out, const char *text, size_t n,

@@ -39,7 +39,7 @@ NARROWER = re.compile(r"(line \d+: )?(" + "|".join((
     r"bases are 2 to 36 here",
     r"numbers are rounded to 0 to 100 places here",
     r"\\N and surrogates are not known here",
-)) + ")", re.DOTALL)
+)) + r')(, in message \d+)?(, member "[^"]*")?', re.DOTALL)
 
 
 def skip(reason):

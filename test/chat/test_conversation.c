@@ -167,6 +167,64 @@ TEST(a_folder_of_a_model_has_its_template) {
   tnk_chat_free(chat);
 }
 
+/* A template fails with its path, line, message and member. */
+TEST(errors_say_where_the_template_failed) {
+#define AT "test/chat_template.jinja: line "
+  static const struct {
+    const char *text, *error; /* behind the folder */
+  } rows[] = {
+      {"{% for m in messages %}{% for k in m.content | items %}{% endfor %}"
+       "{% endfor %}",
+       AT "1: \"items\" needs a dict, and not \"str\", in message 0, member "
+          "\"content\""},
+      {"{% for m in messages[1:] %}\n{% set x = m['content'] | items | list "
+       "%}{% endfor %}",
+       AT "2: \"items\" needs a dict, and not \"str\", in message 1, member "
+          "\"content\""},
+      {"{% for m in messages %}{% for x in [1, 2] %}{% if loop.last and "
+       "m.role == 'user' and m.content == 'b' %}{{ raise_exception('no') }}"
+       "{% endif %}{% endfor %}{% endfor %}",
+       AT "1: the template refuses: no, in message 2"},
+      {"{% for m in messages %}{% endfor %}{{ raise_exception('no') }}",
+       AT "1: the template refuses: no"},
+      {"{% for m in messages %}{{ m.role | round }}{% endfor %}",
+       AT "1: a number is needed to be rounded, and not \"str\", in message 0, "
+          "member \"role\""},
+      {"{% for m in messages %}", AT "1: "},
+  };
+  static const char *const talk[] = {"system", "a", "assistant", "x",
+                                     "user",   "b", NULL};
+  char folder[] = "/tmp/tnk-chat-XXXXXX", path[256], *text;
+  tnk_chat_t *chat = toy_chat(talk);
+
+  CHECK(mkdtemp(folder) != NULL);
+  snprintf(path, sizeof(path), "%s/test", folder);
+  CHECK_INT(mkdir(path, 0700), 0);
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    tnk_chat_template_t *of;
+    tnk_chat_error_t error;
+    char file[300];
+    int err;
+
+    put_file(path, "chat_template.jinja", rows[i].text);
+    snprintf(file, sizeof(file), "%s/chat_template.jinja", path);
+    err = tnk_chat_template_load(&of, file, NULL, &error);
+    if (err == TNK_OK)
+      err = tnk_chat_text(&text, NULL, of, chat, NULL, &error);
+    CHECK_INT(err, TNK_EINVAL);
+    CHECK(error.line > 0);
+    if (strncmp(error.text, folder, strlen(folder)) != 0 ||
+        strncmp(error.text + strlen(folder) + 1, rows[i].error,
+                strlen(rows[i].error)) != 0)
+      test_fail(__FILE__, __LINE__, "%s", error.text);
+    tnk_chat_template_unref(of);
+  }
+  remove_file(path, "chat_template.jinja");
+  CHECK_INT(rmdir(path), 0);
+  CHECK_INT(rmdir(folder), 0);
+  tnk_chat_free(chat);
+}
+
 /* ---- Conversations ---- */
 
 TEST(the_plain_template_writes_roles) {

@@ -213,10 +213,20 @@ tnk__value_t tnk__eval_call(tnk__run_t *run, const tnk__node_t *node,
   return result;
 }
 
+/* The name of the member that an expression gets; undefined for others. */
+static tnk__value_t member_of(const tnk__node_t *node) {
+  if (node != NULL && node->kind == TNK__NODE_GETATTR)
+    return node->value;
+  return node != NULL && node->kind == TNK__NODE_GETITEM && node->flag
+             ? node->b->value
+             : tnk__value_undefined();
+}
+
 /* Call a filter or test with its arguments. */
 static tnk__value_t apply(tnk__run_t *run, const tnk__node_t *node,
                           tnk__value_t input, const char *what) {
   tnk__value_t result = tnk__value_undefined();
+  const int failed = run->err;
   call_t *call = take_call(run);
 
   if (gather(run, node, tnk__missing(), call)) {
@@ -230,6 +240,13 @@ static tnk__value_t apply(tnk__run_t *run, const tnk__node_t *node,
              tnk__builtin_find(tnk__filters_pick, node->value) == NULL ||
              !is_too_early(run))
       result = tnk__builtin_call(run, node->known, input, &call->args);
+    if (failed == TNK_OK && run->err == TNK_EINVAL)
+      tnk__fail_at(run->why, member_of(node->a));
+    /* An error that is reported once the items are read. */
+    else if (tnk__is_object(result, TNK__OBJECT_STREAM) &&
+             input.as.object != result.as.object)
+      tnk__fail_at(((tnk__stream_t *)result.as.object)->why,
+                   member_of(node->a));
   }
   give_call(run, call);
   return result;

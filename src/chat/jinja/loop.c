@@ -7,6 +7,7 @@
 typedef struct tnk__loop {
   struct tnk__loop *next; /* next in the list of free ones */
   uint64_t n_kept;        /* of the run, at the start */
+  tnk__item_t item;
   const tnk__node_t *node;
   tnk__frame_t *frame;
   tnk__iter_t iter;
@@ -76,6 +77,7 @@ static int next(tnk__run_t *run, loop_t *loop) {
   loop->index0++;
   loop->before = loop->current;
   loop->current = item;
+  loop->item.value = item;
   return 1;
 }
 
@@ -198,6 +200,7 @@ static void run_loop(tnk__run_t *run, const tnk__node_t *node,
   if (loop == NULL)
     return;
   *loop = (loop_t){.n_kept = run->n_kept,
+                   .item = {.outer = run->item},
                    .node = node,
                    .frame = run->frame,
                    .index0 = -1,
@@ -207,6 +210,7 @@ static void run_loop(tnk__run_t *run, const tnk__node_t *node,
     return;
   if (node->third != NULL)
     tnk__scope_enter(run, node->third);
+  run->item = &loop->item;
   while (next(run, loop)) {
     tnk__assign(run, node->a, loop->current);
     run->frame->slots[node->loop_slot] = tnk__object(TNK__OBJECT_LOOP, loop);
@@ -221,6 +225,7 @@ static void run_loop(tnk__run_t *run, const tnk__node_t *node,
     }
     run->flow = TNK__GO_ON;
   }
+  run->item = loop->item.outer;
   tnk__scope_leave(run, node->scope);
   give_loop(run, node, loop);
   if (!is_whole && node->other.n > 0) {

@@ -13,7 +13,37 @@ static void fail_heap(tnk__run_t *run) {
                                             : "more memory than is allowed");
 }
 
+/* Find the message that is being rendered: the item of a loop that is one of
+ * the caller's messages. Returns 0 if there is none. */
+static int find_message(const tnk__run_t *run, size_t *index) {
+  const tnk__value_t messages = tnk__value_get(run->variables, "messages");
+
+  if (messages.kind != TNK__VALUE_LIST)
+    return 0;
+  for (const tnk__item_t *item = run->item; item != NULL; item = item->outer)
+    for (size_t i = 0;
+         item->value.kind == TNK__VALUE_DICT && i < messages.as.list->n; i++)
+      if (messages.as.list->items[i].kind == TNK__VALUE_DICT &&
+          messages.as.list->items[i].as.dict == item->value.as.dict) {
+        *index = i;
+        return 1;
+      }
+  return 0;
+}
+
+void tnk__fail_at(tnk__why_t *why, tnk__value_t member) {
+  tnk__why_t said;
+
+  if (why == NULL || member.kind != TNK__VALUE_TEXT || member.n_text >= 64)
+    return;
+  said = *why;
+  (void)tnk__why(why, said.code, 0, "%.280s, member \"%.*s\"", said.text,
+                 (int)member.n_text, member.as.text);
+  why->line = said.line;
+}
+
 tnk__value_t tnk__fail(tnk__run_t *run, int code, const char *format, ...) {
+  size_t index;
   char text[sizeof(run->why->text)];
   va_list args;
 
@@ -25,7 +55,11 @@ tnk__value_t tnk__fail(tnk__run_t *run, int code, const char *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof(text), format, args);
   va_end(args);
-  run->err = tnk__why(run->why, code, run->line, "%s", text);
+  if (find_message(run, &index))
+    run->err = tnk__why(run->why, code, run->line, "%.280s, in message %zu",
+                        text, index);
+  else
+    run->err = tnk__why(run->why, code, run->line, "%s", text);
   return tnk__value_undefined();
 }
 

@@ -28,6 +28,12 @@ typedef struct {
 
 enum { TNK__MAX_JOINED = 4 };
 
+/* The current item of a running loop. */
+typedef struct tnk__item {
+  const struct tnk__item *outer; /* of the loop around it */
+  tnk__value_t value;
+} tnk__item_t;
+
 typedef struct tnk__run {
   const tnk__library_t *tables;
   /* tnk__exec_all(). Loops and macros call it through this pointer, because
@@ -50,6 +56,7 @@ typedef struct tnk__run {
   tnk__joined_t joined[TNK__MAX_JOINED];
   struct tnk__call *free_calls; /* of eval.c */
   struct tnk__loop *free_loops; /* of loop.c */
+  const tnk__item_t *item;      /* of the innermost loop; errors name it */
   /* How often something was made that may refer to a loop after its end: a
    * macro, or the variable `loop` as a value. */
   uint64_t n_kept;
@@ -104,6 +111,8 @@ __attribute__((format(printf, 3, 4)))
 #endif
 tnk__value_t
 tnk__fail(tnk__run_t *run, int code, const char *format, ...);
+/* Add the name of a member to an error. `why` may be NULL. */
+void tnk__fail_at(tnk__why_t *why, tnk__value_t member);
 /* Report that a limit is reached. Both return 0. */
 int tnk__is_too_deep(tnk__run_t *run);
 int tnk__is_too_much(tnk__run_t *run);
