@@ -510,7 +510,7 @@ typedef struct {
   unsigned seen; /* a bit for each of the three members */
 } plain_t;
 
-static int is(const piece_t *piece, const char *text) {
+static int piece_is(const piece_t *piece, const char *text) {
   return piece->len == strlen(text) &&
          memcmp(piece->text, text, piece->len) == 0;
 }
@@ -523,13 +523,13 @@ static int pass_member(scan_t *scan, plain_t *out) {
 
   if (!pass_text(scan, &key) || !pass(scan, ':'))
     return 0;
-  if (is(&key, "request_id")) {
+  if (piece_is(&key, "request_id")) {
     bit = 1;
     ok = pass_text(scan, &out->request_id);
-  } else if (is(&key, "model_id")) {
+  } else if (piece_is(&key, "model_id")) {
     bit = 2;
     ok = pass_null(scan) || pass_text(scan, &out->model_id);
-  } else if (is(&key, "sample_sequence_ids")) {
+  } else if (piece_is(&key, "sample_sequence_ids")) {
     bit = 4;
     ok = pass_null(scan) || pass_list(scan, &out->list, &out->n_list);
   }
