@@ -215,7 +215,7 @@ static void run_loop(tnk__run_t *run, const tnk__node_t *node,
     tnk__assign(run, node->a, loop->current);
     run->frame->slots[node->loop_slot] = tnk__object(TNK__OBJECT_LOOP, loop);
     tnk__scope_enter(run, node->scope);
-    run->execute(run, &node->body);
+    tnk__exec_all(run, &node->body);
     if (run->err != TNK_OK)
       return;
     is_whole |= run->flow == TNK__GO_ON;
@@ -230,7 +230,7 @@ static void run_loop(tnk__run_t *run, const tnk__node_t *node,
   give_loop(run, node, loop);
   if (!is_whole && node->other.n > 0) {
     tnk__scope_enter(run, node->second);
-    run->execute(run, &node->other);
+    tnk__exec_all(run, &node->other);
     tnk__scope_leave(run, node->second);
   }
 }

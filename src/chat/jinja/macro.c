@@ -160,7 +160,7 @@ static tnk__value_t macro_call(tnk__run_t *run, tnk__value_t self,
   run->frame = frame;
   tnk__scope_enter(run, node->scope);
   fill_defaults(run, node);
-  run->execute(run, &node->body);
+  tnk__exec_all(run, &node->body);
   run->frame = outer;
   run->depth--;
   text = tnk__captured(run, mark);

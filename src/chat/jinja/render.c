@@ -136,7 +136,6 @@ int tnk__template_render(const tnk__template_t *tpl, tnk__heap_t *heap,
                          tnk__value_t variables, const tnk__template_env_t *env,
                          tnk__buf_t *out, tnk__buf_t *spans, tnk__why_t *why) {
   tnk__run_t run = {.tables = &tnk__library,
-                    .execute = tnk__exec_all,
                     .heap = heap,
                     .out = out,
                     .spans = spans,

@@ -36,9 +36,6 @@ typedef struct tnk__item {
 
 typedef struct tnk__run {
   const tnk__library_t *tables;
-  /* tnk__exec_all(). Loops and macros call it through this pointer, because
-   * statements run loops and macros, which run statements. */
-  void (*execute)(struct tnk__run *run, const tnk__nodes_t *body);
   tnk__heap_t *heap;
   tnk__buf_t *out;
   tnk__buf_t *spans;

@@ -57,9 +57,7 @@ tnk_sampling_sample_stream(tnk_sampling_t *sampling,
                            const tnk_sampling_params_t *params,
                            const tnk_sample_stream_options_t *options) {
   tnk_sample_stream_options_t own = TNK_SAMPLE_STREAM_OPTIONS_INIT;
-  tnk__sample_start_t start = {.wants = TNK__SAMPLE_STREAM,
-                               .streaming = &tnk__streaming,
-                               .stream = &own};
+  tnk__sample_start_t start = {.wants = TNK__SAMPLE_STREAM, .stream = &own};
   tnk_promise_t *refusal;
   char text[MAX_TEXT] = "";
   int err;

@@ -54,7 +54,7 @@ static int wants_logprobs(const tnk__sample_t *sample) {
 }
 
 static int is_stream(const tnk__sample_t *sample) {
-  return sample->streaming != NULL;
+  return sample->wants == TNK__SAMPLE_STREAM;
 }
 
 /* Whether a lost result is requested again. The server's flag applies only to
@@ -63,7 +63,7 @@ static int may_resubmit(const tnk__sample_t *sample) {
   const tnk__session_t *session = session_of(sample);
 
   return session->config->options.retry_samples != TNK_NO &&
-         !(is_stream(sample) && sample->streaming->has_begun(sample)) &&
+         !(is_stream(sample) && tnk__streamed_has_begun(sample)) &&
          (wants_logprobs(sample) || !session->start.flags.sample_fail_fast);
 }
 
@@ -98,7 +98,7 @@ static void dispose(tnk__sample_t *sample) {
   tnk__sample_forget_ids(sample);
   tnk__buf_deinit(&sample->body);
   if (is_stream(sample))
-    sample->streaming->deinit(sample);
+    tnk__streamed_deinit(sample);
   tnk__free(alloc, sample);
 }
 
@@ -530,7 +530,7 @@ void tnk__sample_submit(tnk__sample_t *sample) {
   call->request.once =
       sampling->session->config->options.retry_samples == TNK_NO;
   if (is_stream(sample))
-    sample->streaming->start(sample);
+    tnk__streamed_start(sample);
   else
     tnk__job_start(&sample->job, sample->body.data, sample->body.len, on_done);
 }
@@ -602,7 +602,6 @@ static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
   sample->since_ms = tnk__context_now_ms(context);
   sample->sampling = sampling;
   sample->wants = (uint8_t)start->wants;
-  sample->streaming = start->streaming;
   tnk__list_init(&sample->member.link);
   sample->member.type = &member_type;
   tnk__buf_init(&sample->body, &context->alloc, TNK__MAX_REQUEST_BODY);
@@ -615,7 +614,7 @@ static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
   sample->job.future.on_state = on_state;
   sample->job.accepted = on_accepted;
   if (is_stream(sample))
-    sample->streaming->init(sample, start->stream);
+    tnk__streamed_init(sample, start->stream);
 }
 
 tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
@@ -623,8 +622,7 @@ tnk_promise_t *tnk__sample_start(tnk_sampling_t *sampling,
   tnk__context_t *context = sampling->session->context;
   const tnk_allocator_t *alloc = &context->alloc;
   tnk__sample_t *sample = tnk__calloc(
-      alloc, 1,
-      start->streaming != NULL ? start->streaming->size : sizeof(*sample));
+      alloc, 1, start->stream != NULL ? tnk__streamed_size() : sizeof(*sample));
   tnk__moment_t moment;
   tnk_promise_t *promise;
   int err;

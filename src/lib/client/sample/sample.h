@@ -23,22 +23,6 @@ typedef enum {
   TNK__SAMPLE_STREAM    /* tokens, one at a time */
 } tnk__sample_wants_t;
 
-struct tnk__sample;
-
-/* Behavior of a streamed sample. */
-typedef struct {
-  size_t size; /* size of its struct, which begins with a tnk__sample_t */
-  void (*init)(struct tnk__sample *sample,
-               const tnk_sample_stream_options_t *options);
-  void (*deinit)(struct tnk__sample *sample);
-  /* Submit it. The call is bound. */
-  void (*start)(struct tnk__sample *sample);
-  /* Whether a token was passed to the program, so that it cannot restart. */
-  int (*has_begun)(const struct tnk__sample *sample);
-  /* Describe why an active sample waits. */
-  void (*explain)(const struct tnk__sample *sample, tnk__text_t *out);
-} tnk__streaming_t;
-
 /*
  * One sample.
  *
@@ -66,8 +50,7 @@ typedef struct tnk__sample {
                                list */
   tnk_sampling_t *sampling; /* NULL if it outlives the client */
   tnk_promise_t *promise;   /* NULL after it was given up */
-  const tnk__streaming_t *streaming; /* NULL: its future is polled */
-  tnk__buf_t body;                   /* kept as long as it may be sent again */
+  tnk__buf_t body;          /* kept as long as it may be sent again */
   tnk__sample_seq_t seq_place;
   uint64_t seq;
   uint64_t since_ms; /* when it began, or restarted, to wait */
@@ -107,8 +90,7 @@ typedef struct {
   const tnk_model_input_t *prompt;
   const tnk_sampling_params_t *params;
   const tnk_sample_options_t *options;
-  const tnk__streaming_t *streaming; /* for a stream; else NULL */
-  const tnk_sample_stream_options_t *stream;
+  const tnk_sample_stream_options_t *stream; /* for a stream; else NULL */
 } tnk__sample_start_t;
 
 /* The name of such a call, for messages. */
@@ -156,9 +138,19 @@ void tnk__sample_spend(tnk__sample_t *sample, const tnk_samples_t *samples);
  * doubt. */
 void tnk__sample_settle(tnk__sample_t *sample, int has_failed);
 
-/* ---- sample_stream.c ---- */
+/* ---- sample_stream.c: samples with TNK__SAMPLE_STREAM ---- */
 
-extern const tnk__streaming_t tnk__streaming;
+/* Size of its struct, which begins with a tnk__sample_t. */
+size_t tnk__streamed_size(void);
+void tnk__streamed_init(tnk__sample_t *sample,
+                        const tnk_sample_stream_options_t *options);
+void tnk__streamed_deinit(tnk__sample_t *sample);
+/* Submit it. The call is bound. */
+void tnk__streamed_start(tnk__sample_t *sample);
+/* Whether a token was passed to the program, so that it cannot restart. */
+int tnk__streamed_has_begun(const tnk__sample_t *sample);
+/* Describe why an active sample waits. */
+void tnk__streamed_explain(const tnk__sample_t *sample, tnk__text_t *out);
 
 /* ---- sample.c ---- */
 

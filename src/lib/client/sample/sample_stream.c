@@ -376,12 +376,16 @@ static void on_done(tnk__call_t *call, const tnk__reply_t *reply) {
 
 /* ---- Lifetime ---- */
 
-static int has_begun(const tnk__sample_t *sample) {
+size_t tnk__streamed_size(void) {
+  return sizeof(stream_t);
+}
+
+int tnk__streamed_has_begun(const tnk__sample_t *sample) {
   return stream_of_const(sample)->n > 0;
 }
 
-static void init(tnk__sample_t *sample,
-                 const tnk_sample_stream_options_t *options) {
+void tnk__streamed_init(tnk__sample_t *sample,
+                        const tnk_sample_stream_options_t *options) {
   const tnk_allocator_t *alloc =
       &tnk__session_of(sample->job.future.call.endpoint)->context->alloc;
   stream_t *stream = stream_of(sample);
@@ -395,7 +399,7 @@ static void init(tnk__sample_t *sample,
       options->silence_ms > 0 ? (uint32_t)options->silence_ms : SILENCE_MS;
 }
 
-static void deinit(tnk__sample_t *sample) {
+void tnk__streamed_deinit(tnk__sample_t *sample) {
   stream_t *stream = stream_of(sample);
 
   tnk__timer_stop(&stream->timer);
@@ -404,7 +408,7 @@ static void deinit(tnk__sample_t *sample) {
   tnk__buf_deinit(&stream->logprobs);
 }
 
-static void start(tnk__sample_t *sample) {
+void tnk__streamed_start(tnk__sample_t *sample) {
   stream_t *stream = stream_of(sample);
   tnk__call_t *call = call_of(stream);
 
@@ -418,7 +422,7 @@ static void start(tnk__sample_t *sample) {
   tnk__call_start(call, on_done);
 }
 
-static void explain(const tnk__sample_t *sample, tnk__text_t *out) {
+void tnk__streamed_explain(const tnk__sample_t *sample, tnk__text_t *out) {
   const stream_t *stream = stream_of_const(sample);
 
   if (stream->n == 0) {
@@ -430,10 +434,3 @@ static void explain(const tnk__sample_t *sample, tnk__text_t *out) {
   tnk__text_time(out,
                  tnk__context_now_ms(context_of(stream)) - stream->heard_ms);
 }
-
-const tnk__streaming_t tnk__streaming = {.size = sizeof(stream_t),
-                                         .init = init,
-                                         .deinit = deinit,
-                                         .start = start,
-                                         .has_begun = has_begun,
-                                         .explain = explain};

@@ -374,8 +374,9 @@ void tnk__sample_explain(const void *arg, tnk__text_t *out) {
     tnk__text_time(out, now - sample->since_ms);
   } else if (explain_wait(sample, out)) {
     ; /* also between two attempts */
-  } else if (sample->streaming != NULL && tnk__job_is_active(&sample->job)) {
-    sample->streaming->explain(sample, out);
+  } else if (sample->wants == TNK__SAMPLE_STREAM &&
+             tnk__job_is_active(&sample->job)) {
+    tnk__streamed_explain(sample, out);
   } else if (tnk__job_is_active(&sample->job)) {
     tnk__job_explain(&sample->job, out);
   } else if (tnk__timer_is_active(timer)) {
