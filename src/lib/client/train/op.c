@@ -44,9 +44,7 @@ static tnk__session_t *session_of(const tnk__op_t *op) {
 
 /* Clear parts that have no request in flight. */
 static void drop_parts(tnk__op_t *op) {
-  size_t i;
-
-  for (i = 0; i < op->n_parts; i++) {
+  for (size_t i = 0; i < op->n_parts; i++) {
     tnk__part_t *part = &op->parts[i];
     if (part->state == TNK__PART_SENDING &&
         !tnk__call_is_unseen(&part->job.future.call)) {
@@ -60,9 +58,7 @@ static void drop_parts(tnk__op_t *op) {
 }
 
 static int has_open_parts(const tnk__op_t *op) {
-  size_t i;
-
-  for (i = 0; i < op->n_parts; i++)
+  for (size_t i = 0; i < op->n_parts; i++)
     if (op->parts[i].state != TNK__PART_DONE)
       return 1;
   return 0;
@@ -313,9 +309,8 @@ static void on_due_end(tnk__deferred_t *due) {
 static void begin_side_by_side(tnk__op_t *op) {
   size_t n = op->n_parts;
   tnk__part_t *parts = op->parts;
-  size_t i;
 
-  for (i = 0; i < n; i++) {
+  for (size_t i = 0; i < n; i++) {
     int err = tnk__seq_take(&parts[i].number);
     if (err != TNK_OK) {
       tnk__op_fail_code(op, err);
