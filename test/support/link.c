@@ -4,6 +4,7 @@
 
 #include "lib/base/alloc.h"
 #include "support/link_internal.h"
+#include "support/port.h"
 #include "tnk/error.h"
 
 #ifdef __linux__
@@ -193,6 +194,7 @@ void test_link_close(test_link_t *link) {
     free_order(tnk__container_of(node, order_t, link));
   tnk__context_close(&link->clock, on_closed, link);
   link__stop_listening(link);
+  port_release(&link->held);
   end_all(link, 0);
   for (int i = 0; i < 2; i++)
     tnk__timer_stop(&link->ways[i].timer);

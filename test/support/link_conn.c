@@ -2,6 +2,7 @@
 
 #include "lib/base/alloc.h"
 #include "support/link_internal.h"
+#include "support/port.h"
 
 /*
  * Connections: one socket to the client, one to the server. What is read from
@@ -308,6 +309,8 @@ void link__stop_listening(test_link_t *link) {
   uv_close((uv_handle_t *)link->listener, on_listener_closed);
   link->listener = NULL;
   link->has_waiting = 0;
+  link->held = port_hold((uint16_t)link->port);
+  LINK_MUST(link->held > 0);
 }
 
 void link__listen(test_link_t *link) {
@@ -320,8 +323,10 @@ void link__listen(test_link_t *link) {
   tnk__context_hold(&link->clock);
   listener->data = link;
   link->listener = listener;
-  uv_ip4_addr("127.0.0.1", link->port, &address);
-  LINK_MUST(uv_tcp_bind(listener, (const struct sockaddr *)&address, 0) == 0);
+  if (link->held == 0)
+    link->held = port_hold((uint16_t)link->port);
+  LINK_MUST(uv_tcp_open(listener, link->held) == 0);
+  link->held = 0;
   LINK_MUST(uv_listen((uv_stream_t *)listener, 4096, on_connection) == 0);
   uv_unref((uv_handle_t *)listener);
   LINK_MUST(uv_tcp_getsockname(listener, (struct sockaddr *)&address, &size) ==

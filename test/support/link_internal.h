@@ -78,6 +78,7 @@ struct test_link {
   uv_loop_t *uv;
   tnk__context_t clock;
   uv_tcp_t *listener; /* NULL: nobody listens */
+  int held;           /* keeps the port meanwhile; 0: not */
   int has_waiting;    /* a connection that was not accepted */
   uint16_t port;
   uint16_t target_port;

@@ -94,6 +94,7 @@ struct mock_server {
   int is_closing;
   int is_listening;
   int is_listener_closed; /* and nothing of it is left */
+  int held;               /* keeps the port meanwhile; 0: not */
   /* HTTP/2. */
   struct {
     uint32_t ids[MOCK_MAX_SETTINGS];

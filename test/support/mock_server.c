@@ -9,6 +9,7 @@
 
 #include "lib/base/alloc.h"
 #include "support/mock_internal.h"
+#include "support/port.h"
 #include "support/test.h"
 
 static void free_request(mock_request_t *request) {
@@ -165,14 +166,15 @@ static void on_handle_closed(uv_handle_t *handle) {
 }
 
 void mock_stop_listening(mock_server_t *server) {
-  if (server->is_listening)
-    uv_close((uv_handle_t *)&server->listener, on_handle_closed);
+  if (!server->is_listening)
+    return;
+  uv_close((uv_handle_t *)&server->listener, on_handle_closed);
   server->is_listening = 0;
+  server->held = port_hold(server->port);
+  CHECK(server->held > 0);
 }
 
 void mock_listen_again(mock_server_t *server) {
-  struct sockaddr_in address;
-
   CHECK(!server->is_listening);
   while (!server->is_listener_closed)
     uv_run(server->uv, UV_RUN_ONCE);
@@ -182,9 +184,8 @@ void mock_listen_again(mock_server_t *server) {
   server->listener.data = server;
   server->is_listening = 1;
   uv_unref((uv_handle_t *)&server->listener);
-  CHECK_INT(uv_ip4_addr("127.0.0.1", server->port, &address), 0);
-  CHECK_INT(
-      uv_tcp_bind(&server->listener, (const struct sockaddr *)&address, 0), 0);
+  CHECK_INT(uv_tcp_open(&server->listener, server->held), 0);
+  server->held = 0;
   CHECK_INT(
       uv_listen((uv_stream_t *)&server->listener, 4096, mock__on_connection),
       0);
@@ -199,6 +200,7 @@ void mock_close(mock_server_t *server) {
   mock__forget_delayed(server);
   uv_close((uv_handle_t *)&server->spin, on_handle_closed);
   mock_stop_listening(server);
+  port_release(&server->held);
 }
 
 uint16_t mock_port(const mock_server_t *server) {

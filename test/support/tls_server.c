@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/port.h"
 #include "support/test.h"
 
 enum { READ_SIZE = 65536 };
@@ -398,14 +399,15 @@ static void on_listener_closed(uv_handle_t *handle) {
 }
 
 void test_server_stop_listening(test_server_t *server) {
-  if (!server->is_deaf)
-    uv_close((uv_handle_t *)&server->listener, on_listener_closed);
+  if (server->is_deaf)
+    return;
+  uv_close((uv_handle_t *)&server->listener, on_listener_closed);
   server->is_deaf = 1;
+  server->held = port_hold((uint16_t)server->port);
 }
 
 void test_server_listen_again(test_server_t *server) {
   uv_loop_t *loop = server->listener.loop;
-  struct sockaddr_in name;
 
   if (!server->is_deaf)
     return;
@@ -417,9 +419,9 @@ void test_server_listen_again(test_server_t *server) {
   CHECK_INT(uv_tcp_init(loop, &server->listener), 0);
   server->listener.data = server;
   server->n_handles++;
-  CHECK_INT(uv_ip4_addr("127.0.0.1", server->port, &name), 0);
-  CHECK_INT(uv_tcp_bind(&server->listener, (const struct sockaddr *)&name, 0),
-            0);
+  CHECK(server->held > 0);
+  CHECK_INT(uv_tcp_open(&server->listener, server->held), 0);
+  server->held = 0;
   CHECK_INT(uv_listen((uv_stream_t *)&server->listener, 128, on_connection), 0);
 }
 
@@ -427,4 +429,5 @@ void test_server_close(test_server_t *server) {
   while (server->conns != NULL)
     test_conn_cut(server->conns);
   test_server_stop_listening(server);
+  port_release(&server->held);
 }

@@ -75,6 +75,7 @@ typedef struct test_server {
   mbedtls_ssl_ticket_context tickets;
   int is_deaf; /* the listener is closed or about to be */
   int is_gone; /* and nothing is left of it */
+  int held;    /* keeps the port meanwhile; 0: not */
   int n_accepted;
   int n_open;    /* connections now */
   int n_handles; /* the listener, and the connections */
