@@ -165,13 +165,17 @@ static void on_handle_closed(uv_handle_t *handle) {
   mock__release_handle(server);
 }
 
+static void close_listener(mock_server_t *server) {
+  if (server->is_listening)
+    uv_close((uv_handle_t *)&server->listener, on_handle_closed);
+  server->is_listening = 0;
+}
+
 void mock_stop_listening(mock_server_t *server) {
   if (!server->is_listening)
     return;
-  uv_close((uv_handle_t *)&server->listener, on_handle_closed);
-  server->is_listening = 0;
+  close_listener(server);
   server->held = port_hold(server->port);
-  CHECK(server->held > 0);
 }
 
 void mock_listen_again(mock_server_t *server) {
@@ -184,6 +188,8 @@ void mock_listen_again(mock_server_t *server) {
   server->listener.data = server;
   server->is_listening = 1;
   uv_unref((uv_handle_t *)&server->listener);
+  if (server->held <= 0)
+    server->held = port_hold(server->port);
   CHECK_INT(uv_tcp_open(&server->listener, server->held), 0);
   server->held = 0;
   CHECK_INT(
@@ -199,7 +205,7 @@ void mock_close(mock_server_t *server) {
     mock__close_conn(tnk__container_of(node, mock_conn_t, link), 0);
   mock__forget_delayed(server);
   uv_close((uv_handle_t *)&server->spin, on_handle_closed);
-  mock_stop_listening(server);
+  close_listener(server);
   port_release(&server->held);
 }
 

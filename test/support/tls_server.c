@@ -398,11 +398,16 @@ static void on_listener_closed(uv_handle_t *handle) {
   release(server);
 }
 
+static void close_listener(test_server_t *server) {
+  if (!server->is_deaf)
+    uv_close((uv_handle_t *)&server->listener, on_listener_closed);
+  server->is_deaf = 1;
+}
+
 void test_server_stop_listening(test_server_t *server) {
   if (server->is_deaf)
     return;
-  uv_close((uv_handle_t *)&server->listener, on_listener_closed);
-  server->is_deaf = 1;
+  close_listener(server);
   server->held = port_hold((uint16_t)server->port);
 }
 
@@ -419,7 +424,8 @@ void test_server_listen_again(test_server_t *server) {
   CHECK_INT(uv_tcp_init(loop, &server->listener), 0);
   server->listener.data = server;
   server->n_handles++;
-  CHECK(server->held > 0);
+  if (server->held <= 0)
+    server->held = port_hold((uint16_t)server->port);
   CHECK_INT(uv_tcp_open(&server->listener, server->held), 0);
   server->held = 0;
   CHECK_INT(uv_listen((uv_stream_t *)&server->listener, 128, on_connection), 0);
@@ -428,6 +434,6 @@ void test_server_listen_again(test_server_t *server) {
 void test_server_close(test_server_t *server) {
   while (server->conns != NULL)
     test_conn_cut(server->conns);
-  test_server_stop_listening(server);
+  close_listener(server);
   port_release(&server->held);
 }
