@@ -199,8 +199,8 @@ uint16_t local_server_port(const local_server_t *server);
 const char *local_server_data(const local_server_t *server);
 /*
  * Accept no new work, and let clients fetch the results of pending work. A
- * result that no client fetches is kept for 5 seconds. Work ends early if there
- * was no connection for absence_ms. Then each connection closes after the
+ * result that no client fetches is kept for 5 seconds. The server stops waiting
+ * after absence_ms without a connection. Then each connection closes after the
  * answers to its requests.
  */
 void local_server_drain(local_server_t *server, uint64_t absence_ms);

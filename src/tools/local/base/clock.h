@@ -3,10 +3,6 @@
 
 #include <stdint.h>
 
-/* An active client polls for its result within this time, also if it has no
- * connection. */
-enum { LOCAL_FETCH_MS = 5000 };
-
 /* Milliseconds since 1970. */
 int64_t local_wall_ms(void);
 /* "2026-11-21T07:33:14.000Z"; `out` has 32 bytes. */

@@ -6,6 +6,7 @@
 #include "server/http.h"
 #include "tools/local/lm/lm.h"
 #include "tools/local/server.h"
+#include "tools/local/base/drain.h"
 #include "tools/local/base/table.h"
 #include "tools/local/base/timers.h"
 #include "tools/local/base/work.h"
@@ -115,8 +116,7 @@ struct local_server {
   char run[20];           /* prefix of this server's ids */
   int n_open;             /* parts that are not closed yet */
   int drains;             /* accepts no further work */
-  uint64_t absence_ms;    /* how long draining waits for absent clients */
-  uint64_t seen_ms;       /* while draining: last time with a connection */
+  local_drain_t drain;
   int closing;
   void (*closed_cb)(void *user);
   void *closed_user;

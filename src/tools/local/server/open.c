@@ -3,7 +3,7 @@
 
 #include "lib/base/alloc.h"
 #include "lib/base/arena.h"
-#include "tools/local/base/clock.h"
+#include "tools/local/base/drain.h"
 #include "tools/local/fault/calls.h"
 #include "tools/local/future/future.h"
 #include "tools/local/ledger/ledger.h"
@@ -43,16 +43,12 @@ static int has_work(const local_server_t *server) {
 
 void local_server_drain(local_server_t *server, uint64_t absence_ms) {
   server->drains = 1;
-  server->absence_ms = absence_ms;
-  server->seen_ms = uv_now(server->loop);
+  local_drain_begin(&server->drain, uv_now(server->loop), absence_ms);
 }
 
 int local_server_is_drained(local_server_t *server) {
-  const uint64_t now = uv_now(server->loop);
-
-  if (server->http.n_conns > 0)
-    server->seen_ms = now;
-  if (now - server->seen_ms < server->absence_ms && has_work(server))
+  if (local_drain_waits(&server->drain, uv_now(server->loop),
+                        server->http.n_conns, has_work(server)))
     return 0;
   tnk__srv_drain(&server->http);
   return server->http.n_conns == 0;

@@ -9,7 +9,7 @@
 #include "lib/base/buf.h"
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
-#include "tools/local/base/clock.h"
+#include "tools/local/base/drain.h"
 #include "tools/local/fault/calls.h"
 #include "tools/local/stub/state.h"
 
@@ -434,8 +434,7 @@ uint16_t local_stub_port(const local_stub_t *stub) {
 
 void local_stub_drain(local_stub_t *stub, uint64_t absence_ms) {
   stub->drains = 1;
-  stub->absence_ms = absence_ms;
-  stub->seen_ms = local_stub_now(stub);
+  local_drain_begin(&stub->drain, local_stub_now(stub), absence_ms);
 }
 
 int local_stub_is_drained(local_stub_t *stub) {
@@ -443,9 +442,7 @@ int local_stub_is_drained(local_stub_t *stub) {
   const int has_work =
       stub->n_fetched < stub->n_ids && now < stub->last_due_ms + LOCAL_FETCH_MS;
 
-  if (stub->http.n_conns > 0)
-    stub->seen_ms = now;
-  if (now - stub->seen_ms < stub->absence_ms && has_work)
+  if (local_drain_waits(&stub->drain, now, stub->http.n_conns, has_work))
     return 0;
   tnk__srv_drain(&stub->http);
   return stub->http.n_conns == 0;

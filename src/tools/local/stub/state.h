@@ -4,6 +4,7 @@
 #include "lib/base/buf.h"
 #include "server/http.h"
 #include "tools/local/stub/stub.h"
+#include "tools/local/base/drain.h"
 #include "tools/local/base/timers.h"
 
 /*
@@ -30,12 +31,11 @@ struct local_stub {
   local_timers_t timers;
   uv_loop_t *loop;
   local_stub_options_t options;
-  tnk__buf_t config;       /* the answer of client/config */
-  uint64_t n_ids;          /* number of ids since the start */
-  uint64_t n_fetched;      /* number of results sent; a repeated poll counts */
-  uint64_t last_due_ms;    /* when the last result is available */
-  uint64_t absence_ms;     /* how long draining waits for absent clients */
-  uint64_t seen_ms;        /* while draining: last time with a connection */
+  tnk__buf_t config;    /* the answer of client/config */
+  uint64_t n_ids;       /* number of ids since the start */
+  uint64_t n_fetched;   /* number of results sent; a repeated poll counts */
+  uint64_t last_due_ms; /* when the last result is available */
+  local_drain_t drain;
   int drains;              /* accepts no further work */
   uint64_t n_turns;        /* number of sequences in samples */
   uint64_t n_cut;          /* number of cut polls */

@@ -18,7 +18,7 @@
 #include "tools/tnk/text/tokenizer.h"
 #endif
 #include "tnk/error.h"
-#include "tools/local/base/clock.h"
+#include "tools/local/base/drain.h"
 #include "tools/local/lm/lm.h"
 #include "tools/local/stub/stub.h"
 
