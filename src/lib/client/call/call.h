@@ -188,7 +188,7 @@ typedef struct {
   unsigned is_repeat : 1;
 } tnk__call_request_t;
 
-/* What all attempts since the start have shown. */
+/* The results of all attempts since the start. */
 typedef struct {
   uint64_t key[2]; /* X-Idempotency-Key */
   tnk__retry_t retry;

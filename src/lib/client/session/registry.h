@@ -7,7 +7,7 @@
 struct tnk_sampling;
 struct tnk_training;
 
-/* Who is told what the server has lost. */
+/* Receives the losses of the server. Recovery implements it. */
 typedef struct tnk__losses {
   /* The session is lost (`training` is NULL), or the model of a training
    * client. Only schedules. */

@@ -47,7 +47,7 @@ typedef struct {
   size_t n;
 } tnk__tar_event_t;
 
-/* What the reader expects next. */
+/* The part of the archive that the reader expects next. */
 typedef enum {
   TNK__TAR_IN_HEADER,  /* a header block */
   TNK__TAR_IN_EXTRA,   /* a long name or pax records of the next entry */
