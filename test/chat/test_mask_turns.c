@@ -276,6 +276,29 @@ TEST(an_answer_after_other_messages_than_its_prompt_is_rejected) {
   stage_close(&s);
 }
 
+/* The time to find a block grows with its length. */
+TEST(a_block_that_is_removed_is_short) {
+  static const char block[] = "'<think>'";
+  const char *at = strstr(families[QWEN3], block);
+
+  for (int n = 200; n <= 300; n += 100) {
+    char text[4096], words[301] = "";
+    stage_t s;
+
+    stage_open(&s, 4, QWEN3, 0);
+    tnk_chat_template_unref(s.of);
+    memset(words, 'a', (size_t)n);
+    snprintf(text, sizeof(text), "%.*s'%s' + %s", (int)(at - families[QWEN3]),
+             families[QWEN3], words, at);
+    s.of = toy_open(text);
+    if (n < 256)
+      expect_weights(&s, "st");
+    else
+      expect_refused(&s, 1);
+    stage_close(&s);
+  }
+}
+
 TEST_LIMIT(answers_without_memory, 60) {
   for (int family = 0; family < N_FAMILIES; family++) {
     stage_t s;

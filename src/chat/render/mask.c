@@ -7,6 +7,10 @@
 /* Renderings have their own limit. */
 #define MAX_TEXT (SIZE_MAX / 2)
 
+/* Bytes of an empty block that a template removes, as <think></think>. Each is
+ * compared with the rest of the answer, so there must not be many. */
+enum { MAX_BLOCK = 256 };
+
 /* State of finding one message. */
 typedef struct {
   const tnk__mask_t *mask;
@@ -319,8 +323,8 @@ static int find_words_of_answer(finder_t *finder, size_t *begin, size_t *end,
 
 /* Find an answer with calls from which the template removes an empty block, for
  * example of thoughts, once other messages follow. The rest of the answer must
- * be unchanged. The removed text must be the template's own: it also begins an
- * answer that has other words and no calls. */
+ * be unchanged. The removed text must be short and the template's own: it also
+ * begins an answer that has other words and no calls. */
 static int find_rest_of_answer(finder_t *finder, const tnk__buf_t *closed,
                                size_t *begin, size_t *end, tnk__why_t *why) {
   const tnk__mask_t *mask = finder->mask;
@@ -339,7 +343,10 @@ static int find_rest_of_answer(finder_t *finder, const tnk__buf_t *closed,
   finder->is_without_calls = 0;
   if (err != TNK_OK)
     return err;
-  for (n = tnk__prompt_common(&finder->other, closed); at <= n; at++) {
+  n = tnk__prompt_common(&finder->other, closed);
+  if (n > at + MAX_BLOCK)
+    n = at + MAX_BLOCK;
+  for (; at <= n; at++) {
     *end = *begin + (stop - at);
     if (at < stop && *end <= text->len &&
         memcmp(text->data + *begin, closed->data + at, stop - at) == 0)
