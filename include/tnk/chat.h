@@ -378,8 +378,8 @@ tnk_chat_tokens_messages(const tnk_chat_tokens_t *tokens);
  * answers of which the template shows the trained tokens unchanged. If only the
  * end of an answer differs, the end is not trained. If the generation prompt
  * begins thoughts that the answer does not have, the answer is trained from its
- * own words on. If an empty block before an answer is removed, the answer is
- * trained without it.
+ * own words on. If an empty block of at most 256 bytes before an answer is
+ * removed, the answer is trained without it.
  *
  * @param tokens   Receives the tokens. Its previous contents are lost, also on
  *                 failure.
