@@ -186,7 +186,7 @@ TEST(D18_a_client_that_cannot_join_is_nowhere) {
     outcome_drop(&outcome);
     CHECK(tnk__list_empty(&script.service->session.registry.samplings));
     CHECK(tnk__list_empty(&script.service->session.registry.foreigners));
-    CHECK(tnk__list_empty(&script.service->session.registry.errands));
+    CHECK(tnk__list_empty(&script.service->session.registry.service_ops));
   }
   script_close(&script);
 }

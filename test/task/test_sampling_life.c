@@ -68,7 +68,7 @@ TEST(S3_10_a_client_that_cannot_be_made_is_nowhere) {
     outcome_fails(&script, &outcome, cases[i].code);
     CHECK(tnk_promise_sampling(outcome.promise) == NULL);
     CHECK(tnk__list_empty(&script.service->session.registry.samplings));
-    CHECK(tnk__list_empty(&script.service->session.registry.errands));
+    CHECK(tnk__list_empty(&script.service->session.registry.service_ops));
     outcome_drop(&outcome);
   }
   mock_on(script.mock, "POST", "/api/v1/create_sampling_session", mock_hold,

@@ -1,4 +1,4 @@
-/* Converts the caller's limits and prices to the purse's form. */
+/* Converts the caller's limits and prices to the allowance's form. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ static int load_file(tnk_budget_t *budget, tnk__arena_t *arena, char *why) {
   return err;
 }
 
-/* Copy the prices for the purse. */
+/* Copy the prices for the allowance. */
 static int make_prices(tnk__price_t **out, tnk__arena_t *arena,
                        const tnk_budget_t *budget) {
   size_t i;
@@ -160,7 +160,7 @@ int tnk_service_set_budget(tnk_service_t *service, const tnk_budget_t *budget,
   tnk_budget_t own = TNK_BUDGET_INIT;
   tnk_totals_t before = TNK_TOTALS_INIT;
   tnk__price_t *prices = NULL;
-  tnk__purse_t *purse;
+  tnk__allowance_t *allowance;
   tnk__arena_t arena;
   char said[TEXT] = "";
   int err;
@@ -173,13 +173,13 @@ int tnk_service_set_budget(tnk_service_t *service, const tnk_budget_t *budget,
     tnk__arena_deinit(&arena);
     return tnk__root_say(why, why_size, err, said[0] != '\0' ? said : NULL);
   }
-  purse = &service->session.limits.purse;
+  allowance = &service->session.limits.allowance;
   tnk__arena_deinit(&service->prices);
   service->prices = arena;
-  purse->max_tokens = own.max_tokens;
-  purse->max_cost = parts_of(own.max_usd);
-  purse->prices = prices;
-  purse->n_prices = own.n_prices;
-  purse->before = own.before != NULL ? totals_of(&before) : purse->kept;
+  allowance->max_tokens = own.max_tokens;
+  allowance->max_cost = parts_of(own.max_usd);
+  allowance->prices = prices;
+  allowance->n_prices = own.n_prices;
+  allowance->before = own.before != NULL ? totals_of(&before) : allowance->kept;
   return tnk__root_say(why, why_size, TNK_OK, NULL);
 }

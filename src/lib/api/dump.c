@@ -13,7 +13,7 @@
 #include "lib/wire/format/json_write.h"
 #include "lib/io/http/pool.h"
 #include "lib/client/session/member.h"
-#include "lib/client/future/errand.h"
+#include "lib/client/future/service_op.h"
 #include "lib/client/sample/sampling.h"
 #include "lib/client/train/training.h"
 #include "lib/files/weights/job.h"
@@ -225,16 +225,16 @@ static void dump_client_totals(dump_t *d, const tnk__totals_t *totals) {
   put_uint(d, "bytes_received", totals->n_bytes_received);
 }
 
-static void dump_purse(dump_t *d, const tnk__purse_t *purse) {
-  dump_totals(d, "used", &purse->used);
+static void dump_allowance(dump_t *d, const tnk__allowance_t *allowance) {
+  dump_totals(d, "used", &allowance->used);
   begin(d, "budget", 0);
-  if (purse->max_tokens != 0)
-    put_uint(d, "max_tokens", purse->max_tokens);
-  if (purse->max_cost != 0)
-    put_usd(d, "max_usd", purse->max_cost);
-  dump_totals(d, "before", &purse->before);
-  put_uint(d, "reserved_tokens", purse->taken_tokens);
-  put_usd(d, "reserved_usd", purse->taken_cost);
+  if (allowance->max_tokens != 0)
+    put_uint(d, "max_tokens", allowance->max_tokens);
+  if (allowance->max_cost != 0)
+    put_usd(d, "max_usd", allowance->max_cost);
+  dump_totals(d, "before", &allowance->before);
+  put_uint(d, "reserved_tokens", allowance->taken_tokens);
+  put_usd(d, "reserved_usd", allowance->taken_cost);
   end(d);
 }
 
@@ -413,8 +413,8 @@ static void dump_clients(dump_t *d, const tnk__session_t *session) {
   }
   end(d);
   begin(d, "requests", 1);
-  TNK__LIST_FOREACH (node, &session->registry.errands) {
-    dump_promise(d, tnk__container_of(node, tnk__errand_t, link)->promise);
+  TNK__LIST_FOREACH (node, &session->registry.service_ops) {
+    dump_promise(d, tnk__container_of(node, tnk__service_op_t, link)->promise);
   }
   end(d);
 }
@@ -442,7 +442,7 @@ static int dump(dump_t *d, const tnk_service_t *service) {
   dump_config(d, &service->config);
   dump_session(d, &service->session);
   dump_counters(d, service);
-  dump_purse(d, &service->session.limits.purse);
+  dump_allowance(d, &service->session.limits.allowance);
   dump_http(d, "http", &service->root.http);
   dump_limits(d, &service->session);
   dump_clients(d, &service->session);

@@ -26,8 +26,8 @@ static void free_rest(tnk__root_t *root) {
   tnk_service_t *service = service_of(root);
 
   /* All reservations have ended by now. */
-  if (service->session.limits.purse.n_held > 0)
-    TNK__BROKEN("something is still held of the purse");
+  if (service->session.limits.allowance.n_held > 0)
+    TNK__BROKEN("something is still held of the allowance");
   tnk__arena_deinit(&service->prices);
   tnk__free(&root->alloc, service->session.start.id);
   tnk__config_deinit(&service->config);

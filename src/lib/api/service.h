@@ -25,7 +25,7 @@ struct tnk_service {
   tnk__recovery_t recovery;
   tnk__watch_t watch;
   tnk__weights_t weights;
-  tnk__arena_t prices; /* prices of session.limits.purse */
+  tnk__arena_t prices; /* prices of session.limits.allowance */
   tnk__ledgers_t ledgers;
   tnk__dump_file_t dump_file;
 };

@@ -56,12 +56,12 @@ static int fill(tnk_totals_t *out, const tnk_totals_t *own) {
 
 static int fill_service(tnk_totals_t *out, const tnk_service_t *service,
                         const tnk__totals_t *totals) {
-  const tnk__purse_t *purse = &service->session.limits.purse;
+  const tnk__allowance_t *allowance = &service->session.limits.allowance;
   tnk_totals_t own;
 
   tnk__totals_show(&own, totals);
-  own.n_reserved_tokens = purse->taken_tokens;
-  own.reserved_usd = (double)purse->taken_cost / (double)TNK__USD;
+  own.n_reserved_tokens = allowance->taken_tokens;
+  own.reserved_usd = (double)allowance->taken_cost / (double)TNK__USD;
   return fill(out, &own);
 }
 

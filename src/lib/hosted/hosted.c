@@ -20,7 +20,7 @@
 #include "lib/client/call/auth.h"
 #include "lib/client/call/events.h"
 #include "lib/client/call/headers.h"
-#include "lib/client/future/errand.h"
+#include "lib/client/future/service_op.h"
 #include "lib/wire/format/json_read.h"
 #include "lib/wire/message/answer.h"
 
@@ -35,7 +35,7 @@ static const struct {
     [TNK_HOSTED_MESSAGES] = {"messages", "/anthropic/api/v1/messages"}};
 
 typedef struct {
-  tnk__errand_t errand; /* its arena has the path */
+  tnk__service_op_t op; /* its arena has the path */
   tnk__events_t events;
   tnk__timer_t timer; /* limits the wait after the end mark */
   const char *path;
@@ -47,16 +47,16 @@ typedef struct {
   uint32_t silence_ms;
 } hosted_t;
 
-static hosted_t *hosted_of(tnk__errand_t *errand) {
-  return tnk__container_of(errand, hosted_t, errand);
+static hosted_t *hosted_of(tnk__service_op_t *op) {
+  return tnk__container_of(op, hosted_t, op);
 }
 
 static hosted_t *hosted_of_call(tnk__call_t *call) {
-  return hosted_of(tnk__container_of(call, tnk__errand_t, call));
+  return hosted_of(tnk__container_of(call, tnk__service_op_t, call));
 }
 
 static const tnk_allocator_t *alloc_of(const hosted_t *hosted) {
-  return &hosted->errand.session->context->alloc;
+  return &hosted->op.session->context->alloc;
 }
 
 const char *tnk__hosted_name(tnk_hosted_form_t form) {
@@ -66,8 +66,8 @@ const char *tnk__hosted_name(tnk_hosted_form_t form) {
 /* ---- The end ---- */
 
 /* The operation is about to be freed. */
-static void clean(tnk__errand_t *errand) {
-  hosted_t *hosted = hosted_of(errand);
+static void clean(tnk__service_op_t *op) {
+  hosted_t *hosted = hosted_of(op);
 
   tnk__timer_stop(&hosted->timer);
   tnk__free_secret(alloc_of(hosted), hosted->bearer);
@@ -82,7 +82,7 @@ static void free_result(const tnk_allocator_t *alloc, void *value) {
 }
 
 static void fail_code(hosted_t *hosted, int code) {
-  tnk__errand_fail(&hosted->errand, tnk__error_static(code));
+  tnk__service_op_fail(&hosted->op, tnk__error_static(code));
 }
 
 /* Takes ownership of `body`, which may be NULL. */
@@ -97,16 +97,16 @@ static void resolve(hosted_t *hosted, char *body, size_t n) {
   result->body = body;
   result->n_body = n;
   result->n_events = hosted->n_events;
-  tnk__errand_resolve(&hosted->errand, TNK__RESULT_HOSTED, result, free_result);
+  tnk__service_op_resolve(&hosted->op, TNK__RESULT_HOSTED, result, free_result);
 }
 
 /* Fail with a message that includes how much of the stream has arrived. */
 static void fail(hosted_t *hosted, int code, const char *words) {
   tnk__error_t *error = tnk__error_new(
-      alloc_of(hosted), code, "%s: %s after %llu events", hosted->errand.name,
+      alloc_of(hosted), code, "%s: %s after %llu events", hosted->op.name,
       words, (unsigned long long)hosted->n_events);
 
-  tnk__errand_fail(&hosted->errand, error);
+  tnk__service_op_fail(&hosted->op, error);
   tnk__error_unref(error);
 }
 
@@ -153,15 +153,15 @@ static void fail_with(hosted_t *hosted, const tnk__sse_event_t *event) {
   if (event->n <= MAX_FAILURE &&
       tnk__failure_read(&failure, &arena, (const uint8_t *)event->data,
                         event->n) == TNK_OK) {
-    tnk__call_hide(&hosted->errand.call, failure.message);
+    tnk__call_hide(&hosted->op.call, failure.message);
     pub.message = failure.message;
     pub.category = failure.category;
     pub.retry_after_ms = failure.retry_after_ms;
   }
   pub.http_status = 200;
-  pub.n_attempts = hosted->errand.call.tries.n_attempts;
-  error = tnk__error_from(alloc_of(hosted), hosted->errand.name, &pub);
-  tnk__errand_fail(&hosted->errand, error);
+  pub.n_attempts = hosted->op.call.tries.n_attempts;
+  error = tnk__error_from(alloc_of(hosted), hosted->op.name, &pub);
+  tnk__service_op_fail(&hosted->op, error);
   tnk__error_unref(error);
   tnk__arena_deinit(&arena);
 }
@@ -175,7 +175,7 @@ static void tell(hosted_t *hosted, const tnk__sse_event_t *event,
   hosted->n_events++;
   /* A delivered event must not be delivered twice, so the call is not
    * retried. */
-  hosted->errand.call.request.once = 1;
+  hosted->op.call.request.once = 1;
   tnk__callout_begin();
   refused = hosted->on_event(&told, hosted->user);
   tnk__callout_end();
@@ -219,18 +219,18 @@ static void on_part(tnk__call_t *call) {
 
   if (goes_on(hosted, tnk__events_take(&hosted->events, call, &n)) &&
       hosted->events.is_ended && !tnk__timer_is_active(&hosted->timer))
-    tnk__timer_start(hosted->errand.session->context, &hosted->timer,
+    tnk__timer_start(hosted->op.session->context, &hosted->timer,
                      TNK__EVENTS_LINGER_MS, on_lingered);
 }
 
 static void end_stream(hosted_t *hosted, const tnk__reply_t *reply) {
-  if (!goes_on(hosted, tnk__events_finish(&hosted->events, &hosted->errand.call,
-                                          reply)))
+  if (!goes_on(hosted,
+               tnk__events_finish(&hosted->events, &hosted->op.call, reply)))
     return;
   if (hosted->events.is_ended)
     resolve(hosted, NULL, 0);
   else if (reply->error != NULL && hosted->n_events == 0)
-    tnk__errand_fail(&hosted->errand, reply->error);
+    tnk__service_op_fail(&hosted->op, reply->error);
   else if (reply->error != NULL)
     fail(hosted, reply->error->pub.code,
          reply->error->pub.code == TNK_ETIMEDOUT ? "the stream fell silent"
@@ -250,7 +250,7 @@ static void end_whole(hosted_t *hosted, const tnk__reply_t *reply) {
   int err;
 
   if (reply->error != NULL) {
-    tnk__errand_fail(&hosted->errand, reply->error);
+    tnk__service_op_fail(&hosted->op, reply->error);
     return;
   }
   err = tnk__json_parse_object(&json, reply->body, reply->body_len);
@@ -258,7 +258,7 @@ static void end_whole(hosted_t *hosted, const tnk__reply_t *reply) {
   if (err == TNK_OK && tnk__buf_cstr(reply->buf) == NULL)
     err = TNK_ENOMEM;
   if (err != TNK_OK) {
-    tnk__errand_fail_code(&hosted->errand, hosted->errand.name, err);
+    tnk__service_op_fail_code(&hosted->op, hosted->op.name, err);
     return;
   }
   body = (char *)tnk__buf_take(reply->buf, &n);
@@ -268,7 +268,7 @@ static void end_whole(hosted_t *hosted, const tnk__reply_t *reply) {
 static void on_done(tnk__call_t *call, const tnk__reply_t *reply) {
   hosted_t *hosted = hosted_of_call(call);
 
-  if (tnk__errand_asks_again(&hosted->errand, reply))
+  if (tnk__service_op_asks_again(&hosted->op, reply))
     return;
   if (hosted->on_event != NULL)
     end_stream(hosted, reply);
@@ -282,9 +282,9 @@ static void on_done(tnk__call_t *call, const tnk__reply_t *reply) {
  * as a bearer token. Without memory for the token the key is sent only in the
  * usual header. */
 static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
-  const tnk__errand_t *errand =
-      tnk__container_of_const(call, tnk__errand_t, call);
-  const hosted_t *hosted = tnk__container_of_const(errand, hosted_t, errand);
+  const tnk__service_op_t *op =
+      tnk__container_of_const(call, tnk__service_op_t, call);
+  const hosted_t *hosted = tnk__container_of_const(op, hosted_t, op);
 
   if (hosted->form == TNK_HOSTED_MESSAGES)
     tnk__headers_add(headers, "anthropic-version", "2023-06-01");
@@ -306,12 +306,11 @@ static void use_key(tnk__call_t *call, const char *key) {
     snprintf(hosted->bearer, n, "Bearer %s", key);
 }
 
-static void begin(tnk__errand_t *errand) {
-  hosted_t *hosted = hosted_of(errand);
-  tnk__call_t *call = &errand->call;
+static void begin(tnk__service_op_t *op) {
+  hosted_t *hosted = hosted_of(op);
+  tnk__call_t *call = &op->call;
 
-  tnk__call_init(call, &errand->session->endpoint, TNK__ROUTE_HOSTED,
-                 errand->name);
+  tnk__call_init(call, &op->session->endpoint, TNK__ROUTE_HOSTED, op->name);
   call->request.target = hosted->path;
   call->request.max_body = TNK__HOSTED_MAX_BODY;
   call->request.timeout_ms = hosted->silence_ms;
@@ -319,7 +318,7 @@ static void begin(tnk__errand_t *errand) {
   call->request.add_headers = add_headers;
   if (hosted->on_event != NULL)
     call->request.on_part = on_part;
-  tnk__errand_call(errand, on_done);
+  tnk__service_op_call(op, on_done);
 }
 
 tnk_promise_t *tnk__hosted_ask(tnk__session_t *session,
@@ -327,25 +326,25 @@ tnk_promise_t *tnk__hosted_ask(tnk__session_t *session,
   const char *path =
       request->path != NULL ? request->path : forms[request->form].path;
   tnk_promise_t *promise = NULL;
-  tnk__errand_t *errand = tnk__errand_new(session, forms[request->form].name,
-                                          sizeof(hosted_t), &promise);
+  tnk__service_op_t *op = tnk__service_op_new(
+      session, forms[request->form].name, sizeof(hosted_t), &promise);
   hosted_t *hosted;
 
-  if (errand == NULL)
+  if (op == NULL)
     return promise;
-  hosted = hosted_of(errand);
-  errand->clean = clean;
+  hosted = hosted_of(op);
+  op->clean = clean;
   tnk__events_init(&hosted->events, alloc_of(hosted), on_event);
   hosted->form = request->form;
   hosted->on_event = request->on_event;
   hosted->user = request->user;
   hosted->silence_ms =
       request->silence_ms > 0 ? (uint32_t)request->silence_ms : SILENCE_MS;
-  errand->body.max = TNK__HOSTED_MAX_BODY;
-  tnk__buf_append(&errand->body, request->body, request->n_body);
-  hosted->path = tnk__arena_strdup(&errand->arena, path);
+  op->body.max = TNK__HOSTED_MAX_BODY;
+  tnk__buf_append(&op->body, request->body, request->n_body);
+  hosted->path = tnk__arena_strdup(&op->arena, path);
   if (hosted->path != NULL)
-    tnk__errand_ask(errand, begin);
+    tnk__service_op_ask(op, begin);
   else
     fail_code(hosted, TNK_ENOMEM);
   return promise;

@@ -402,7 +402,7 @@ static void begin(tnk_ledger_t *ledger) {
   tell(ledger);
   tnk__ledger_policy_begin(ledger, 0);
   ledger->is_open = 1;
-  ledger->told = ledger->session->limits.purse.used;
+  ledger->told = ledger->session->limits.allowance.used;
   tnk__ledger_note_used(ledger);
   tnk__ledger_begin_used(ledger);
 }

@@ -46,19 +46,19 @@ int tnk__ledger_tells_used(const tnk__ledger_line_t *line) {
 
 /* Only the first ledger of a service sets the earlier use. */
 void tnk__ledger_begin_used(tnk_ledger_t *ledger) {
-  tnk__purse_t *purse = &ledger->session->limits.purse;
+  tnk__allowance_t *allowance = &ledger->session->limits.allowance;
 
-  if (purse->kept.n_requests > 0)
+  if (allowance->kept.n_requests > 0)
     return;
-  purse->kept = ledger->used;
-  if (purse->before.n_requests == 0)
-    purse->before = ledger->used;
+  allowance->kept = ledger->used;
+  if (allowance->before.n_requests == 0)
+    allowance->before = ledger->used;
 }
 
 void tnk__ledger_tell_used(tnk__ledger_line_t *line, tnk_ledger_t *ledger) {
   const tnk__totals_t totals = tnk__session_run_used(ledger->session);
 
-  ledger->told = ledger->session->limits.purse.used;
+  ledger->told = ledger->session->limits.allowance.used;
 
   for (size_t i = 0; i < TNK__LEDGER_N_USED; i++) {
     uint64_t n;
@@ -74,7 +74,7 @@ void tnk__ledger_forget_told(tnk_ledger_t *ledger) {
 /* Only tokens and money matter. A program that sends only read requests writes
  * no line. */
 static int has_used_more(const tnk_ledger_t *ledger) {
-  const tnk__totals_t *used = &ledger->session->limits.purse.used;
+  const tnk__totals_t *used = &ledger->session->limits.allowance.used;
 
   return memcmp(used, &ledger->told, offsetof(tnk__totals_t, n_requests)) != 0;
 }

@@ -6,7 +6,7 @@
 #include "lib/base/limits.h"
 #include "lib/base/log.h"
 #include "lib/client/call/headers.h"
-#include "lib/client/future/errand.h"
+#include "lib/client/future/service_op.h"
 #include "lib/policy/retry_after.h"
 #include "lib/wire/format/location.h"
 
@@ -18,7 +18,7 @@ enum { TRACE_MS = 5000 };
 /* Lifetime of an archive's address, if the server does not state it. */
 enum { ARCHIVE_S = 900 };
 
-static void begin(tnk__errand_t *errand);
+static void begin(tnk__service_op_t *op);
 static void on_page(tnk__call_t *call, const tnk__reply_t *reply);
 static void on_done(tnk__call_t *call, const tnk__reply_t *reply);
 static void on_copied(tnk__call_t *call, const tnk__reply_t *reply);
@@ -96,23 +96,23 @@ static const row_t rows[TNK__N_ASKS] = {
 
 /* A service operation with the state to read its answer. */
 typedef struct {
-  tnk__errand_t errand; /* its arena has the strings */
+  tnk__service_op_t op; /* its arena has the strings */
   tnk__ask_t ask;
   tnk__seen_t *seen; /* or NULL */
   const char *target;
   int is_told; /* the wait for a trace was logged */
 } rest_t;
 
-static rest_t *rest_of(tnk__errand_t *errand) {
-  return tnk__container_of(errand, rest_t, errand);
+static rest_t *rest_of(tnk__service_op_t *op) {
+  return tnk__container_of(op, rest_t, op);
 }
 
-static tnk__errand_t *errand_of(tnk__call_t *call) {
-  return tnk__container_of(call, tnk__errand_t, call);
+static tnk__service_op_t *op_of(tnk__call_t *call) {
+  return tnk__container_of(call, tnk__service_op_t, call);
 }
 
-static const tnk_allocator_t *alloc_of(const tnk__errand_t *errand) {
-  return &errand->session->context->alloc;
+static const tnk_allocator_t *alloc_of(const tnk__service_op_t *op) {
+  return &op->session->context->alloc;
 }
 
 const char *tnk__rest_name(tnk__ask_kind_t kind) {
@@ -123,25 +123,25 @@ const char *tnk__rest_name(tnk__ask_kind_t kind) {
 
 /* Fail with TNK_EPROTO or TNK_ENOMEM; the message names the member, if
  * known. */
-static void fail_reading(tnk__errand_t *errand, int err, const char *what) {
-  const char *name = errand->call.owner.name;
+static void fail_reading(tnk__service_op_t *op, int err, const char *what) {
+  const char *name = op->call.owner.name;
   tnk__error_t *error;
 
   if (err != TNK_EPROTO || what == NULL) {
-    tnk__errand_fail_code(errand, name, err);
+    tnk__service_op_fail_code(op, name, err);
     return;
   }
-  error = tnk__error_new(alloc_of(errand), TNK_EPROTO,
+  error = tnk__error_new(alloc_of(op), TNK_EPROTO,
                          "%s: malformed answer from the server: its member "
                          "\"%s\" is missing, or is not what it should be",
                          name, what);
-  tnk__errand_fail(errand, error);
+  tnk__service_op_fail(op, error);
   tnk__error_unref(error);
 }
 
 static void on_page(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__errand_t *errand = errand_of(call);
-  const rest_t *rest = rest_of(errand);
+  tnk__service_op_t *op = op_of(call);
+  const rest_t *rest = rest_of(op);
   const char *what;
   tnk_page_t *page;
   uint8_t *body;
@@ -149,109 +149,108 @@ static void on_page(tnk__call_t *call, const tnk__reply_t *reply) {
   int err;
 
   if (reply->error != NULL) {
-    tnk__errand_fail(errand, reply->error);
+    tnk__service_op_fail(op, reply->error);
     return;
   }
   body = tnk__buf_take(reply->buf, &n);
-  err = tnk__page_read(&page, alloc_of(errand), &rest->ask, rest->seen, body, n,
+  err = tnk__page_read(&page, alloc_of(op), &rest->ask, rest->seen, body, n,
                        &what);
   if (err == TNK_OK)
-    tnk__errand_resolve(errand, TNK__RESULT_PAGE, page, tnk__page_free);
+    tnk__service_op_resolve(op, TNK__RESULT_PAGE, page, tnk__page_free);
   else
-    fail_reading(errand, err, what);
+    fail_reading(op, err, what);
 }
 
 /* Any 2xx answer is a success. */
 static void on_done(tnk__call_t *call, const tnk__reply_t *reply) {
   if (reply->error != NULL)
-    tnk__errand_fail(errand_of(call), reply->error);
+    tnk__service_op_fail(op_of(call), reply->error);
   else
-    tnk__errand_resolve(errand_of(call), TNK__RESULT_NONE, NULL, NULL);
+    tnk__service_op_resolve(op_of(call), TNK__RESULT_NONE, NULL, NULL);
 }
 
 static void free_text(const tnk_allocator_t *alloc, void *text) {
   tnk__free(alloc, text);
 }
 
-static void resolve_text(tnk__errand_t *errand, const char *text) {
-  char *copy = tnk__strdup(alloc_of(errand), text);
+static void resolve_text(tnk__service_op_t *op, const char *text) {
+  char *copy = tnk__strdup(alloc_of(op), text);
 
   if (copy != NULL)
-    tnk__errand_resolve(errand, TNK__RESULT_PATH, copy, free_text);
+    tnk__service_op_resolve(op, TNK__RESULT_PATH, copy, free_text);
   else
-    fail_reading(errand, TNK_ENOMEM, NULL);
+    fail_reading(op, TNK_ENOMEM, NULL);
 }
 
 static void on_copied(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__errand_t *errand = errand_of(call);
+  tnk__service_op_t *op = op_of(call);
   const char *what;
   const char *path;
   int err;
 
   if (reply->error != NULL) {
-    tnk__errand_fail(errand, reply->error);
+    tnk__service_op_fail(op, reply->error);
     return;
   }
-  err = tnk__copied_read(&path, &errand->arena, reply->buf->data,
-                         reply->buf->len, &what);
+  err = tnk__copied_read(&path, &op->arena, reply->buf->data, reply->buf->len,
+                         &what);
   if (err == TNK_OK)
-    resolve_text(errand, path);
+    resolve_text(op, path);
   else
-    fail_reading(errand, err, what);
+    fail_reading(op, err, what);
 }
 
 /* ---- Archives ---- */
 
-static void resolve_archive(tnk__errand_t *errand, const char *url,
+static void resolve_archive(tnk__service_op_t *op, const char *url,
                             int64_t expires_us) {
   tnk_page_t *page;
-  const int err =
-      tnk__page_of_archive(&page, alloc_of(errand), url, expires_us);
+  const int err = tnk__page_of_archive(&page, alloc_of(op), url, expires_us);
 
   if (err == TNK_OK)
-    tnk__errand_resolve(errand, TNK__RESULT_PAGE, page, tnk__page_free);
+    tnk__service_op_resolve(op, TNK__RESULT_PAGE, page, tnk__page_free);
   else
-    fail_reading(errand, err, NULL);
+    fail_reading(op, err, NULL);
 }
 
 /* The address of the request, as the base of a relative reference. */
-static int locate(tnk__location_t *out, const tnk__errand_t *errand) {
-  const tnk_allocator_t *alloc = alloc_of(errand);
+static int locate(tnk__location_t *out, const tnk__service_op_t *op) {
+  const tnk_allocator_t *alloc = alloc_of(op);
   const char *at;
   tnk__buf_t text;
   int err;
 
   tnk__buf_init(&text, alloc, TNK__MAX_URL);
-  tnk__buf_printf(&text, "%s/api/v1/%s", errand->session->config->url.text,
-                  errand->call.request.target);
+  tnk__buf_printf(&text, "%s/api/v1/%s", op->session->config->url.text,
+                  op->call.request.target);
   at = tnk__buf_cstr(&text);
   err = at != NULL ? tnk__location_parse(out, alloc, at) : TNK_ENOMEM;
   tnk__buf_deinit(&text);
   return err;
 }
 
-static void fail_location(tnk__errand_t *errand, int err) {
+static void fail_location(tnk__service_op_t *op, int err) {
   tnk__error_t *error =
       err == TNK_ENOMEM
           ? tnk__error_static(err)
-          : tnk__error_new(alloc_of(errand), TNK_EPROTO,
+          : tnk__error_new(alloc_of(op), TNK_EPROTO,
                            "%s: redirected to nowhere that could be asked",
-                           errand->name);
+                           op->name);
 
-  tnk__errand_fail(errand, error);
+  tnk__service_op_fail(op, error);
   tnk__error_unref(error);
 }
 
 /* A redirection that is not followed: its target must be requested without the
  * API key. */
-static void take_location(tnk__errand_t *errand, const tnk__reply_t *reply) {
-  const tnk_allocator_t *alloc = alloc_of(errand);
-  const int64_t now_s = tnk__context_wall_s(errand->session->context);
+static void take_location(tnk__service_op_t *op, const tnk__reply_t *reply) {
+  const tnk_allocator_t *alloc = alloc_of(op);
+  const int64_t now_s = tnk__context_wall_s(op->session->context);
   const char *date = tnk__http_result_header(reply->result, "expires");
   int64_t expires_s;
   tnk__location_t here;
   tnk__location_t there;
-  int err = locate(&here, errand);
+  int err = locate(&here, op);
 
   if (err == TNK_OK) {
     err =
@@ -260,123 +259,122 @@ static void take_location(tnk__errand_t *errand, const tnk__reply_t *reply) {
     tnk__location_deinit(&here, alloc);
   }
   if (err != TNK_OK) {
-    fail_location(errand, err);
+    fail_location(op, err);
     return;
   }
   if (date == NULL || !tnk__http_date_read(date, now_s, &expires_s))
     expires_s = now_s + ARCHIVE_S;
-  resolve_archive(errand, there.text, expires_s * 1000000);
+  resolve_archive(op, there.text, expires_s * 1000000);
   tnk__location_deinit(&there, alloc);
 }
 
 static void on_archive(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__errand_t *errand = errand_of(call);
+  tnk__service_op_t *op = op_of(call);
   tnk__archive_link_t link;
   const char *what;
   int err;
 
   if (reply->error != NULL) {
-    tnk__errand_fail(errand, reply->error);
+    tnk__service_op_fail(op, reply->error);
     return;
   }
   if (reply->status / 100 == 3) {
-    take_location(errand, reply);
+    take_location(op, reply);
     return;
   }
-  err = tnk__archive_link_read(&link, &errand->arena, reply->buf->data,
+  err = tnk__archive_link_read(&link, &op->arena, reply->buf->data,
                                reply->buf->len, &what);
   if (err == TNK_OK)
-    resolve_archive(errand, link.url, link.expires_us);
+    resolve_archive(op, link.url, link.expires_us);
   else
-    fail_reading(errand, err, what);
+    fail_reading(op, err, what);
 }
 
 /* ---- Traces ---- */
 
 static void on_trace_due(tnk__timer_t *timer) {
-  begin(errand_of(tnk__container_of(timer, tnk__call_t, timer)));
+  begin(op_of(tnk__container_of(timer, tnk__call_t, timer)));
 }
 
-static void wait_for_trace(tnk__errand_t *errand) {
-  rest_t *rest = rest_of(errand);
+static void wait_for_trace(tnk__service_op_t *op) {
+  rest_t *rest = rest_of(op);
 
   if (!rest->is_told)
-    tnk__log(&errand->session->context->logger, TNK_LOG_INFO, "call",
-             "%s: the service is making the trace", errand->name);
+    tnk__log(&op->session->context->logger, TNK_LOG_INFO, "call",
+             "%s: the service is making the trace", op->name);
   rest->is_told = 1;
-  tnk__timer_start(errand->session->context, &errand->call.timer, TRACE_MS,
+  tnk__timer_start(op->session->context, &op->call.timer, TRACE_MS,
                    on_trace_due);
 }
 
-static void fail_trace(tnk__errand_t *errand, const char *why) {
+static void fail_trace(tnk__service_op_t *op, const char *why) {
   tnk__error_t *error = tnk__error_new(
-      alloc_of(errand), TNK_EFAILED, "%s: the service could not make it: %s",
-      errand->name, why != NULL ? why : "it does not say why");
+      alloc_of(op), TNK_EFAILED, "%s: the service could not make it: %s",
+      op->name, why != NULL ? why : "it does not say why");
 
-  tnk__errand_fail(errand, error);
+  tnk__service_op_fail(op, error);
   tnk__error_unref(error);
 }
 
 static void on_trace(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__errand_t *errand = errand_of(call);
+  tnk__service_op_t *op = op_of(call);
   tnk__trace_t trace;
   const char *what;
   int err;
 
   if (reply->error != NULL) {
-    tnk__errand_fail(errand, reply->error);
+    tnk__service_op_fail(op, reply->error);
     return;
   }
-  err = tnk__trace_read(&trace, &errand->arena, reply->buf->data,
-                        reply->buf->len, &what);
+  err = tnk__trace_read(&trace, &op->arena, reply->buf->data, reply->buf->len,
+                        &what);
   if (err != TNK_OK)
-    fail_reading(errand, err, what);
+    fail_reading(op, err, what);
   else if (strcmp(trace.status, "failed") == 0)
-    fail_trace(errand, trace.error);
+    fail_trace(op, trace.error);
   else if (strcmp(trace.status, "ready") != 0)
-    wait_for_trace(errand); /* "pending", or a status of a later version */
+    wait_for_trace(op); /* "pending", or a status of a later version */
   else if (trace.url == NULL || trace.url[0] == '\0')
-    fail_reading(errand, TNK_EPROTO, "url");
+    fail_reading(op, TNK_EPROTO, "url");
   else
-    resolve_text(errand, trace.url);
+    resolve_text(op, trace.url);
 }
 
 /* ---- The request ---- */
 
 static void add_token(const tnk__call_t *call, tnk__headers_t *headers) {
-  const tnk__errand_t *errand =
-      tnk__container_of_const(call, tnk__errand_t, call);
-  const rest_t *rest = tnk__container_of_const(errand, rest_t, errand);
+  const tnk__service_op_t *op =
+      tnk__container_of_const(call, tnk__service_op_t, call);
+  const rest_t *rest = tnk__container_of_const(op, rest_t, op);
 
   tnk__headers_add(headers, "X-Tinker-Weights-Access-Token",
                    rest->ask.access_token);
 }
 
 static void on_reply(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__errand_t *errand = errand_of(call);
+  tnk__service_op_t *op = op_of(call);
 
-  if (!tnk__errand_asks_again(errand, reply))
-    rows[rest_of(errand)->ask.kind].done(call, reply);
+  if (!tnk__service_op_asks_again(op, reply))
+    rows[rest_of(op)->ask.kind].done(call, reply);
 }
 
-static void begin(tnk__errand_t *errand) {
-  const rest_t *rest = rest_of(errand);
+static void begin(tnk__service_op_t *op) {
+  const rest_t *rest = rest_of(op);
   const row_t *row = &rows[rest->ask.kind];
 
-  tnk__call_init(&errand->call, &errand->session->endpoint, row->route,
-                 row->name);
-  errand->call.owner.method_name = row->method_name;
-  errand->call.request.target = rest->target;
-  errand->call.request.max_body = MAX_ANSWER;
-  errand->call.owner.secret = rest->ask.access_token;
+  tnk__call_init(&op->call, &op->session->endpoint, row->route, row->name);
+  op->call.owner.method_name = row->method_name;
+  op->call.request.target = rest->target;
+  op->call.request.max_body = MAX_ANSWER;
+  op->call.owner.secret = rest->ask.access_token;
   if (rest->ask.access_token != NULL)
-    errand->call.request.add_headers = add_token;
-  tnk__errand_call(errand, on_reply);
+    op->call.request.add_headers = add_token;
+  tnk__service_op_call(op, on_reply);
 }
 
 /* The target, in the operation's arena; NULL without memory. */
 static const char *target_of(rest_t *rest) {
-  tnk__arena_t *arena = &rest->errand.arena;
+  tnk__arena_t *arena = &rest->op.arena;
   const char *target = NULL;
   tnk__buf_t buf;
 
@@ -393,12 +391,12 @@ static int keep(rest_t *rest, const tnk_page_t *before) {
   const char **texts[] = {&rest->ask.id, &rest->ask.project_id,
                           &rest->ask.search, &rest->ask.cursor,
                           &rest->ask.access_token};
-  tnk__arena_t *arena = &rest->errand.arena;
+  tnk__arena_t *arena = &rest->op.arena;
 
   rest->target = target_of(rest);
   if (rest->target == NULL)
     return 0;
-  tnk__ask_write_body(&rest->errand.body, &rest->ask);
+  tnk__ask_write_body(&rest->op.body, &rest->ask);
   rest->ask.path = rest->ask.event_type = rest->ask.day = NULL;
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
     if (*texts[i] != NULL &&
@@ -417,19 +415,19 @@ static int is_about_key(const tnk__ask_t *ask) {
 tnk_promise_t *tnk__rest_ask(tnk__session_t *session, const tnk__ask_t *ask,
                              const tnk_page_t *before) {
   tnk_promise_t *promise = NULL;
-  tnk__errand_t *errand =
-      tnk__errand_new(session, rows[ask->kind].name, sizeof(rest_t), &promise);
+  tnk__service_op_t *op = tnk__service_op_new(session, rows[ask->kind].name,
+                                              sizeof(rest_t), &promise);
 
-  if (errand == NULL)
+  if (op == NULL)
     return promise;
-  rest_of(errand)->ask = *ask;
+  rest_of(op)->ask = *ask;
   if (ask->access_token != NULL)
-    tnk__errand_keep_secret(errand);
-  if (!keep(rest_of(errand), before))
-    tnk__errand_fail_code(errand, rows[ask->kind].name, TNK_ENOMEM);
+    tnk__service_op_keep_secret(op);
+  if (!keep(rest_of(op), before))
+    tnk__service_op_fail_code(op, rows[ask->kind].name, TNK_ENOMEM);
   else if (is_about_key(ask))
-    tnk__errand_enter(errand, TNK__SESSION_NEW, begin);
+    tnk__service_op_enter(op, TNK__SESSION_NEW, begin);
   else
-    tnk__errand_ask(errand, begin);
+    tnk__service_op_ask(op, begin);
   return promise;
 }

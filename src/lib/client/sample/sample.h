@@ -122,7 +122,7 @@ void tnk__sample_back_off(tnk__sample_t *sample, const tnk__reply_t *reply);
 /* Describe why a sample waits, in a sentence. */
 void tnk__sample_explain(const void *sample, tnk__text_t *out);
 
-/* ---- sample_purse.c: the allowance of a sample ---- */
+/* ---- sample_allowance.c: the allowance of a sample ---- */
 
 /* Record the maximum usage. */
 void tnk__sample_measure(tnk__sample_t *sample, const tnk_model_input_t *prompt,

@@ -7,7 +7,7 @@
 #include "lib/base/limits.h"
 #include "lib/base/log.h"
 #include "lib/base/misuse.h"
-#include "lib/client/future/errand.h"
+#include "lib/client/future/service_op.h"
 #include "lib/client/session/member.h"
 #include "lib/wire/message/calls_sampling.h"
 
@@ -197,7 +197,7 @@ void tnk__sampling_notice(tnk_sampling_t *sampling, const char *state,
 #define METHOD "ServiceClient.create_sampling_client"
 
 typedef struct {
-  tnk__errand_t errand;
+  tnk__service_op_t op;
   const char *model_path;
   const char *base_model;
   int record_stability_info;
@@ -205,27 +205,27 @@ typedef struct {
 } create_t;
 
 static create_t *of_call(tnk__call_t *call) {
-  tnk__errand_t *errand = tnk__container_of(call, tnk__errand_t, call);
+  tnk__service_op_t *op = tnk__container_of(call, tnk__service_op_t, call);
 
-  return tnk__container_of(errand, create_t, errand);
+  return tnk__container_of(op, create_t, op);
 }
 
 static void hand_over(create_t *create, const char *base_model) {
   tnk_sampling_t *sampling =
-      tnk__sampling_new(create->errand.session, create->id, base_model,
+      tnk__sampling_new(create->op.session, create->id, base_model,
                         create->record_stability_info);
 
   if (sampling == NULL) {
-    tnk__errand_fail_code(&create->errand, NAME, TNK_ENOMEM);
+    tnk__service_op_fail_code(&create->op, NAME, TNK_ENOMEM);
     return;
   }
   /* Without memory the client works, but cannot be recovered. */
   if (create->model_path != NULL)
-    sampling->model_path = tnk__strdup(&create->errand.session->context->alloc,
-                                       create->model_path);
+    sampling->model_path =
+        tnk__strdup(&create->op.session->context->alloc, create->model_path);
   sampling->is_of_base = create->model_path == NULL;
-  tnk__errand_resolve(&create->errand, TNK__RESULT_SAMPLING,
-                      tnk__sampling_show(sampling), tnk__sampling_hide);
+  tnk__service_op_resolve(&create->op, TNK__RESULT_SAMPLING,
+                          tnk__sampling_show(sampling), tnk__sampling_hide);
 }
 
 /* The service has the call, but not the weights. A 404 with a framework's
@@ -250,12 +250,12 @@ static void on_sampler(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__sampler_t sampler = {0};
 
   if (is_missing_path(reply)) {
-    tnk__errand_fail_about(&create->errand, reply->error, thing_of(create));
+    tnk__service_op_fail_about(&create->op, reply->error, thing_of(create));
     return;
   }
   /* Only queries for the base model need it. */
   if (reply->error != NULL ||
-      tnk__sampler_read(&sampler, &create->errand.arena, reply->body,
+      tnk__sampler_read(&sampler, &create->op.arena, reply->body,
                         reply->body_len) != TNK_OK)
     tnk__log(&call->endpoint->context->logger, TNK_LOG_INFO, "sampling",
              "%s: the server does not tell the base model", create->id);
@@ -264,63 +264,62 @@ static void on_sampler(tnk__call_t *call, const tnk__reply_t *reply) {
 
 static void on_created(tnk__call_t *call, const tnk__reply_t *reply) {
   create_t *create = of_call(call);
-  tnk__errand_t *errand = &create->errand;
+  tnk__service_op_t *op = &create->op;
   int err;
 
   if (reply->error != NULL) {
-    tnk__errand_fail_about(errand, reply->error, thing_of(create));
+    tnk__service_op_fail_about(op, reply->error, thing_of(create));
     return;
   }
-  err = tnk__create_sampling_read(&create->id, &errand->arena, reply->body,
+  err = tnk__create_sampling_read(&create->id, &op->arena, reply->body,
                                   reply->body_len);
   if (err != TNK_OK) {
-    tnk__errand_fail_code(errand, NAME, err);
+    tnk__service_op_fail_code(op, NAME, err);
     return;
   }
   if (create->base_model != NULL) {
     hand_over(create, create->base_model);
     return;
   }
-  tnk__call_init(&errand->call, &errand->session->endpoint,
-                 TNK__ROUTE_GET_SAMPLER, NAME);
-  errand->call.owner.method_name = METHOD;
-  errand->call.request.path_id = create->id;
-  tnk__buf_clear(&errand->body);
-  tnk__errand_call(errand, on_sampler);
+  tnk__call_init(&op->call, &op->session->endpoint, TNK__ROUTE_GET_SAMPLER,
+                 NAME);
+  op->call.owner.method_name = METHOD;
+  op->call.request.path_id = create->id;
+  tnk__buf_clear(&op->body);
+  tnk__service_op_call(op, on_sampler);
 }
 
-static void begin(tnk__errand_t *errand) {
-  create_t *create = tnk__container_of(errand, create_t, errand);
+static void begin(tnk__service_op_t *op) {
+  create_t *create = tnk__container_of(op, create_t, op);
 
-  tnk__call_init(&errand->call, &errand->session->endpoint,
-                 TNK__ROUTE_CREATE_SAMPLING, NAME);
-  errand->call.owner.method_name = METHOD;
-  tnk__create_sampling_write(
-      &errand->body, errand->session->start.id,
-      errand->session->start.progress.next_sampling_seq++, create->base_model,
-      create->model_path);
-  tnk__errand_call(errand, on_created);
+  tnk__call_init(&op->call, &op->session->endpoint, TNK__ROUTE_CREATE_SAMPLING,
+                 NAME);
+  op->call.owner.method_name = METHOD;
+  tnk__create_sampling_write(&op->body, op->session->start.id,
+                             op->session->start.progress.next_sampling_seq++,
+                             create->base_model, create->model_path);
+  tnk__service_op_call(op, on_created);
 }
 
 static void start(tnk__session_t *session, tnk_promise_t **promise,
                   const tnk_sampling_options_t *options) {
-  tnk__errand_t *errand =
-      tnk__errand_new(session, NAME, sizeof(create_t), promise);
+  tnk__service_op_t *op =
+      tnk__service_op_new(session, NAME, sizeof(create_t), promise);
   create_t *create;
 
-  if (errand == NULL)
+  if (op == NULL)
     return;
-  create = tnk__container_of(errand, create_t, errand);
+  create = tnk__container_of(op, create_t, op);
   create->record_stability_info = options->record_stability_info == TNK_YES;
   if (options->model_path != NULL)
-    create->model_path = tnk__arena_strdup(&errand->arena, options->model_path);
+    create->model_path = tnk__arena_strdup(&op->arena, options->model_path);
   if (options->base_model != NULL)
-    create->base_model = tnk__arena_strdup(&errand->arena, options->base_model);
+    create->base_model = tnk__arena_strdup(&op->arena, options->base_model);
   if ((options->model_path != NULL && create->model_path == NULL) ||
       (options->base_model != NULL && create->base_model == NULL))
-    tnk__errand_fail_code(errand, NAME, TNK_ENOMEM);
+    tnk__service_op_fail_code(op, NAME, TNK_ENOMEM);
   else
-    tnk__errand_enter(errand, TNK__SESSION_READY, begin);
+    tnk__service_op_enter(op, TNK__SESSION_READY, begin);
 }
 
 tnk_promise_t *tnk__create_sampling(tnk__session_t *session,
@@ -343,12 +342,12 @@ void tnk__create_sampling_for(tnk__session_t *session, tnk_promise_t *promise,
  * Otherwise the number is drawn at random, like in the official client. */
 
 typedef struct {
-  tnk__errand_t errand;
+  tnk__service_op_t op;
   tnk__sampler_text_t sampler;
 } join_t;
 
-static join_t *of_errand(tnk__errand_t *errand) {
-  return tnk__container_of(errand, join_t, errand);
+static join_t *of_op(tnk__service_op_t *op) {
+  return tnk__container_of(op, join_t, op);
 }
 
 /* ---- Other clients: the number ---- */
@@ -377,7 +376,7 @@ static uint64_t draw(tnk__session_t *session, const char *id) {
 
 static void hand_over_join(join_t *join, uint64_t clone) {
   const tnk__sampler_text_t *sampler = &join->sampler;
-  tnk__session_t *session = join->errand.session;
+  tnk__session_t *session = join->op.session;
   tnk__foreign_t *foreign;
   tnk_sampling_t *sampling = NULL;
 
@@ -388,14 +387,14 @@ static void hand_over_join(join_t *join, uint64_t clone) {
                           sampler->base_model, sampler->record_stability_info);
   if (sampling == NULL) {
     tnk__foreign_leave(foreign);
-    tnk__errand_fail_code(&join->errand, join->errand.name, TNK_ENOMEM);
+    tnk__service_op_fail_code(&join->op, join->op.name, TNK_ENOMEM);
     return;
   }
   sampling->foreign = foreign;
   sampling->clone = clone;
   sampling->next_seq = clone * TNK__CLONE_NUMBERS;
-  tnk__errand_resolve(&join->errand, TNK__RESULT_SAMPLING,
-                      tnk__sampling_show(sampling), tnk__sampling_hide);
+  tnk__service_op_resolve(&join->op, TNK__RESULT_SAMPLING,
+                          tnk__sampling_show(sampling), tnk__sampling_hide);
 }
 
 /* ---- Other clients: the request ---- */
@@ -413,8 +412,8 @@ static int lacks_call(const tnk__reply_t *reply) {
 }
 
 static void on_joined(tnk__call_t *call, const tnk__reply_t *reply) {
-  join_t *join = of_errand(tnk__container_of(call, tnk__errand_t, call));
-  tnk__session_t *session = join->errand.session;
+  join_t *join = of_op(tnk__container_of(call, tnk__service_op_t, call));
+  tnk__session_t *session = join->op.session;
   const char *id = join->sampler.sampling_session_id;
   uint64_t clone = 0;
   int err;
@@ -428,7 +427,7 @@ static void on_joined(tnk__call_t *call, const tnk__reply_t *reply) {
     return;
   }
   if (reply->error != NULL) {
-    tnk__errand_fail(&join->errand, reply->error);
+    tnk__service_op_fail(&join->op, reply->error);
     return;
   }
   err = tnk__join_sampling_read(&clone, reply->body, reply->body_len);
@@ -436,31 +435,31 @@ static void on_joined(tnk__call_t *call, const tnk__reply_t *reply) {
   if (err == TNK_OK && (clone == 0 || is_taken(session, id, clone)))
     err = TNK_EPROTO;
   if (err != TNK_OK)
-    tnk__errand_fail_code(&join->errand, call->owner.name, err);
+    tnk__service_op_fail_code(&join->op, call->owner.name, err);
   else
     hand_over_join(join, clone);
 }
 
-static void begin_join(tnk__errand_t *errand) {
-  join_t *join = of_errand(errand);
-  tnk__session_t *session = errand->session;
+static void begin_join(tnk__service_op_t *op) {
+  join_t *join = of_op(op);
+  tnk__session_t *session = op->session;
   const char *id = join->sampler.sampling_session_id;
 
   if (!session->start.flags.join_samplers) {
     hand_over_join(join, draw(session, id));
     return;
   }
-  tnk__call_init(&errand->call, &session->endpoint, TNK__ROUTE_JOIN_SAMPLING,
+  tnk__call_init(&op->call, &session->endpoint, TNK__ROUTE_JOIN_SAMPLING,
                  "join_sampling_session");
-  errand->call.owner.method_name = "SamplingClient.join_sampling_session";
-  tnk__join_sampling_write(&errand->body, id);
-  tnk__errand_call(errand, on_joined);
+  op->call.owner.method_name = "SamplingClient.join_sampling_session";
+  tnk__join_sampling_write(&op->body, id);
+  tnk__service_op_call(op, on_joined);
 }
 
 /* ---- Other clients: the start ---- */
 
 static int keep(join_t *join, const tnk__sampler_text_t *sampler) {
-  tnk__arena_t *arena = &join->errand.arena;
+  tnk__arena_t *arena = &join->op.arena;
   tnk__sampler_text_t *own = &join->sampler;
 
   *own = *sampler;
@@ -489,15 +488,15 @@ static void warn_of_another(tnk__session_t *session,
 tnk_promise_t *tnk__join_sampling(tnk__session_t *session, const char *name,
                                   const tnk__sampler_text_t *sampler) {
   tnk_promise_t *promise = NULL;
-  tnk__errand_t *errand =
-      tnk__errand_new(session, name, sizeof(join_t), &promise);
+  tnk__service_op_t *op =
+      tnk__service_op_new(session, name, sizeof(join_t), &promise);
 
-  if (errand == NULL)
+  if (op == NULL)
     return promise;
   warn_of_another(session, sampler);
-  if (!keep(of_errand(errand), sampler))
-    tnk__errand_fail_code(errand, name, TNK_ENOMEM);
+  if (!keep(of_op(op), sampler))
+    tnk__service_op_fail_code(op, name, TNK_ENOMEM);
   else
-    tnk__errand_enter(errand, TNK__SESSION_CONFIGURED, begin_join);
+    tnk__service_op_enter(op, TNK__SESSION_CONFIGURED, begin_join);
   return promise;
 }

@@ -15,7 +15,7 @@
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
 #include "lib/base/log.h"
-#include "lib/client/future/errand.h"
+#include "lib/client/future/service_op.h"
 #include "lib/client/sample/sampling.h"
 #include "lib/client/train/operations.h"
 #include "lib/client/train/stop.h"
@@ -24,7 +24,7 @@
 #include "lib/wire/message/calls_training.h"
 
 typedef struct {
-  tnk__errand_t errand;
+  tnk__service_op_t op;
   const char *name; /* error messages begin with it */
   const char *method;
   tnk_lora_options_t lora;
@@ -34,40 +34,39 @@ typedef struct {
   int is_classic; /* an operation of the client loads the state */
 } create_t;
 
-static create_t *of_errand(tnk__errand_t *errand) {
-  return tnk__container_of(errand, create_t, errand);
+static create_t *of_op(tnk__service_op_t *op) {
+  return tnk__container_of(op, create_t, op);
 }
 
 static create_t *of_call(tnk__call_t *call) {
-  return of_errand(tnk__container_of(call, tnk__errand_t, call));
+  return of_op(tnk__container_of(call, tnk__service_op_t, call));
 }
 
 static create_t *of_job(tnk__job_t *job) {
-  return of_errand(tnk__container_of(job, tnk__errand_t, job));
+  return of_op(tnk__container_of(job, tnk__service_op_t, job));
 }
 
 static void fail_code(create_t *create, int code) {
-  tnk__errand_fail_code(&create->errand, create->name, code);
+  tnk__service_op_fail_code(&create->op, create->name, code);
 }
 
 static void prepare_call(create_t *create, tnk__route_id_t route) {
-  tnk__errand_t *errand = &create->errand;
+  tnk__service_op_t *op = &create->op;
 
-  tnk__call_init(&errand->call, &errand->session->endpoint, route,
-                 create->name);
-  errand->call.owner.method_name = create->method;
-  errand->call.owner.secret = create->restore.weights_access_token;
-  tnk__buf_clear(&errand->body);
+  tnk__call_init(&op->call, &op->session->endpoint, route, create->name);
+  op->call.owner.method_name = create->method;
+  op->call.owner.secret = create->restore.weights_access_token;
+  tnk__buf_clear(&op->body);
 }
 
 static void prepare_job(create_t *create, tnk__route_id_t route,
                         const char *type) {
-  tnk__errand_t *errand = &create->errand;
+  tnk__service_op_t *op = &create->op;
 
-  tnk__job_init(&errand->job, errand->session, route, create->name, type);
-  errand->job.future.call.owner.method_name = create->method;
-  errand->job.future.call.owner.secret = create->restore.weights_access_token;
-  tnk__buf_clear(&errand->body);
+  tnk__job_init(&op->job, op->session, route, create->name, type);
+  op->job.future.call.owner.method_name = create->method;
+  op->job.future.call.owner.secret = create->restore.weights_access_token;
+  tnk__buf_clear(&op->body);
 }
 
 /* ---- The end: a client ---- */
@@ -129,16 +128,15 @@ static void check_optimizer(const create_t *create,
                             const tnk_training_info_t *info) {
   if (create->lora.optimizer == TNK_OPTIMIZER_DIMUON &&
       info->optimizer != NULL && strcmp(info->optimizer, "dimuon") != 0)
-    tnk__log(&create->errand.session->context->logger, TNK_LOG_WARN, "training",
+    tnk__log(&create->op.session->context->logger, TNK_LOG_WARN, "training",
              "%s: the model's optimizer is %s, not dimuon as asked for",
              create->name, info->optimizer);
 }
 
 static void hand_over(create_t *create, const tnk_training_info_t *info) {
-  tnk__errand_t *errand = &create->errand;
+  tnk__service_op_t *op = &create->op;
   const tnk_restore_options_t *restore = &create->restore;
-  tnk_training_t *training =
-      tnk__training_new(errand->session, create->model_id);
+  tnk_training_t *training = tnk__training_new(op->session, create->model_id);
 
   if (training == NULL) {
     fail_code(create, TNK_ENOMEM);
@@ -151,14 +149,14 @@ static void hand_over(create_t *create, const tnk_training_info_t *info) {
                         restore->with_optimizer == TNK_YES);
     if (restore->path == NULL)
       keep_origin(training, &create->lora);
-    tnk__errand_resolve(errand, TNK__RESULT_TRAINING,
-                        tnk__training_show(training), tnk__training_hide);
+    tnk__service_op_resolve(op, TNK__RESULT_TRAINING,
+                            tnk__training_show(training), tnk__training_hide);
     return;
   }
   tnk__load_into_new(training, restore->path,
                      restore->with_optimizer == TNK_YES,
-                     restore->weights_access_token, errand->promise);
-  tnk__errand_dispose(errand);
+                     restore->weights_access_token, op->promise);
+  tnk__service_op_dispose(op);
 }
 
 static void on_info(tnk__call_t *call, const tnk__reply_t *reply) {
@@ -166,14 +164,14 @@ static void on_info(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk_training_info_t info = {.base_model = create->lora.base_model};
 
   if (reply->error != NULL && reply->error->pub.code == TNK_ESESSION) {
-    tnk__errand_fail(&create->errand, reply->error); /* lost already */
+    tnk__service_op_fail(&create->op, reply->error); /* lost already */
     return;
   }
   if (reply->error != NULL)
     tnk__log(&call->endpoint->context->logger, TNK_LOG_WARN, "training",
              "%s: the model exists, but not what is known of it: %s",
              create->model_id, reply->error->pub.text);
-  else if (tnk__get_info_read(&info, &create->errand.arena, reply->body,
+  else if (tnk__get_info_read(&info, &create->op.arena, reply->body,
                               reply->body_len) != TNK_OK)
     tnk__log(&call->endpoint->context->logger, TNK_LOG_WARN, "training",
              "%s: the answer of get_info cannot be understood",
@@ -185,8 +183,8 @@ static void on_info(tnk__call_t *call, const tnk__reply_t *reply) {
 
 static void ask_info(create_t *create) {
   prepare_call(create, TNK__ROUTE_GET_INFO);
-  tnk__get_info_write(&create->errand.body, create->model_id);
-  tnk__errand_call(&create->errand, on_info);
+  tnk__get_info_write(&create->op.body, create->model_id);
+  tnk__service_op_call(&create->op, on_info);
 }
 
 /* ---- create_model ---- */
@@ -196,11 +194,11 @@ static void on_created(tnk__job_t *job, const tnk__reply_t *reply) {
   int err;
 
   if (reply->error != NULL) {
-    tnk__errand_fail_about(&create->errand, reply->error,
-                           create->lora.base_model);
+    tnk__service_op_fail_about(&create->op, reply->error,
+                               create->lora.base_model);
     return;
   }
-  err = tnk__create_model_read(&create->model_id, &create->errand.arena,
+  err = tnk__create_model_read(&create->model_id, &create->op.arena,
                                reply->body, reply->body_len);
   if (err != TNK_OK)
     fail_code(create, err);
@@ -209,41 +207,41 @@ static void on_created(tnk__job_t *job, const tnk__reply_t *reply) {
 }
 
 static void send_create(create_t *create) {
-  tnk__errand_t *errand = &create->errand;
+  tnk__service_op_t *op = &create->op;
 
   prepare_job(create, TNK__ROUTE_CREATE_MODEL, "CreateModel");
-  create->model_seq = errand->session->start.progress.next_model_seq++;
-  tnk__create_model_write(&errand->body, errand->session->start.id,
-                          create->model_seq, &create->lora);
-  tnk__errand_job(errand, on_created);
+  create->model_seq = op->session->start.progress.next_model_seq++;
+  tnk__create_model_write(&op->body, op->session->start.id, create->model_seq,
+                          &create->lora);
+  tnk__service_op_job(op, on_created);
 }
 
-static void begin_lora(tnk__errand_t *errand) {
-  send_create(of_errand(errand));
+static void begin_lora(tnk__service_op_t *op) {
+  send_create(of_op(op));
 }
 
 /* ---- From a saved state, in one call ---- */
 
 /* The response may omit the model. Then its id follows from the number. */
 static const char *restored_id(create_t *create, const tnk__reply_t *reply) {
-  tnk__errand_t *errand = &create->errand;
+  tnk__service_op_t *op = &create->op;
   tnk__saved_t saved;
   tnk__buf_t text;
   const char *id = NULL;
 
-  if (tnk__saved_read(&saved, &errand->arena, reply->body, reply->body_len) ==
+  if (tnk__saved_read(&saved, &op->arena, reply->body, reply->body_len) ==
           TNK_OK &&
       saved.model_id != NULL)
     return saved.model_id;
-  tnk__buf_init(&text, &errand->session->context->alloc, 4096);
-  tnk__model_id_write(&text, errand->session->start.id, create->model_seq);
+  tnk__buf_init(&text, &op->session->context->alloc, 4096);
+  tnk__model_id_write(&text, op->session->start.id, create->model_seq);
   if (tnk__buf_cstr(&text) != NULL)
-    id = tnk__arena_strdup(&errand->arena, tnk__buf_cstr(&text));
+    id = tnk__arena_strdup(&op->arena, tnk__buf_cstr(&text));
   tnk__buf_deinit(&text);
   return id;
 }
 
-static void begin_classic(tnk__errand_t *errand);
+static void begin_classic(tnk__service_op_t *op);
 
 /* Whether the server restores in several calls only: it requires an existing
  * model, and has done nothing. */
@@ -259,7 +257,7 @@ static int wants_model(const create_t *create, const tnk__job_t *job,
 
 static void on_restored(tnk__job_t *job, const tnk__reply_t *reply) {
   create_t *create = of_job(job);
-  tnk__session_t *session = create->errand.session;
+  tnk__session_t *session = create->op.session;
 
   if (reply->error != NULL && wants_model(create, job, reply)) {
     tnk__log(&session->context->logger, TNK_LOG_INFO, "training",
@@ -267,11 +265,11 @@ static void on_restored(tnk__job_t *job, const tnk__reply_t *reply) {
              "%s",
              create->name, reply->error->pub.text);
     session->start.restores_in_calls = 1;
-    begin_classic(&create->errand);
+    begin_classic(&create->op);
     return;
   }
   if (reply->error != NULL) {
-    tnk__errand_fail_about(&create->errand, reply->error, create->restore.path);
+    tnk__service_op_fail_about(&create->op, reply->error, create->restore.path);
     return;
   }
   create->model_id = restored_id(create, reply);
@@ -281,20 +279,20 @@ static void on_restored(tnk__job_t *job, const tnk__reply_t *reply) {
     ask_info(create);
 }
 
-static void begin_restore(tnk__errand_t *errand) {
-  create_t *create = of_errand(errand);
+static void begin_restore(tnk__service_op_t *op) {
+  create_t *create = of_op(op);
   const tnk_choice_t classic = create->restore.classic;
 
   if (classic == TNK_YES ||
-      (classic != TNK_NO && errand->session->start.restores_in_calls)) {
-    begin_classic(errand);
+      (classic != TNK_NO && op->session->start.restores_in_calls)) {
+    begin_classic(op);
     return;
   }
   prepare_job(create, TNK__ROUTE_CREATE_FROM_STATE, "LoadWeights");
-  create->model_seq = errand->session->start.progress.next_model_seq++;
-  tnk__create_from_state_write(&errand->body, errand->session->start.id,
+  create->model_seq = op->session->start.progress.next_model_seq++;
+  tnk__create_from_state_write(&op->body, op->session->start.id,
                                create->model_seq, &create->restore);
-  tnk__errand_job(errand, on_restored);
+  tnk__service_op_job(op, on_restored);
 }
 
 /* ---- The classic way ---- */
@@ -307,10 +305,10 @@ static void on_weights_info(tnk__call_t *call, const tnk__reply_t *reply) {
   int err;
 
   if (reply->error != NULL) {
-    tnk__errand_fail_about(&create->errand, reply->error, restore->path);
+    tnk__service_op_fail_about(&create->op, reply->error, restore->path);
     return;
   }
-  err = tnk__weights_info_read(&info, &create->errand.arena, reply->body,
+  err = tnk__weights_info_read(&info, &create->op.arena, reply->body,
                                reply->body_len);
   if (err != TNK_OK) {
     fail_code(create, err);
@@ -333,26 +331,26 @@ static void on_weights_info(tnk__call_t *call, const tnk__reply_t *reply) {
   send_create(create);
 }
 
-static void begin_classic(tnk__errand_t *errand) {
-  create_t *create = of_errand(errand);
+static void begin_classic(tnk__service_op_t *op) {
+  create_t *create = of_op(op);
 
   create->is_classic = 1;
   prepare_call(create, TNK__ROUTE_WEIGHTS_INFO);
-  tnk__weights_info_write(&errand->body, create->restore.path);
-  tnk__errand_call(errand, on_weights_info);
+  tnk__weights_info_write(&op->body, create->restore.path);
+  tnk__service_op_call(op, on_weights_info);
 }
 
 /* ---- Start ---- */
 
 static create_t *new_create(tnk__session_t *session, const char *name,
                             const char *method, tnk_promise_t **promise) {
-  tnk__errand_t *errand =
-      tnk__errand_new(session, name, sizeof(create_t), promise);
+  tnk__service_op_t *op =
+      tnk__service_op_new(session, name, sizeof(create_t), promise);
   create_t *create;
 
-  if (errand == NULL)
+  if (op == NULL)
     return NULL;
-  create = of_errand(errand);
+  create = of_op(op);
   create->name = name;
   create->method = method;
   create->lora = (tnk_lora_options_t)TNK_LORA_OPTIONS_INIT;
@@ -369,12 +367,12 @@ tnk_promise_t *tnk__create_lora(tnk__session_t *session,
 
   if (create == NULL)
     return promise;
-  arena = &create->errand.arena;
+  arena = &create->op.arena;
   create->lora = *options;
   if (own(arena, &create->lora.base_model) &&
       own(arena, &create->lora.optimizer_json) &&
       own_pairs(arena, &create->lora.user_metadata, options->n_user_metadata))
-    tnk__errand_enter(&create->errand, TNK__SESSION_READY, begin_lora);
+    tnk__service_op_enter(&create->op, TNK__SESSION_READY, begin_lora);
   else
     fail_code(create, TNK_ENOMEM);
   return promise;
@@ -393,17 +391,17 @@ tnk_promise_t *tnk__restore(tnk__session_t *session,
 
   if (create == NULL)
     return promise;
-  arena = &create->errand.arena;
+  arena = &create->op.arena;
   create->restore = *options;
   if (options->weights_access_token != NULL)
-    tnk__errand_keep_secret(&create->errand);
+    tnk__service_op_keep_secret(&create->op);
   if (own(arena, &create->restore.path) &&
       own(arena, &create->restore.base_model) &&
       own(arena, &create->restore.weights_access_token) &&
       own(arena, &create->restore.optimizer_json) &&
       own_pairs(arena, &create->restore.user_metadata,
                 options->n_user_metadata))
-    tnk__errand_enter(&create->errand, TNK__SESSION_READY, begin_restore);
+    tnk__service_op_enter(&create->op, TNK__SESSION_READY, begin_restore);
   else
     fail_code(create, TNK_ENOMEM);
   return promise;
@@ -432,77 +430,77 @@ const tnk_capabilities_t *tnk__query_value(const void *value) {
 }
 
 static void on_capabilities(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__errand_t *errand = tnk__container_of(call, tnk__errand_t, call);
-  const tnk_allocator_t *alloc = &errand->session->context->alloc;
+  tnk__service_op_t *op = tnk__container_of(call, tnk__service_op_t, call);
+  const tnk_allocator_t *alloc = &op->session->context->alloc;
   value_t *box;
   int err;
 
-  if (tnk__errand_asks_again(errand, reply))
+  if (tnk__service_op_asks_again(op, reply))
     return;
   if (reply->error != NULL) {
-    tnk__errand_fail(errand, reply->error);
+    tnk__service_op_fail(op, reply->error);
     return;
   }
   box = tnk__calloc(alloc, 1, sizeof(*box));
   if (box == NULL) {
-    tnk__errand_fail_code(errand, call->owner.name, TNK_ENOMEM);
+    tnk__service_op_fail_code(op, call->owner.name, TNK_ENOMEM);
     return;
   }
   tnk__arena_init(&box->arena, alloc, 64 * TNK__MIB);
   err = tnk__capabilities_read(&box->capabilities, &box->arena, reply->body,
                                reply->body_len);
   if (err == TNK_OK) {
-    tnk__errand_resolve(errand, TNK__RESULT_CAPABILITIES, box, free_value);
+    tnk__service_op_resolve(op, TNK__RESULT_CAPABILITIES, box, free_value);
     return;
   }
   free_value(alloc, box);
-  tnk__errand_fail_code(errand, call->owner.name, err);
+  tnk__service_op_fail_code(op, call->owner.name, err);
 }
 
 static void on_health(tnk__call_t *call, const tnk__reply_t *reply) {
-  tnk__errand_t *errand = tnk__container_of(call, tnk__errand_t, call);
+  tnk__service_op_t *op = tnk__container_of(call, tnk__service_op_t, call);
   int err = TNK_OK;
 
   if (reply->error == NULL)
     err = tnk__health_read(reply->body, reply->body_len);
   if (reply->error != NULL)
-    tnk__errand_fail(errand, reply->error);
+    tnk__service_op_fail(op, reply->error);
   else if (err != TNK_OK)
-    tnk__errand_fail_code(errand, call->owner.name, err);
+    tnk__service_op_fail_code(op, call->owner.name, err);
   else
-    tnk__errand_resolve(errand, TNK__RESULT_NONE, NULL, NULL);
+    tnk__service_op_resolve(op, TNK__RESULT_NONE, NULL, NULL);
 }
 
-static void begin_capabilities(tnk__errand_t *errand) {
-  tnk__call_init(&errand->call, &errand->session->endpoint,
-                 TNK__ROUTE_CAPABILITIES, "get_server_capabilities");
-  errand->call.owner.method_name = "RestClient.get_server_capabilities";
-  tnk__errand_call(errand, on_capabilities);
+static void begin_capabilities(tnk__service_op_t *op) {
+  tnk__call_init(&op->call, &op->session->endpoint, TNK__ROUTE_CAPABILITIES,
+                 "get_server_capabilities");
+  op->call.owner.method_name = "RestClient.get_server_capabilities";
+  tnk__service_op_call(op, on_capabilities);
 }
 
-static void begin_health(tnk__errand_t *errand) {
-  tnk__call_init(&errand->call, &errand->session->endpoint, TNK__ROUTE_HEALTH,
+static void begin_health(tnk__service_op_t *op) {
+  tnk__call_init(&op->call, &op->session->endpoint, TNK__ROUTE_HEALTH,
                  "healthz");
-  tnk__errand_call(errand, on_health);
+  tnk__service_op_call(op, on_health);
 }
 
 tnk_promise_t *tnk__query_capabilities(tnk__session_t *session) {
   tnk_promise_t *promise = NULL;
-  tnk__errand_t *errand = tnk__errand_new(session, "get_server_capabilities",
-                                          sizeof(*errand), &promise);
+  tnk__service_op_t *op = tnk__service_op_new(
+      session, "get_server_capabilities", sizeof(*op), &promise);
 
-  if (errand != NULL)
-    tnk__errand_ask(errand, begin_capabilities);
+  if (op != NULL)
+    tnk__service_op_ask(op, begin_capabilities);
   return promise;
 }
 
 tnk_promise_t *tnk__query_health(tnk__session_t *session) {
   tnk_promise_t *promise = NULL;
-  tnk__errand_t *errand =
-      tnk__errand_new(session, "healthz", sizeof(*errand), &promise);
+  tnk__service_op_t *op =
+      tnk__service_op_new(session, "healthz", sizeof(*op), &promise);
 
-  if (errand != NULL)
-    tnk__errand_enter(errand, TNK__SESSION_NEW, begin_health);
+  if (op != NULL)
+    tnk__service_op_enter(op, TNK__SESSION_NEW, begin_health);
   return promise;
 }
 
@@ -511,9 +509,9 @@ tnk_promise_t *tnk__query_health(tnk__session_t *session) {
 void tnk__clients_close(tnk__session_t *session) {
   tnk__list_t *node;
 
-  while ((node = tnk__list_first(&session->registry.errands)) != NULL)
-    tnk__errand_fail(tnk__container_of(node, tnk__errand_t, link),
-                     tnk__error_static(TNK_ECLOSED));
+  while ((node = tnk__list_first(&session->registry.service_ops)) != NULL)
+    tnk__service_op_fail(tnk__container_of(node, tnk__service_op_t, link),
+                         tnk__error_static(TNK_ECLOSED));
   TNK__LIST_FOREACH_SAFE (training, next, &session->registry.trainings)
     tnk__training_close(tnk__container_of(training, tnk_training_t, link), NULL,
                         NULL);

@@ -3,7 +3,7 @@
 #include "lib/base/alloc.h"
 #include "lib/client/call/reach.h"
 #include "lib/client/session/member.h"
-#include "lib/client/future/errand.h"
+#include "lib/client/future/service_op.h"
 #include "lib/client/sample/sampling.h"
 #include "lib/client/train/training.h"
 
@@ -69,17 +69,17 @@ static int watch_members(tnk__session_t *session, const tnk__list_t *members,
   return n > 0;
 }
 
-static int watch_errands(tnk__session_t *session, uint64_t now) {
+static int watch_service_ops(tnk__session_t *session, uint64_t now) {
   char text[MAX_TEXT];
   tnk__text_t out;
 
-  TNK__LIST_FOREACH (node, &session->registry.errands) {
-    tnk__errand_t *errand = tnk__container_of(node, tnk__errand_t, link);
-    if (!tnk__stall_due(&errand->stall, now))
+  TNK__LIST_FOREACH (node, &session->registry.service_ops) {
+    tnk__service_op_t *op = tnk__container_of(node, tnk__service_op_t, link);
+    if (!tnk__stall_due(&op->stall, now))
       continue;
     tnk__text_init(&out, text, sizeof(text));
-    tnk__promise_explain(errand->promise, &out);
-    tell(session, errand->name, &errand->stall, now, 1, text);
+    tnk__promise_explain(op->promise, &out);
+    tell(session, op->name, &op->stall, now, 1, text);
     return 1;
   }
   return 0;
@@ -111,7 +111,7 @@ static int look(tnk__session_t *session, uint64_t now) {
                       &sampling->stall, now))
       return 1;
   }
-  return watch_errands(session, now);
+  return watch_service_ops(session, now);
 }
 
 /* In an outage no client can progress, and the outage was reported. */
@@ -122,8 +122,9 @@ static void forgive(tnk__session_t *session, uint64_t now) {
   TNK__LIST_FOREACH (node, &session->registry.samplings)
     tnk__stall_moved(&tnk__container_of(node, tnk_sampling_t, link)->stall,
                      now);
-  TNK__LIST_FOREACH (node, &session->registry.errands)
-    tnk__stall_moved(&tnk__container_of(node, tnk__errand_t, link)->stall, now);
+  TNK__LIST_FOREACH (node, &session->registry.service_ops)
+    tnk__stall_moved(&tnk__container_of(node, tnk__service_op_t, link)->stall,
+                     now);
 }
 
 static void on_tick(tnk__timer_t *timer) {

@@ -6,7 +6,7 @@
 #include "lib/policy/limiter.h"
 #include "lib/policy/semaphore.h"
 #include "lib/policy/window.h"
-#include "lib/usage/purse.h"
+#include "lib/usage/allowance.h"
 #include "lib/wire/message/calls_session.h"
 
 /*
@@ -44,7 +44,7 @@ void tnk__gate_cancel(tnk__gate_t *gate, tnk__waiter_t *waiter);
  * waiters.
  */
 typedef struct tnk__limits {
-  tnk__purse_t purse; /* the allowance, and the usage so far */
+  tnk__allowance_t allowance; /* the allowance, and the usage so far */
   tnk__limiter_t limiter;
   tnk__gate_t gate; /* samples that wait for the end of a back-off */
   tnk__budget_t train_bytes;

@@ -139,7 +139,7 @@ void tnk__registry_open(tnk__registry_t *registry, tnk__endpoint_t *endpoint) {
   registry->endpoint = endpoint;
   tnk__list_init(&registry->trainings);
   tnk__list_init(&registry->samplings);
-  tnk__list_init(&registry->errands);
+  tnk__list_init(&registry->service_ops);
   tnk__list_init(&registry->foreigners);
   endpoint->doubts.ask = ask;
   endpoint->doubts.user = registry;

@@ -26,12 +26,12 @@ typedef struct tnk__losses {
  */
 typedef struct tnk__registry {
   tnk__endpoint_t *endpoint;
-  tnk__heartbeat_t *own;  /* of the service's own session, if there is one */
-  tnk__list_t trainings;  /* training clients */
-  tnk__list_t samplings;  /* sampling clients */
-  tnk__list_t errands;    /* service operations: creations, queries */
-  tnk__list_t foreigners; /* sessions of other services, see below */
-  tnk__losses_t *losses;  /* NULL: no one; set by its owner */
+  tnk__heartbeat_t *own;   /* of the service's own session, if there is one */
+  tnk__list_t trainings;   /* training clients */
+  tnk__list_t samplings;   /* sampling clients */
+  tnk__list_t service_ops; /* service operations: creations, queries */
+  tnk__list_t foreigners;  /* sessions of other services, see below */
+  tnk__losses_t *losses;   /* NULL: no one; set by its owner */
 } tnk__registry_t;
 
 void tnk__registry_open(tnk__registry_t *registry, tnk__endpoint_t *endpoint);

@@ -106,7 +106,7 @@ void tnk__session_close(tnk__session_t *session) {
 
 tnk__totals_t tnk__session_used(const tnk__session_t *session) {
   const tnk__counters_t *counters = &session->context->counters;
-  tnk__totals_t totals = session->limits.purse.used;
+  tnk__totals_t totals = session->limits.allowance.used;
 
   totals.n_requests = counters->n_requests;
   totals.n_bytes_sent = counters->n_bytes_sent;
@@ -116,7 +116,7 @@ tnk__totals_t tnk__session_used(const tnk__session_t *session) {
 
 tnk__totals_t tnk__session_run_used(const tnk__session_t *session) {
   const tnk__totals_t used = tnk__session_used(session);
-  tnk__totals_t totals = session->limits.purse.before;
+  tnk__totals_t totals = session->limits.allowance.before;
 
   tnk__totals_add(&totals, &used);
   return totals;

@@ -6,19 +6,19 @@
 
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
-#include "lib/client/future/errand.h"
+#include "lib/client/future/service_op.h"
 #include "lib/wire/message/calls_training.h"
 
 #define NAME "create_loss"
 #define METHOD "ServiceClient.create_custom_loss"
 
 typedef struct {
-  tnk__errand_t errand;
+  tnk__service_op_t op;
   tnk_loss_options_t options;
 } create_t;
 
-static create_t *of_errand(tnk__errand_t *errand) {
-  return tnk__container_of(errand, create_t, errand);
+static create_t *of_op(tnk__service_op_t *op) {
+  return tnk__container_of(op, create_t, op);
 }
 
 /* ---- Result ---- */
@@ -50,7 +50,7 @@ static int fill(tnk_loss_t *loss, const create_t *create,
   const tnk_loss_options_t *options = &create->options;
 
   loss->session_id =
-      tnk__arena_strdup(&loss->arena, create->errand.session->start.id);
+      tnk__arena_strdup(&loss->arena, create->op.session->start.id);
   loss->arguments = copy_arguments(&loss->arena, options);
   loss->n_arguments = options->n_arguments;
   if (loss->session_id == NULL || loss->arguments == NULL)
@@ -60,63 +60,63 @@ static int fill(tnk_loss_t *loss, const create_t *create,
 }
 
 static void on_created(tnk__job_t *job, const tnk__reply_t *reply) {
-  tnk__errand_t *errand = tnk__container_of(job, tnk__errand_t, job);
-  const tnk_allocator_t *alloc = &errand->session->context->alloc;
+  tnk__service_op_t *op = tnk__container_of(job, tnk__service_op_t, job);
+  const tnk_allocator_t *alloc = &op->session->context->alloc;
   tnk_loss_t *loss;
   int err;
 
   if (reply->error != NULL) {
-    tnk__errand_fail(errand, reply->error);
+    tnk__service_op_fail(op, reply->error);
     return;
   }
   loss = tnk__calloc(alloc, 1, sizeof(*loss));
   if (loss == NULL) {
-    tnk__errand_fail_code(errand, NAME, TNK_ENOMEM);
+    tnk__service_op_fail_code(op, NAME, TNK_ENOMEM);
     return;
   }
   tnk__arena_init(&loss->arena, alloc, TNK__MIB);
-  err = fill(loss, of_errand(errand), reply);
+  err = fill(loss, of_op(op), reply);
   if (err == TNK_OK) {
-    tnk__errand_resolve(errand, TNK__RESULT_LOSS, loss, free_loss);
+    tnk__service_op_resolve(op, TNK__RESULT_LOSS, loss, free_loss);
     return;
   }
   free_loss(alloc, loss);
-  tnk__errand_fail_code(errand, NAME, err);
+  tnk__service_op_fail_code(op, NAME, err);
 }
 
 /* ---- Request ---- */
 
-static void submit(tnk__errand_t *errand) {
-  tnk__session_t *session = errand->session;
+static void submit(tnk__service_op_t *op) {
+  tnk__session_t *session = op->session;
 
-  tnk__job_init(&errand->job, session, TNK__ROUTE_CREATE_LOSS, NAME,
+  tnk__job_init(&op->job, session, TNK__ROUTE_CREATE_LOSS, NAME,
                 "CreateCustomLoss");
-  errand->job.future.call.owner.method_name = METHOD;
-  tnk__create_loss_write(&errand->body, session->start.id,
+  op->job.future.call.owner.method_name = METHOD;
+  tnk__create_loss_write(&op->body, session->start.id,
                          session->start.progress.next_loss_seq++,
-                         &of_errand(errand)->options);
-  tnk__errand_job(errand, on_created);
+                         &of_op(op)->options);
+  tnk__service_op_job(op, on_created);
 }
 
 /* A refusal must not create a session. */
-static void look(tnk__errand_t *errand) {
+static void look(tnk__service_op_t *op) {
   const tnk_error_t pub = {
       .code = TNK_EUNSUPPORTED,
       .message = "it runs no losses of its clients; "
                  "tnk_training_forward_backward_custom() computes one here"};
   tnk__error_t *error;
 
-  if (errand->session->start.flags.server_losses) {
-    tnk__errand_enter(errand, TNK__SESSION_READY, submit);
+  if (op->session->start.flags.server_losses) {
+    tnk__service_op_enter(op, TNK__SESSION_READY, submit);
     return;
   }
-  error = tnk__error_from(&errand->session->context->alloc, NAME, &pub);
-  tnk__errand_fail(errand, error);
+  error = tnk__error_from(&op->session->context->alloc, NAME, &pub);
+  tnk__service_op_fail(op, error);
   tnk__error_unref(error);
 }
 
 static int keep(create_t *create, const tnk_loss_options_t *options) {
-  tnk__arena_t *arena = &create->errand.arena;
+  tnk__arena_t *arena = &create->op.arena;
   tnk_loss_options_t *own = &create->options;
 
   *own = *options;
@@ -129,14 +129,14 @@ static int keep(create_t *create, const tnk_loss_options_t *options) {
 tnk_promise_t *tnk__create_loss(tnk__session_t *session,
                                 const tnk_loss_options_t *options) {
   tnk_promise_t *promise = NULL;
-  tnk__errand_t *errand =
-      tnk__errand_new(session, NAME, sizeof(create_t), &promise);
+  tnk__service_op_t *op =
+      tnk__service_op_new(session, NAME, sizeof(create_t), &promise);
 
-  if (errand == NULL)
+  if (op == NULL)
     return promise;
-  if (!keep(of_errand(errand), options))
-    tnk__errand_fail_code(errand, NAME, TNK_ENOMEM);
+  if (!keep(of_op(op), options))
+    tnk__service_op_fail_code(op, NAME, TNK_ENOMEM);
   else
-    tnk__errand_enter(errand, TNK__SESSION_CONFIGURED, look);
+    tnk__service_op_enter(op, TNK__SESSION_CONFIGURED, look);
   return promise;
 }

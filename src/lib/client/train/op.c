@@ -84,7 +84,7 @@ static void release(tnk__op_t *op) {
   tnk__training_moved(training);
   for (size_t i = 0; i < op->n_parts && op->parts != NULL; i++)
     part_count(&op->parts[i], TNK__PART_UNTOLD);
-  tnk__purse_give_back(&session_of(op)->limits.purse, &op->held);
+  tnk__allowance_give_back(&session_of(op)->limits.allowance, &op->held);
   tnk__free(alloc, op->parts);
   tnk__error_unref(op->lost);
   op->type->destroy(op);
@@ -453,18 +453,18 @@ void tnk__op_refuse(tnk__op_t *op, const char *why) {
 }
 
 int tnk__op_take(tnk__op_t *op, uint64_t n_tokens, int is_whole) {
-  tnk__purse_t *purse = &session_of(op)->limits.purse;
+  tnk__allowance_t *allowance = &session_of(op)->limits.allowance;
   const tnk__claim_t claim = {.model = op->training->info.base_model,
                               .most = {.trained = n_tokens},
                               .is_open = !is_whole};
-  const tnk__grant_t grant = tnk__purse_take(purse, &claim, &op->held);
+  const tnk__grant_t grant = tnk__allowance_take(allowance, &claim, &op->held);
   char why[MAX_WHY];
   tnk__text_t text;
 
-  if (grant == TNK__PURSE_GRANTED)
+  if (grant == TNK__ALLOWANCE_GRANTED)
     return 1;
   tnk__text_init(&text, why, sizeof(why));
-  tnk__purse_explain(purse, grant, &claim, &text);
+  tnk__allowance_explain(allowance, grant, &claim, &text);
   tnk__op_refuse(op, why);
   return 0;
 }
@@ -512,7 +512,7 @@ void tnk__op_enter(tnk__op_t *op, int is_complete) {
     return;
   }
   reject(op, tnk__error_static(TNK_ENOMEM));
-  tnk__purse_give_back(&session_of(op)->limits.purse, &op->held);
+  tnk__allowance_give_back(&session_of(op)->limits.allowance, &op->held);
   op->type->destroy(op);
 }
 
@@ -522,7 +522,7 @@ void tnk__op_enter(tnk__op_t *op, int is_complete) {
  * possible usage. */
 static void part_count(tnk__part_t *part, tnk__part_use_t use) {
   tnk__op_t *op = part->op;
-  tnk__purse_t *purse = &session_of(part->op)->limits.purse;
+  tnk__allowance_t *allowance = &session_of(part->op)->limits.allowance;
   tnk__totals_t *totals = &op->training->totals;
   uint64_t n;
 
@@ -531,12 +531,12 @@ static void part_count(tnk__part_t *part, tnk__part_use_t use) {
   part->is_counted = 1;
   n = op->type->tokens(op, part->index);
   if (use == TNK__PART_USED)
-    tnk__purse_use(purse, totals, op->training->info.base_model,
-                   &(tnk__use_t){.trained = n});
+    tnk__allowance_use(allowance, totals, op->training->info.base_model,
+                       &(tnk__use_t){.trained = n});
   if (use != TNK__PART_UNTOLD || tnk__job_ran(&part->job) == TNK_RAN_NO)
-    tnk__purse_give_part(purse, &op->held, n);
+    tnk__allowance_give_part(allowance, &op->held, n);
   else
-    tnk__purse_doubt_part(purse, totals, &op->held, n);
+    tnk__allowance_doubt_part(allowance, totals, &op->held, n);
 }
 
 /* Stop waiting for its results; its number has been settled. The state becomes

@@ -1,7 +1,7 @@
 #ifndef TNK_LIB_CLIENT_TRAIN_OP_H
 #define TNK_LIB_CLIENT_TRAIN_OP_H
 
-#include "lib/usage/purse.h"
+#include "lib/usage/allowance.h"
 #include "lib/policy/turns.h"
 #include "lib/client/train/cargo.h"
 #include "lib/client/future/future.h"

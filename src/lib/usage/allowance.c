@@ -1,17 +1,17 @@
-#include "lib/usage/purse.h"
+#include "lib/usage/allowance.h"
 
 #include <string.h>
 
 /* ---- Prices ---- */
 
 /* The row of a model, or the default row. NULL if neither exists. */
-static const tnk__price_t *price_of(const tnk__purse_t *purse,
+static const tnk__price_t *price_of(const tnk__allowance_t *allowance,
                                     const char *model) {
   const tnk__price_t *other = NULL;
   size_t i;
 
-  for (i = 0; i < purse->n_prices; i++) {
-    const tnk__price_t *price = &purse->prices[i];
+  for (i = 0; i < allowance->n_prices; i++) {
+    const tnk__price_t *price = &allowance->prices[i];
     if (price->model == NULL)
       other = price;
     else if (model != NULL && strcmp(price->model, model) == 0)
@@ -39,13 +39,14 @@ static uint64_t tokens_of(const tnk__totals_t *totals) {
   return tnk__sum(tnk__use_tokens(&use), totals->doubtful_tokens);
 }
 
-static uint64_t used_tokens(const tnk__purse_t *purse) {
-  return tnk__sum(tokens_of(&purse->before), tokens_of(&purse->used));
+static uint64_t used_tokens(const tnk__allowance_t *allowance) {
+  return tnk__sum(tokens_of(&allowance->before), tokens_of(&allowance->used));
 }
 
-static uint64_t used_cost(const tnk__purse_t *purse) {
-  return tnk__sum(tnk__sum(purse->before.cost, purse->before.doubtful_cost),
-                  tnk__sum(purse->used.cost, purse->used.doubtful_cost));
+static uint64_t used_cost(const tnk__allowance_t *allowance) {
+  return tnk__sum(
+      tnk__sum(allowance->before.cost, allowance->before.doubtful_cost),
+      tnk__sum(allowance->used.cost, allowance->used.doubtful_cost));
 }
 
 static int is_over(uint64_t used, uint64_t taken, uint64_t more, uint64_t max) {
@@ -54,46 +55,48 @@ static int is_over(uint64_t used, uint64_t taken, uint64_t more, uint64_t max) {
   return max != 0 && (sum > max || sum == UINT64_MAX);
 }
 
-int tnk__purse_is_limited(const tnk__purse_t *purse) {
-  return purse->max_tokens != 0 || purse->max_cost != 0;
+int tnk__allowance_is_limited(const tnk__allowance_t *allowance) {
+  return allowance->max_tokens != 0 || allowance->max_cost != 0;
 }
 
-static tnk__grant_t grant_of(const tnk__purse_t *purse,
+static tnk__grant_t grant_of(const tnk__allowance_t *allowance,
                              const tnk__claim_t *claim,
                              const tnk__price_t *price, uint64_t tokens,
                              uint64_t cost) {
-  if (!tnk__purse_is_limited(purse))
-    return TNK__PURSE_GRANTED;
+  if (!tnk__allowance_is_limited(allowance))
+    return TNK__ALLOWANCE_GRANTED;
   if (claim->is_open)
-    return TNK__PURSE_OPEN;
-  if (purse->max_cost != 0 && price == NULL)
-    return TNK__PURSE_PRICE;
-  if (is_over(used_tokens(purse), purse->taken_tokens, tokens,
-              purse->max_tokens) ||
-      (purse->is_lost && purse->max_tokens != 0))
-    return TNK__PURSE_TOKENS;
-  if (is_over(used_cost(purse), purse->taken_cost, cost, purse->max_cost) ||
-      (purse->is_lost && purse->max_cost != 0))
-    return TNK__PURSE_COST;
-  return TNK__PURSE_GRANTED;
+    return TNK__ALLOWANCE_OPEN;
+  if (allowance->max_cost != 0 && price == NULL)
+    return TNK__ALLOWANCE_PRICE;
+  if (is_over(used_tokens(allowance), allowance->taken_tokens, tokens,
+              allowance->max_tokens) ||
+      (allowance->is_lost && allowance->max_tokens != 0))
+    return TNK__ALLOWANCE_TOKENS;
+  if (is_over(used_cost(allowance), allowance->taken_cost, cost,
+              allowance->max_cost) ||
+      (allowance->is_lost && allowance->max_cost != 0))
+    return TNK__ALLOWANCE_COST;
+  return TNK__ALLOWANCE_GRANTED;
 }
 
-tnk__grant_t tnk__purse_take(tnk__purse_t *purse, const tnk__claim_t *claim,
-                             tnk__held_t *held) {
-  const tnk__price_t *price = price_of(purse, claim->model);
+tnk__grant_t tnk__allowance_take(tnk__allowance_t *allowance,
+                                 const tnk__claim_t *claim, tnk__held_t *held) {
+  const tnk__price_t *price = price_of(allowance, claim->model);
   const uint64_t tokens = tnk__use_tokens(&claim->most);
   const uint64_t cost = price != NULL ? cost_of(price, &claim->most) : 0;
-  const tnk__grant_t grant = grant_of(purse, claim, price, tokens, cost);
+  const tnk__grant_t grant = grant_of(allowance, claim, price, tokens, cost);
 
-  if (grant != TNK__PURSE_GRANTED)
+  if (grant != TNK__ALLOWANCE_GRANTED)
     return grant;
   *held = (tnk__held_t){.tokens = tokens, .cost = cost, .is_taken = 1};
-  purse->taken_tokens = tnk__sum(purse->taken_tokens, tokens);
-  purse->taken_cost = tnk__sum(purse->taken_cost, cost);
-  purse->n_held++;
-  if (purse->taken_tokens == UINT64_MAX || purse->taken_cost == UINT64_MAX)
-    purse->is_lost = 1;
-  return TNK__PURSE_GRANTED;
+  allowance->taken_tokens = tnk__sum(allowance->taken_tokens, tokens);
+  allowance->taken_cost = tnk__sum(allowance->taken_cost, cost);
+  allowance->n_held++;
+  if (allowance->taken_tokens == UINT64_MAX ||
+      allowance->taken_cost == UINT64_MAX)
+    allowance->is_lost = 1;
+  return TNK__ALLOWANCE_GRANTED;
 }
 
 /* ---- Giving back ---- */
@@ -102,16 +105,16 @@ static void lower(uint64_t *sum, uint64_t by) {
   *sum -= by < *sum ? by : *sum;
 }
 
-void tnk__purse_give_back(tnk__purse_t *purse, tnk__held_t *held) {
+void tnk__allowance_give_back(tnk__allowance_t *allowance, tnk__held_t *held) {
   if (!held->is_taken)
     return;
-  lower(&purse->taken_tokens, held->tokens);
-  lower(&purse->taken_cost, held->cost);
+  lower(&allowance->taken_tokens, held->tokens);
+  lower(&allowance->taken_cost, held->cost);
   *held = (tnk__held_t){0};
-  if (--purse->n_held > 0)
+  if (--allowance->n_held > 0)
     return;
-  purse->taken_tokens = purse->taken_cost = 0;
-  purse->is_lost = 0;
+  allowance->taken_tokens = allowance->taken_cost = 0;
+  allowance->is_lost = 0;
 }
 
 /* The part of a reservation that belongs to n_tokens. */
@@ -122,12 +125,12 @@ static tnk__held_t part_of(const tnk__held_t *held, uint64_t n_tokens) {
                        .cost = held->cost / held->tokens * n_tokens};
 }
 
-void tnk__purse_give_part(tnk__purse_t *purse, tnk__held_t *held,
-                          uint64_t n_tokens) {
+void tnk__allowance_give_part(tnk__allowance_t *allowance, tnk__held_t *held,
+                              uint64_t n_tokens) {
   const tnk__held_t part = part_of(held, n_tokens);
 
-  lower(&purse->taken_tokens, part.tokens);
-  lower(&purse->taken_cost, part.cost);
+  lower(&allowance->taken_tokens, part.tokens);
+  lower(&allowance->taken_cost, part.cost);
   lower(&held->tokens, part.tokens);
   lower(&held->cost, part.cost);
 }
@@ -144,11 +147,11 @@ static void count(tnk__totals_t *totals, const tnk__price_t *price,
         tnk__sum(totals->unpriced_tokens, tnk__use_tokens(use));
 }
 
-void tnk__purse_use(tnk__purse_t *purse, tnk__totals_t *client,
-                    const char *model, const tnk__use_t *use) {
-  const tnk__price_t *price = price_of(purse, model);
+void tnk__allowance_use(tnk__allowance_t *allowance, tnk__totals_t *client,
+                        const char *model, const tnk__use_t *use) {
+  const tnk__price_t *price = price_of(allowance, model);
 
-  count(&purse->used, price, use);
+  count(&allowance->used, price, use);
   if (client != NULL)
     count(client, price, use);
 }
@@ -158,20 +161,21 @@ static void doubt(tnk__totals_t *totals, const tnk__held_t *held) {
   totals->doubtful_cost = tnk__sum(totals->doubtful_cost, held->cost);
 }
 
-void tnk__purse_doubt_part(tnk__purse_t *purse, tnk__totals_t *client,
-                           tnk__held_t *held, uint64_t n_tokens) {
+void tnk__allowance_doubt_part(tnk__allowance_t *allowance,
+                               tnk__totals_t *client, tnk__held_t *held,
+                               uint64_t n_tokens) {
   const tnk__held_t part = part_of(held, n_tokens);
 
-  doubt(&purse->used, &part);
+  doubt(&allowance->used, &part);
   if (client != NULL)
     doubt(client, &part);
-  tnk__purse_give_part(purse, held, n_tokens);
+  tnk__allowance_give_part(allowance, held, n_tokens);
 }
 
-void tnk__purse_doubt(tnk__purse_t *purse, tnk__totals_t *client,
-                      tnk__held_t *held) {
-  tnk__purse_doubt_part(purse, client, held, held->tokens);
-  tnk__purse_give_back(purse, held);
+void tnk__allowance_doubt(tnk__allowance_t *allowance, tnk__totals_t *client,
+                          tnk__held_t *held) {
+  tnk__allowance_doubt_part(allowance, client, held, held->tokens);
+  tnk__allowance_give_back(allowance, held);
 }
 
 /* ---- Words ---- */
@@ -180,35 +184,36 @@ static double usd(uint64_t cost) {
   return (double)cost / (double)TNK__USD;
 }
 
-void tnk__purse_explain(const tnk__purse_t *purse, tnk__grant_t grant,
-                        const tnk__claim_t *claim, tnk__text_t *out) {
-  const tnk__price_t *price = price_of(purse, claim->model);
+void tnk__allowance_explain(const tnk__allowance_t *allowance,
+                            tnk__grant_t grant, const tnk__claim_t *claim,
+                            tnk__text_t *out) {
+  const tnk__price_t *price = price_of(allowance, claim->model);
 
   switch (grant) {
-  case TNK__PURSE_GRANTED:
+  case TNK__ALLOWANCE_GRANTED:
     break;
-  case TNK__PURSE_TOKENS:
+  case TNK__ALLOWANCE_TOKENS:
     tnk__text_printf(out,
                      "it may take %llu tokens; of the %llu of the budget, "
                      "%llu are used and %llu reserved",
                      (unsigned long long)tnk__use_tokens(&claim->most),
-                     (unsigned long long)purse->max_tokens,
-                     (unsigned long long)used_tokens(purse),
-                     (unsigned long long)purse->taken_tokens);
+                     (unsigned long long)allowance->max_tokens,
+                     (unsigned long long)used_tokens(allowance),
+                     (unsigned long long)allowance->taken_tokens);
     break;
-  case TNK__PURSE_COST:
+  case TNK__ALLOWANCE_COST:
     tnk__text_printf(out,
                      "it may cost %.6f USD; of the %.6f of the budget, %.6f "
                      "are used and %.6f reserved",
                      usd(price != NULL ? cost_of(price, &claim->most) : 0),
-                     usd(purse->max_cost), usd(used_cost(purse)),
-                     usd(purse->taken_cost));
+                     usd(allowance->max_cost), usd(used_cost(allowance)),
+                     usd(allowance->taken_cost));
     break;
-  case TNK__PURSE_PRICE:
+  case TNK__ALLOWANCE_PRICE:
     tnk__text_printf(out, "the budget is in USD, and there is no price for %s",
                      claim->model != NULL ? claim->model : "its model");
     break;
-  case TNK__PURSE_OPEN:
+  case TNK__ALLOWANCE_OPEN:
     tnk__text_printf(out, "there is a budget, and how many tokens it takes is "
                           "not known: set max_tokens, and expected_tokens of "
                           "images");

@@ -1,14 +1,14 @@
 /*
- * The allowance of a sample (tnk__purse_t). Each submission takes its maximum
- * usage, except a repeat of the last one. It is held until the result, the end
- * of the sample, or the next submission.
+ * The allowance of a sample (tnk__allowance_t). Each submission takes its
+ * maximum usage, except a repeat of the last one. It is held until the result,
+ * the end of the sample, or the next submission.
  */
 #include "lib/client/sample/sample.h"
 #include "lib/wire/data/data.h"
 #include "lib/wire/message/results.h"
 
-static tnk__purse_t *purse_of(const tnk__sample_t *sample) {
-  return &tnk__session_of(sample->job.future.call.endpoint)->limits.purse;
+static tnk__allowance_t *allowance_of(const tnk__sample_t *sample) {
+  return &tnk__session_of(sample->job.future.call.endpoint)->limits.allowance;
 }
 
 static tnk__totals_t *totals_of(const tnk__sample_t *sample) {
@@ -31,7 +31,7 @@ void tnk__sample_measure(tnk__sample_t *sample, const tnk_model_input_t *prompt,
 }
 
 int tnk__sample_take(tnk__sample_t *sample, char *why, size_t size) {
-  tnk__purse_t *purse = purse_of(sample);
+  tnk__allowance_t *allowance = allowance_of(sample);
   const tnk__claim_t claim = {
       .model = sample->sampling->base_model,
       .most = {.prompt = sample->n_prompt_tokens,
@@ -42,11 +42,11 @@ int tnk__sample_take(tnk__sample_t *sample, char *why, size_t size) {
 
   if (sample->held.is_taken)
     return 1; /* refused temporarily, and sent once more */
-  grant = tnk__purse_take(purse, &claim, &sample->held);
-  if (grant == TNK__PURSE_GRANTED)
+  grant = tnk__allowance_take(allowance, &claim, &sample->held);
+  if (grant == TNK__ALLOWANCE_GRANTED)
     return 1;
   tnk__text_init(&text, why, size);
-  tnk__purse_explain(purse, grant, &claim, &text);
+  tnk__allowance_explain(allowance, grant, &claim, &text);
   return 0;
 }
 
@@ -61,9 +61,9 @@ void tnk__sample_spend(tnk__sample_t *sample, const tnk_samples_t *samples) {
         (uint64_t)n_cached < use.prompt ? (uint64_t)n_cached : use.prompt;
   for (i = 0; i < samples->n_sequences; i++)
     use.sampled += samples->sequences[i].n_tokens;
-  tnk__purse_use(purse_of(sample), totals_of(sample),
-                 sample->sampling->base_model, &use);
-  tnk__purse_give_back(purse_of(sample), &sample->held);
+  tnk__allowance_use(allowance_of(sample), totals_of(sample),
+                     sample->sampling->base_model, &use);
+  tnk__allowance_give_back(allowance_of(sample), &sample->held);
 }
 
 /* If the service reports the failure, nothing was used. */
@@ -71,7 +71,8 @@ void tnk__sample_settle(tnk__sample_t *sample, int has_failed) {
   if (!sample->held.is_taken)
     return; /* its result was counted, or it was not submitted */
   if (has_failed || tnk__job_ran(&sample->job) == TNK_RAN_NO)
-    tnk__purse_give_back(purse_of(sample), &sample->held);
+    tnk__allowance_give_back(allowance_of(sample), &sample->held);
   else
-    tnk__purse_doubt(purse_of(sample), totals_of(sample), &sample->held);
+    tnk__allowance_doubt(allowance_of(sample), totals_of(sample),
+                         &sample->held);
 }

@@ -1,5 +1,5 @@
-#ifndef TNK_LIB_USAGE_PURSE_H
-#define TNK_LIB_USAGE_PURSE_H
+#ifndef TNK_LIB_USAGE_ALLOWANCE_H
+#define TNK_LIB_USAGE_ALLOWANCE_H
 
 #include "lib/base/text.h"
 #include "lib/usage/totals.h"
@@ -43,7 +43,7 @@ typedef struct {
                                * until n_held is 0 */
   const tnk__price_t *prices; /* owned by the caller */
   size_t n_prices;
-} tnk__purse_t;
+} tnk__allowance_t;
 
 /* Upper bound on the use of one operation. */
 typedef struct {
@@ -53,35 +53,37 @@ typedef struct {
 } tnk__claim_t;
 
 typedef enum {
-  TNK__PURSE_GRANTED = 0,
-  TNK__PURSE_TOKENS, /* the token limit would be exceeded */
-  TNK__PURSE_COST,   /* the money limit would be exceeded */
-  TNK__PURSE_PRICE,  /* a money limit is set, but the price is unknown */
-  TNK__PURSE_OPEN    /* a limit is set, but the maximum use is unknown */
+  TNK__ALLOWANCE_GRANTED = 0,
+  TNK__ALLOWANCE_TOKENS, /* the token limit would be exceeded */
+  TNK__ALLOWANCE_COST,   /* the money limit would be exceeded */
+  TNK__ALLOWANCE_PRICE,  /* a money limit is set, but the price is unknown */
+  TNK__ALLOWANCE_OPEN    /* a limit is set, but the maximum use is unknown */
 } tnk__grant_t;
 
 /* Whether any limit is set. */
-int tnk__purse_is_limited(const tnk__purse_t *purse);
+int tnk__allowance_is_limited(const tnk__allowance_t *allowance);
 /* Reserve the claim; *held must hold nothing before the call. Without a limit
  * every claim is granted. */
-tnk__grant_t tnk__purse_take(tnk__purse_t *purse, const tnk__claim_t *claim,
-                             tnk__held_t *held);
+tnk__grant_t tnk__allowance_take(tnk__allowance_t *allowance,
+                                 const tnk__claim_t *claim, tnk__held_t *held);
 /* Write the reason for a refusal, as a sentence. */
-void tnk__purse_explain(const tnk__purse_t *purse, tnk__grant_t grant,
-                        const tnk__claim_t *claim, tnk__text_t *out);
+void tnk__allowance_explain(const tnk__allowance_t *allowance,
+                            tnk__grant_t grant, const tnk__claim_t *claim,
+                            tnk__text_t *out);
 /* Give back the whole reservation. Does nothing if nothing is held. */
-void tnk__purse_give_back(tnk__purse_t *purse, tnk__held_t *held);
+void tnk__allowance_give_back(tnk__allowance_t *allowance, tnk__held_t *held);
 /* Give back n_tokens of the reservation and their share of the money. All
  * tokens of the operation must cost the same. */
-void tnk__purse_give_part(tnk__purse_t *purse, tnk__held_t *held,
-                          uint64_t n_tokens);
+void tnk__allowance_give_part(tnk__allowance_t *allowance, tnk__held_t *held,
+                              uint64_t n_tokens);
 /* Count use, for the service and for a client, which may be NULL. */
-void tnk__purse_use(tnk__purse_t *purse, tnk__totals_t *client,
-                    const char *model, const tnk__use_t *use);
+void tnk__allowance_use(tnk__allowance_t *allowance, tnk__totals_t *client,
+                        const char *model, const tnk__use_t *use);
 /* As above, for all or a part, but count the amount as doubtful. */
-void tnk__purse_doubt(tnk__purse_t *purse, tnk__totals_t *client,
-                      tnk__held_t *held);
-void tnk__purse_doubt_part(tnk__purse_t *purse, tnk__totals_t *client,
-                           tnk__held_t *held, uint64_t n_tokens);
+void tnk__allowance_doubt(tnk__allowance_t *allowance, tnk__totals_t *client,
+                          tnk__held_t *held);
+void tnk__allowance_doubt_part(tnk__allowance_t *allowance,
+                               tnk__totals_t *client, tnk__held_t *held,
+                               uint64_t n_tokens);
 
 #endif
