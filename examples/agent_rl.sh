@@ -1,7 +1,7 @@
 #!/bin/sh
 # Reinforcement learning of an agent that speaks OpenAI's API: it plays by way of
 # tnk gateway, which records every token (agent_rl.py); what was recorded is
-# learnt from (agent_rl.c); the gateway samples from the new weights; and again.
+# learned from (agent_rl.c); the gateway samples from the new weights; and again.
 #
 #   sh examples/agent_rl.sh BUILD_DIR DIRECTORY [ITERATIONS]
 #

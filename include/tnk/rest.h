@@ -268,7 +268,7 @@ typedef enum {
 /** States of sessions, as flags. */
 typedef enum {
   TNK_SESSION_ACTIVE = 1,
-  TNK_SESSION_CANCELLED = 2,
+  TNK_SESSION_CANCELED = 2,
   TNK_SESSION_FAILED = 4,
   TNK_SESSION_SUCCESS = 8, /**< For example finished by its client. */
   TNK_SESSION_ERRORED = 16,

@@ -179,7 +179,7 @@ static int weigh(job_t *job) {
       job->options.train_on != TNK_CHAT_TRAIN_NOTHING &&
       job->options.train_on != TNK_CHAT_TRAIN_EVERYTHING)
     err = tnk__why(&job->why, TNK_EINVAL, 0,
-                   "no message has anything to be learnt");
+                   "no message has anything to be trained");
   return err;
 }
 

@@ -59,7 +59,7 @@ static tnk__sequence_t sequences[] = {
 };
 static const tnk_samples_t samples = {.sequences = sequences, .n_sequences = 2};
 
-TEST(a_sample_is_learnt_from_behind_its_prompt) {
+TEST(a_sample_is_trained_from_behind_its_prompt) {
   const int32_t prompt[] = {11, 12};
   const int32_t whole[] = {11, 12, 21, 22, 23};
   const float old[] = {0, -1, -2, -3};
@@ -83,7 +83,7 @@ TEST(a_sample_is_learnt_from_behind_its_prompt) {
   tnk_batch_free(batch);
 }
 
-TEST(what_cannot_be_learnt_from_is_refused_and_changes_nothing) {
+TEST(what_cannot_be_trained_from_is_refused_and_changes_nothing) {
   const int32_t tokens[] = {1, 2};
   tnk_batch_t *batch = tnk_batch_new(test_allocator());
   size_t n;
@@ -174,7 +174,7 @@ static void expect_input(const tnk_datum_t *datum, size_t i, const char *name,
             n * sizeof(*values));
 }
 
-TEST(a_trajectory_is_learnt_from_where_it_was_sampled) {
+TEST(a_trajectory_is_trained_from_where_it_was_sampled) {
   static const int32_t whole[] = {11, 12, 21, 22, 23, 31, 21, 22, 23};
   static const float old[] = {0, -1, -2, -3, 0, -1, -2, -3};
   static const float advantages[] = {0, 0.5f, 0.5f, 0.5f, 0, -2, -2, -2};

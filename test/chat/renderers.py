@@ -165,7 +165,7 @@ class Case:
         """Rows of the table in README.md that say why; None: it is not known."""
         names = []
         if isinstance(got, str):
-            return "history" if "cannot be learnt" in got and mask != "all_tokens" else None
+            return "history" if "cannot be trained" in got and mask != "all_tokens" else None
         if isinstance(want, str):
             return None
         (ids, weights), (their_ids, their_weights) = got, list(map(list, want))
@@ -196,7 +196,7 @@ class Case:
                 print(f"  {who}: {self.marked(*made)}")
 
     def marked(self, ids, weights):
-        """The tokens; what is learnt is in brackets."""
+        """The tokens; what is trained is in brackets."""
         return " ".join(f"[{t!r}]" if w else repr(t) for t, w in zip(
             (self.tokenizer.decode([i]) for i in ids), weights))
 

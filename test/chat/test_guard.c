@@ -220,7 +220,7 @@ TEST(masks_are_those_of_the_words) {
       "user",         "<u<|im_end|>>", "assistant",         "<Hello>", "user",
       "<|im_start|>", "assistant",     "<|im_start|>Four>", NULL};
   static const float weights[] = {1, 0, 1, 0};
-  static const char *const learnt[] = {
+  static const char *const trained[] = {
       [TNK_CHAT_TRAIN_LAST_ANSWER] = "<|im_start|>Four><|im_end|>|",
       [TNK_CHAT_TRAIN_ALL_ANSWERS] =
           "<Hello><|im_end|>|<|im_start|>Four><|im_end|>|",
@@ -240,7 +240,7 @@ TEST(masks_are_those_of_the_words) {
     s.options.n_message_weights = 4;
     if (encode(&s) != TNK_OK)
       test_fail(__FILE__, __LINE__, "%s", s.error.text);
-    CHECK_STR(toy_learnt(s.tokens), learnt[kinds[i / 4]]);
+    CHECK_STR(toy_trained(s.tokens), trained[kinds[i / 4]]);
     /* Eight of the template, and one that an answer holds. */
     CHECK_INT(count_marks(s.tokens), 9);
     stage_close(&s);

@@ -38,8 +38,8 @@ static int encode(stage_t *s) {
                          &s->error);
 }
 
-/* The tokens are those of the text, whatever is learnt of them. */
-static void expect(stage_t *s, const char *learnt) {
+/* The tokens are those of the text, whatever is trained of them. */
+static void expect(stage_t *s, const char *trained) {
   tnk_chat_options_t whole = TNK_CHAT_OPTIONS_INIT;
   const int32_t *ids;
   char *text;
@@ -47,7 +47,7 @@ static void expect(stage_t *s, const char *learnt) {
 
   if (encode(s) != TNK_OK)
     test_fail(__FILE__, __LINE__, "%s", s->error.text);
-  CHECK_STR(toy_learnt(s->tokens), learnt);
+  CHECK_STR(toy_trained(s->tokens), trained);
   whole.generation_prompt = s->options.generation_prompt;
   whole.train_on = s->options.train_on;
   CHECK_INT(tnk_chat_text(&text, NULL, s->of, s->chat, &whole, NULL), TNK_OK);
@@ -84,7 +84,7 @@ TEST(a_prompt_ends_with_what_begins_an_answer) {
   stage_close(&s);
 }
 
-TEST(answers_are_learnt_with_what_ends_them) {
+TEST(answers_are_trained_with_what_ends_them) {
   static const char *const user[] = {"user"};
   static const float weights[] = {0, 0.5f, 0, 0};
   stage_t s;
@@ -106,7 +106,7 @@ TEST(answers_are_learnt_with_what_ends_them) {
   expect(&s, "Hello<|im_end|>|");
   s.options.train_on = TNK_CHAT_TRAIN_EVERYTHING;
   CHECK_INT(encode(&s), TNK_OK);
-  CHECK(strchr(toy_learnt(s.tokens), '\n') != NULL);
+  CHECK(strchr(toy_trained(s.tokens), '\n') != NULL);
   stage_close(&s);
 }
 
@@ -149,7 +149,7 @@ TEST(words_are_found_that_are_in_the_marks_too) {
 }
 
 /* They leave out what ends an answer here. */
-TEST(generation_blocks_say_what_is_learnt) {
+TEST(generation_blocks_say_what_is_trained) {
   stage_t s;
 
   stage_open(&s, toy_blocks, four);
@@ -175,7 +175,7 @@ TEST(a_template_that_drops_thoughts_is_refused_for_earlier_answers) {
   s.options.train_on = TNK_CHAT_TRAIN_LAST_ANSWER;
   expect(&s, "<think>u</think>d<|im_end|>|");
   s.options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
-  expect_refused(&s, TNK_EUNSUPPORTED, "message 1 cannot be learnt");
+  expect_refused(&s, TNK_EUNSUPPORTED, "message 1 cannot be trained");
   CHECK(strstr(s.error.text, "<think>t") != NULL);
   stage_close(&s);
 }
@@ -190,8 +190,8 @@ TEST(each_answer_is_an_example_of_its_own) {
                              "\"reasoning_content\":\"u\"},"
                              "{\"role\":\"user\",\"content\":\"e\"}]";
   static const char *const none[] = {NULL};
-  static const char *const learnt[] = {"<think>t</think>b<|im_end|>|",
-                                       "<think>u</think>d<|im_end|>|"};
+  static const char *const trained[] = {"<think>t</think>b<|im_end|>|",
+                                        "<think>u</think>d<|im_end|>|"};
   stage_t s;
   size_t n = 0, n_ids;
 
@@ -207,7 +207,7 @@ TEST(each_answer_is_an_example_of_its_own) {
       if (tnk_chat_encode_answer(s.tokens, s.of, &toy, s.chat, i, &s.options,
                                  &s.error) != TNK_OK)
         test_fail(__FILE__, __LINE__, "%s", s.error.text);
-      CHECK_STR(toy_learnt(s.tokens), learnt[n++]);
+      CHECK_STR(toy_trained(s.tokens), trained[n++]);
       /* Nothing stands behind it but a line break. */
       (void)tnk_chat_tokens_ids(s.tokens, &n_ids);
       CHECK_INT(tnk_chat_tokens_ids(s.tokens, NULL)[n_ids - 2], TOY_END);
@@ -226,8 +226,8 @@ TEST(each_answer_is_an_example_of_its_own) {
 }
 
 /* A template that writes an empty block into the last answer alone, as Qwen3's
- * does. Answers of words alone can be learnt as they stand there. */
-TEST(answers_of_words_alone_are_learnt_as_they_stand) {
+ * does. Answers of words alone can be trained as they stand there. */
+TEST(answers_of_words_alone_are_trained_as_they_stand) {
   static const char source[] =
       "{% set ns = namespace(user=0) %}{% for m in messages %}"
       "{% if m.role == 'user' %}{% set ns.user = loop.index0 %}{% endif %}"
@@ -244,7 +244,7 @@ TEST(answers_of_words_alone_are_learnt_as_they_stand) {
   "},{\"role\":\"user\",\"content\":\"c\"},"                                   \
   "{\"role\":\"assistant\",\"content\":\"d\"}]"
   static const struct {
-    const char *talk, *learnt; /* NULL: refused */
+    const char *talk, *trained; /* NULL: refused */
   } rows[] = {
       {TALK("\"content\":\"b\""), "b<|im_end|>|<think></think>d<|im_end|>|"},
       {TALK("\"content\":\"Xb Y\""),
@@ -269,8 +269,8 @@ TEST(answers_of_words_alone_are_learnt_as_they_stand) {
         TNK_OK);
     s.options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
     s.options.by_parts = i % 2 == 0 ? TNK_NO : TNK_YES;
-    if (rows[i / 2].learnt != NULL)
-      expect(&s, rows[i / 2].learnt);
+    if (rows[i / 2].trained != NULL)
+      expect(&s, rows[i / 2].trained);
     else
       expect_refused(&s, TNK_EUNSUPPORTED, "make an example of each answer");
     stage_close(&s);
@@ -305,13 +305,13 @@ TEST(by_parts_history_is_cut_where_it_stands) {
   CHECK_INT(messages[at + 15], 1);
   CHECK_INT(messages[at + 16], 2);
   s.options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
-  expect_refused(&s, TNK_EUNSUPPORTED, "message 1 cannot be learnt");
+  expect_refused(&s, TNK_EUNSUPPORTED, "message 1 cannot be trained");
   stage_close(&s);
 }
 
 /* The plain template ends an answer with the beginning of the next message: the
- * last answer is learnt with that. */
-TEST(a_stop_that_goes_on_in_the_next_message_is_learnt) {
+ * last answer is trained with that. */
+TEST(a_stop_that_goes_on_in_the_next_message_is_trained) {
   static const char *const stops[] = {"\n\n", NULL};
   tnk_chat_template_options_t options = TNK_CHAT_TEMPLATE_OPTIONS_INIT;
   stage_t s;
@@ -321,12 +321,12 @@ TEST(a_stop_that_goes_on_in_the_next_message_is_learnt) {
   stage_open(&s, NULL, four);
   s.options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
   CHECK_INT(encode(&s), TNK_OK);
-  CHECK_STR(toy_learnt(s.tokens), " Hello\n\n| Four\n\nUser:");
+  CHECK_STR(toy_trained(s.tokens), " Hello\n\n| Four\n\nUser:");
   (void)tnk_chat_tokens_ids(s.tokens, &n);
   CHECK_INT(tnk_chat_tokens_messages(s.tokens)[n - 1], 3);
   s.options.by_parts = TNK_YES;
   CHECK_INT(encode(&s), TNK_OK);
-  CHECK_STR(toy_learnt(s.tokens), " Hello\n\n| Four\n\nUser:");
+  CHECK_STR(toy_trained(s.tokens), " Hello\n\n| Four\n\nUser:");
   s.options.train_on = TNK_CHAT_TRAIN_EVERYTHING;
   CHECK_INT(encode(&s), TNK_OK);
   ids = tnk_chat_tokens_ids(s.tokens, &n);
@@ -383,11 +383,11 @@ TEST(bad_masks_are_told) {
   s.options.train_on = TNK_CHAT_TRAIN_LAST_ANSWER;
   expect_refused(&s, TNK_EINVAL, "no answer");
   s.options.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
-  expect_refused(&s, TNK_EINVAL, "anything to be learnt");
+  expect_refused(&s, TNK_EINVAL, "anything to be trained");
   s.options.train_on = TNK_CHAT_TRAIN_ROLES;
   s.options.roles = roles;
   s.options.n_roles = 1;
-  expect_refused(&s, TNK_EINVAL, "anything to be learnt");
+  expect_refused(&s, TNK_EINVAL, "anything to be trained");
   s.options.train_on = TNK_CHAT_TRAIN_BY_MESSAGE;
   expect_refused(&s, TNK_EINVAL, "1 messages and 0 weights");
   s.options.message_weights = wrong;
@@ -463,7 +463,7 @@ TEST(pieces_that_give_fewer_tokens_are_refused) {
   CHECK_INT(
       tnk_chat_encode(s.tokens, s.of, &tokenizer, s.chat, &s.options, &s.error),
       TNK_OK);
-  CHECK_STR(toy_learnt(s.tokens), "Hello<|im_end|>|Four<|im_end|>|");
+  CHECK_STR(toy_trained(s.tokens), "Hello<|im_end|>|Four<|im_end|>|");
   odd.encode = encode_with_end;
   CHECK_INT(
       tnk_chat_encode(s.tokens, s.of, &tokenizer, s.chat, &s.options, &s.error),
@@ -489,7 +489,7 @@ TEST_LIMIT(masks_without_memory, 30) {
   }
   test_alloc_fail_at(-1);
   CHECK_INT(err, TNK_OK);
-  CHECK_STR(toy_learnt(s.tokens), "Hello<|im_end|>|Four<|im_end|>|");
+  CHECK_STR(toy_trained(s.tokens), "Hello<|im_end|>|Four<|im_end|>|");
   stage_close(&s);
   CHECK_INT(test_alloc_live(), 0);
 }

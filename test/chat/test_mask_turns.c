@@ -237,7 +237,7 @@ static void expect_refused(stage_t *s, int is_offered) {
   CHECK_INT(
       tnk_chat_encode(s->all, s->of, &toy, s->chat, &s->options, &s->error),
       TNK_EUNSUPPORTED);
-  CHECK_INT(sscanf(s->error.text, "message %u cannot be learnt", &index), 1);
+  CHECK_INT(sscanf(s->error.text, "message %u cannot be trained", &index), 1);
   if ((strstr(s->error.text, offer) != NULL) != is_offered)
     test_fail(__FILE__, __LINE__, "%s, family %d: %s", s->name, s->family,
               s->error.text);

@@ -290,7 +290,7 @@ def same(a, b):
 
 
 def check_mask(tally, chat, tokenizer, template, messages, tools):
-    """What is learnt of the last answer begins where the prompt ends."""
+    """What is trained of the last answer begins where the prompt ends."""
     try:
         ids, weights = chat.encode(messages, tools, False, train_on=1)
     except Refused as e:
@@ -299,7 +299,7 @@ def check_mask(tally, chat, tokenizer, template, messages, tools):
     prompt = theirs(tokenizer, template, messages[:-1], tools, True)
     first = next((i for i, w in enumerate(weights) if w), len(ids))
     tally.expect(ids[:first] == prompt, "prompt of a mask", messages, ids[:first], prompt)
-    tally.expect(first < len(ids), "something is learnt", messages)
+    tally.expect(first < len(ids), "something is trained", messages)
 
 
 def check_bridge(tally, chat, messages, tools):

@@ -132,7 +132,7 @@ const char *toy_text(const int32_t *ids, size_t n) {
   return text;
 }
 
-const char *toy_learnt(const tnk_chat_tokens_t *tokens) {
+const char *toy_trained(const tnk_chat_tokens_t *tokens) {
   static char text[8192];
   size_t len = 0, n;
   const int32_t *ids = tnk_chat_tokens_ids(tokens, &n);

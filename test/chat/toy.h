@@ -22,6 +22,6 @@ tnk_chat_t *toy_chat(const char *const *pairs);
 /* The text of ids, NUL-terminated; static. */
 const char *toy_text(const int32_t *ids, size_t n);
 /* The same of the ids that have a weight; a bar stands between runs. */
-const char *toy_learnt(const tnk_chat_tokens_t *tokens);
+const char *toy_trained(const tnk_chat_tokens_t *tokens);
 
 #endif

@@ -32,7 +32,7 @@ def run(*args, data, env=None):
                           env={**os.environ, "NO_COLOR": "1", **(env or {})})
 
 
-def learnt(datum):
+def trained(datum):
     """The bytes of the targets that have a weight."""
     targets = datum["loss_fn_inputs"]["target_tokens"]["data"]
     weights = datum["loss_fn_inputs"]["weights"]["data"]
@@ -43,7 +43,7 @@ def bytes_and_plain():
     got = run(data=[TWO, None, TWO["messages"][:2]])
     data = [json.loads(line) for line in got.stdout.splitlines()]
     check(got.returncode == 0 and len(data) == 2, "a datum a conversation", got.stderr)
-    check([learnt(d) for d in data] == [" 4\n\nUser:", " Hello\n\nUser:"], "the last answers", data)
+    check([trained(d) for d in data] == [" 4\n\nUser:", " Hello\n\nUser:"], "the last answers", data)
     tokens = data[1]["model_input"]["chunks"][0]["tokens"]
     check(bytes(tokens).decode() == "User: Hi\n\nAssistant: Hello\n\nUser",
           "the tokens", tokens)
@@ -53,25 +53,25 @@ def bytes_and_plain():
     check(lint.returncode == 0 and lint.stdout == "2 examples, 0 wrong\n", "lint takes them",
           lint.stdout)
     got = run("--train-on", "all-answers", data=[TWO])
-    check(learnt(json.loads(got.stdout)) == " Hello\n\n 4\n\nUser:", "all answers", got.stdout)
+    check(trained(json.loads(got.stdout)) == " Hello\n\n 4\n\nUser:", "all answers", got.stdout)
     got = run("--train-on", "roles", "--role", "user", data=[TWO])
-    check(learnt(json.loads(got.stdout)) == " Hi\n\n 2+2?\n\n", "a role", got.stdout)
+    check(trained(json.loads(got.stdout)) == " Hi\n\n 2+2?\n\n", "a role", got.stdout)
 
 
 def shown():
     got = run("--show", data=[TWO])
     check(got.stdout.splitlines()[1:] == [
-        '  given      "User: Hi\\n\\nAssistant: Hello\\n\\nUser: 2+2?\\n\\nAssistant:"',
-        '  learnt (1) " 4\\n\\nUser:"'], "what is learnt is shown", got.stdout)
+        '  given       "User: Hi\\n\\nAssistant: Hello\\n\\nUser: 2+2?\\n\\nAssistant:"',
+        '  trained (1) " 4\\n\\nUser:"'], "what is trained is shown", got.stdout)
     got = run("--show", data=[TWO], env={"NO_COLOR": "", "FORCE_COLOR": "1"})
-    check("\x1b[32m 4\n\nUser:\x1b[0m" in got.stdout, "in colours", got.stdout)
+    check("\x1b[32m 4\n\nUser:\x1b[0m" in got.stdout, "in colors", got.stdout)
     odd = {"messages": [{"role": "user", "content": "\x1b[31m"},
                         {"role": "assistant", "content": "a\x07"}]}
     got = run("--show", data=[odd], env={"NO_COLOR": "", "FORCE_COLOR": "1"})
     check("\x1b[31m" not in got.stdout and "\x07" not in got.stdout,
           "and nothing else acts on the terminal", got.stdout)
     got = run("--count", data=[TWO])
-    check(got.stdout == "1: 59 tokens, 9 learnt\n", "tokens are counted", got.stdout)
+    check(got.stdout == "1: 59 tokens, 9 trained\n", "tokens are counted", got.stdout)
 
 
 def templates():
@@ -80,9 +80,9 @@ def templates():
         path.write_text(TURNS)
         model = ["--tokenizer", DATA + "/qwen2.json", "--template", str(path)]
         got = run(*model, "--renderer", "qwen3_instruct", "--show", data=[TWO])
-        check('  learnt (1) "4<|im_end|>"' in got.stdout, "a template, its stop", got.stdout)
+        check('  trained (1) "4<|im_end|>"' in got.stdout, "a template, its stop", got.stdout)
         got = run(*model, "--renderer", "qwen3_instruct", "--by-parts", "--show", data=[TWO])
-        check('  learnt (1) "4<|im_end|>"' in got.stdout, "by parts", got.stdout)
+        check('  trained (1) "4<|im_end|>"' in got.stdout, "by parts", got.stdout)
         path.write_text("{{ a }}" + TURNS)
         got = run(*model, "--set", 'a="x=y"', "--show", data=[TWO])
         check("x=y<|im_start|>user" in got.stdout, "a variable", got.stdout)
@@ -99,7 +99,7 @@ def wrong():
     check(got.returncode == 1 and len(got.stdout.splitlines()) == 1, "others are still given",
           got.stdout)
     check(":2: " in got.stderr and ":3: " in got.stderr and "2 wrong" in got.stderr,
-          "lines that cannot be learnt are named", got.stderr)
+          "lines that cannot be trained are named", got.stderr)
     for args in (["--role", "user"], ["--train-on", "roles"], ["--set", "a"], ["--set", "=1"],
                  ["--renderer", "nobody"], ["--model", "a/b"], ["--show", "--count"],
                  ["--train-on", "nothing"], ["--each-answer", "--train-on", "roles"], ["--revision", "x"],
@@ -127,9 +127,9 @@ def each_answer():
         check(got.returncode == 1 and "message 1 " in got.stderr and "--each-answer accepts" in got.stderr,
               "refused, with a way out", got.stderr)
         got = run("--template", folder, "--each-answer", "--show", data=[chat, TWO["messages"]])
-        check([line for line in got.stdout.splitlines() if "learnt" in line] == [
-            '  learnt (1) "(t)Hello<|end|>"', '  learnt (1) "(t)4<|end|>"',
-            '  learnt (1) "Hello<|end|>"', '  learnt (1) "4<|end|>"'], "an example of each answer", got.stdout)
+        check([line for line in got.stdout.splitlines() if "trained" in line] == [
+            '  trained (1) "(t)Hello<|end|>"', '  trained (1) "(t)4<|end|>"',
+            '  trained (1) "Hello<|end|>"', '  trained (1) "4<|end|>"'], "an example of each answer", got.stdout)
         check("2 conversations" in got.stderr, "conversations are counted", got.stderr)
         path.write_text(thinks.replace("assistant:{% endif", "assistant:(s{% endif"))
         got = run("--template", folder, "--train-on", "all-answers", "--show", data=[chat])

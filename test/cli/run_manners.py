@@ -60,7 +60,7 @@ def P11_10_streams():
         got = server("checkpoint", "delete", "--json")
         check(json.loads(got.stdout)["error"]["exit_status"] == 2, "a wrong line too", got)
         shown = Terminal("run", "list", "--limit", "0", env=server.env)
-        check(shown.end() == 0 and "\033[1mRun ID" in shown.text, "colours on a terminal",
+        check(shown.end() == 0 and "\033[1mRun ID" in shown.text, "colors on a terminal",
               shown.text)
         for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
             shown = Terminal("run", "list", env={**server.env, name: value})

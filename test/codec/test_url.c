@@ -50,7 +50,7 @@ static const good_t good[] = {
      "h", 80, 0},
 };
 
-TEST(A3_base_url_is_taken_apart_and_normalised) {
+TEST(A3_base_url_is_taken_apart_and_normalized) {
   size_t i;
 
   for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {

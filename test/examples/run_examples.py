@@ -49,7 +49,7 @@ def hello():
     got = run("hello", TINKER_BASE_URL=url, TINKER_API_KEY="tml-local")
     server.stdin.close()
     check(got.returncode == 0, "hello succeeds", got)
-    check(got.stdout.endswith("hello\n"), "hello has learnt its word", got)
+    check(got.stdout.endswith("hello\n"), "hello has learned its word", got)
     check(server.wait(20) == 0, "the server ends with its input")
 
 

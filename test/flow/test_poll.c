@@ -78,7 +78,7 @@ TEST(a_server_that_never_holds_is_polled_once_a_second) {
   CHECK(now_ms - start_ms > 990000);
 }
 
-TEST(S1_10_a_servers_wish_is_honoured) {
+TEST(S1_10_a_servers_wish_is_honored) {
   tnk__poll_init(&poll);
   CHECK_INT(step(TNK__POLL_5XX, 0, 5000), 5000);
   CHECK_INT(step(TNK__POLL_PENDING, 30000, 250), 250);

@@ -203,16 +203,16 @@ TEST(refusals_come_to_an_end) {
   fixture_close(&f);
 }
 
-/* The others say nothing about what was done. Neighbours notice nothing. */
+/* The others say nothing about what was done. Neighbors notice nothing. */
 TEST(resets_by_code) {
   for (uint32_t code = 0; code < MOCK_N_CODES + 1; code++) {
-    call_t neighbour;
+    call_t neighbor;
     fixture_t f;
     call_t call;
     if (code == MOCK_REFUSED_STREAM || code == MOCK_HTTP_1_1_REQUIRED)
       continue;
     fixture_open_http2(&f);
-    start_polls(&f, &neighbour, 1);
+    start_polls(&f, &neighbor, 1);
     mock_wait(f.mock, 1);
     mock_on(f.mock, NULL, "/x", mock_rst_with, &code);
     start_one(&f, &call, "/x", 1);
@@ -223,9 +223,9 @@ TEST(resets_by_code) {
     if (mock_n_requests(f.mock) != 2)
       test_fail(__FILE__, __LINE__, "code %u: %zu requests", (unsigned)code,
                 mock_n_requests(f.mock));
-    CHECK_INT(neighbour.n_done, 0);
+    CHECK_INT(neighbor.n_done, 0);
     mock_release(f.mock, 200, "{}");
-    check_ok(&f, &neighbour, 1);
+    check_ok(&f, &neighbor, 1);
     call_get(&f, "/ok");
     CHECK_INT(mock_n_connections(f.mock), 1);
     fixture_close(&f);

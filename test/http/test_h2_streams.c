@@ -351,7 +351,7 @@ TEST(informs_and_trailers_are_no_answers) {
 /* ---- Cancels ---- */
 
 /* Within the budget the server is told, and its stream is free at once. */
-TEST(a_canceled_stream_leaves_its_neighbours_alone) {
+TEST(a_canceled_stream_leaves_its_neighbors_alone) {
   call_t calls[10];
   fixture_t f;
 

@@ -179,7 +179,7 @@ class Context:
         return self.types.TensorData(data=values, dtype="float32", shape=shape or [len(values)])
 
     def datum(self, text="the quick brown fox", **more):
-        """A text to be learnt; `more` are further loss inputs, one number for
+        """A text to be trained; `more` are further loss inputs, one number for
         all positions or a list."""
         tokens = list(text.encode())
         n = len(tokens) - 1

@@ -15,7 +15,7 @@ typedef struct {
   h2_stream_t *poll; /* held, on the same connection */
 } faulty_t;
 
-/* A poll for a step that waits for the number before it is the neighbour. */
+/* A poll for a step that waits for the number before it is the neighbor. */
 static void hold_poll(faulty_t *f) {
   char session[96];
   char model[96];
@@ -98,7 +98,7 @@ TEST(reset_before_the_body_is_read) {
   close_faulty(&f);
 }
 
-/* The neighbours go along. */
+/* The neighbors go along. */
 TEST(resets_of_the_connection) {
   static const char *const texts[] = {"reset:connection",
                                       "drop_after_commit:connection"};

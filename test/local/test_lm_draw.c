@@ -3,7 +3,7 @@
 #include "lm_help.h"
 #include "tools/local/lm/model.h"
 
-/* A model that has learnt a little, and its weights. */
+/* A model that has trained a little, and its weights. */
 typedef struct {
   tnk__lm_base_t *base;
   tnk__lm_t *lm;

@@ -108,7 +108,7 @@ static tnk__lm_draw_t *draw_all(const tnk__lm_weights_t *weights,
 
 /* What sampling reports of wide ids is what a pass reports, and passes learn.
  */
-TEST_LIMIT(wide_ids_are_sampled_scored_and_learnt, 60) {
+TEST_LIMIT(wide_ids_are_sampled_scored_and_trained, 60) {
   static const int32_t prompt[] = {999, 700, 3, 258};
   tnk__lm_base_t *base = tnk__lm_base_new(test_allocator());
   tnk__lm_t *lm = lm_model(base, 8, 1);

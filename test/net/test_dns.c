@@ -113,7 +113,7 @@ TEST(a_name_without_address_is_an_error_that_is_not_kept) {
   close_net(&world);
 }
 
-TEST(a_cancelled_question_is_not_answered) {
+TEST(a_canceled_question_is_not_answered) {
   world_of_names_t world;
   ask_t a;
   ask_t b;
@@ -123,7 +123,7 @@ TEST(a_cancelled_question_is_not_answered) {
   tnk__dns_cancel(&a.query);
   context_turn(&world.context);
   CHECK_INT(a.n_done, 0);
-  /* Nor one that is cancelled by the answer of another. */
+  /* Nor one that is canceled by the answer of another. */
   resolve(&world, &a, "localhost");
   resolve(&world, &b, "localhost");
   a.other = &b.query;

@@ -1,7 +1,7 @@
 /* Silence, cancels, acknowledgements and crowds. */
 #include "task/batch.h"
 
-/* ---- Cancelled samples ---- */
+/* ---- Canceled samples ---- */
 
 TEST(P8_6_a_canceled_sample_is_dropped_and_reported) {
   script_t script;

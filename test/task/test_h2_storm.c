@@ -1,6 +1,6 @@
 /*
  * HTTP/2: thousands of samples whose polls are held, canceled at random. A
- * canceled poll costs its neighbours nothing, and no guard against resets is
+ * canceled poll costs its neighbors nothing, and no guard against resets is
  * tripped.
  */
 #include "support/mock_http2.h"

@@ -102,7 +102,7 @@ TEST(S4_14_an_answer_that_is_not_http_is_asked_again) {
   script_close(&script);
 }
 
-/* ---- Cancelled on the wire ---- */
+/* ---- Canceled on the wire ---- */
 
 TEST(S4_14_a_canceled_request_on_the_wire_keeps_its_number) {
   script_t script;

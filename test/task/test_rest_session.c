@@ -157,7 +157,7 @@ TEST(a_search_with_all_that_it_can_have) {
   options.owner = TNK_OWNER_USERS;
   options.owner_urns = owners;
   options.n_owner_urns = 1;
-  options.states = TNK_SESSION_ACTIVE | TNK_SESSION_CANCELLED |
+  options.states = TNK_SESSION_ACTIVE | TNK_SESSION_CANCELED |
                    TNK_SESSION_FAILED | TNK_SESSION_SUCCESS |
                    TNK_SESSION_INTERRUPTED;
   options.limit = 200;

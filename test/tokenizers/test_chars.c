@@ -100,7 +100,7 @@ static void add_token(world_t *world, const uint8_t *bytes, size_t n,
   CHECK_INT(tnk__vocab_put(&world->vocab, (uint32_t)*id, n, 0, 1), TNK_OK);
 }
 
-/* Merge any two neighbours of the text; 0 at the end of the vocabulary. */
+/* Merge any two neighbors of the text; 0 at the end of the vocabulary. */
 static int add_merge(world_t *world, int32_t *ids, size_t *n) {
   merge_t *merge = &world->merges[world->n_merges];
   size_t at, n_left, n_right;

@@ -115,7 +115,7 @@ TEST_LIMIT(a_list_that_is_used_again_gives_the_same_ids, 60) {
 }
 
 /* A tokenizer notes which tokens merging gives, without regard to lists: a
- * fresh one for each text finds what it has learnt from the texts before. */
+ * fresh one for each text finds what it has trained from the texts before. */
 TEST_LIMIT(a_tokenizer_that_has_seen_a_text_gives_the_same_ids, 60) {
   for (size_t i = 0; i < SMALL_SHAPES; i++) {
     tnk_tokenizer_t *tok = small_load(small_shapes[i]);

@@ -69,7 +69,7 @@ static int refuse(const finder_t *finder, const tnk__buf_t *rendered, int helps,
   tnk__prompt_quote(finder->mask->text, at, has, sizeof(has));
   return tnk__why(
       why, TNK_EUNSUPPORTED, 0,
-      "message %zu cannot be learnt: the template %s \"%s\" at byte "
+      "message %zu cannot be trained: the template %s \"%s\" at byte "
       "%zu, and %s\"%s\" there once %s%s",
       finder->index, is_open ? "begins an answer with" : "writes", had, at,
       is_open ? "writes " : "", has,

@@ -72,7 +72,7 @@ static int refuse(const tnk__buf_t *text, size_t begin, size_t end, size_t cut,
     piece[end - begin] = '\0';
   tnk__utf8_repair(piece);
   return tnk__why(why, TNK_EUNSUPPORTED, 0,
-                  "message %d cannot be learnt: at byte %zu of the text the "
+                  "message %d cannot be trained: at byte %zu of the text the "
                   "tokenizer makes one token of what stands on both sides, "
                   "\"%s\"; tokenize by parts",
                   (int)message, cut, piece);

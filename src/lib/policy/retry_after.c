@@ -239,7 +239,7 @@ int tnk__http_date_read(const char *text, int64_t now_s, int64_t *unix_s) {
 
 /* ---- The headers ---- */
 
-static uint64_t honoured(uint64_t ms) {
+static uint64_t honored(uint64_t ms) {
   return ms <= TNK__RETRY_AFTER_MAX_MS ? ms : 0;
 }
 
@@ -250,16 +250,16 @@ uint64_t tnk__retry_after(const char *retry_after_ms, const char *retry_after,
   uint64_t ms;
 
   if (retry_after_ms != NULL && read_number(retry_after_ms, 1, &ms))
-    return honoured(ms);
+    return honored(ms);
   if (retry_after == NULL)
     return 0;
   if (read_number(retry_after, 1000, &ms))
-    return honoured(ms);
+    return honored(ms);
   if (!tnk__http_date_read(retry_after, wall_s, &then_s))
     return 0;
   if (date == NULL || !tnk__http_date_read(date, wall_s, &now_s))
     now_s = wall_s;
-  return then_s > now_s ? honoured((uint64_t)(then_s - now_s) * 1000) : 0;
+  return then_s > now_s ? honored((uint64_t)(then_s - now_s) * 1000) : 0;
 }
 
 tnk__should_retry_t tnk__should_retry(const char *value) {

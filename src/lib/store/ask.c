@@ -245,7 +245,7 @@ static void put_states(tnk__json_writer_t *w, uint32_t states) {
   tnk__json_key(w, "statuses");
   tnk__json_begin_array(w);
   put_state(w, states, TNK_SESSION_ACTIVE, "active");
-  put_state(w, states, TNK_SESSION_CANCELLED, "cancelled");
+  put_state(w, states, TNK_SESSION_CANCELED, "cancelled");
   put_state(w, states, TNK_SESSION_FAILED, "failed");
   put_finished(w, states);
   tnk__json_end(w);

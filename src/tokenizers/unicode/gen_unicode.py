@@ -69,7 +69,7 @@ def ranges(chars):
 
 
 def in_nfc(c):
-    """Whether the reference's normaliser knows this character."""
+    """Whether the reference's normalizer knows this character."""
     if not scalar(c):
         return False
     age = u.age(chr(c))

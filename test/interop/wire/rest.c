@@ -140,7 +140,7 @@ static uint32_t states_of(const json_t *args) {
     uint32_t state;
   } states[] = {
       {"active", TNK_SESSION_ACTIVE},
-      {"cancelled", TNK_SESSION_CANCELLED},
+      {"cancelled", TNK_SESSION_CANCELED},
       {"failed", TNK_SESSION_FAILED},
       {"success", TNK_SESSION_SUCCESS},
       {"errored", TNK_SESSION_ERRORED},

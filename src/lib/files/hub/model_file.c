@@ -88,7 +88,7 @@ static void put_advice(char *out, size_t size, refusal_t refusal, int has_token,
                        : "it is private: " TOKEN_HINT);
     break;
   case TNK__REFUSAL_GATED:
-    snprintf(out, size, "the model is gated: accept its licence at %.200s/%s%s",
+    snprintf(out, size, "the model is gated: accept its license at %.200s/%s%s",
              endpoint, key->model,
              has_token ? " with the account of the token"
                        : ", and " TOKEN_HINT);

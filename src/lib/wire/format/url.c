@@ -129,7 +129,7 @@ static const char *cut(pieces_t *out, const char *text) {
   return NULL;
 }
 
-/* ---- Checking and normalising ---- */
+/* ---- Checking and normalizing ---- */
 
 /* Underscores are allowed, because many internal names have them. */
 static const char *check_name(slice_t host) {

@@ -26,7 +26,7 @@ static void on_slice(uv_work_t *uv, int status) {
   local_job_t *job = slot->job;
 
   slot->job = NULL;
-  if (slot->finished || status != 0 || job->cancelled || work->closing)
+  if (slot->finished || status != 0 || job->canceled || work->closing)
     finish(job);
   else
     tnk__list_append(&work->ready[job->lane], &job->link);
@@ -88,7 +88,7 @@ void local_work_init(local_work_t *work, uv_loop_t *loop, unsigned n_threads) {
 void local_job_start(local_work_t *work, local_job_t *job) {
   tnk__list_init(&job->link);
   job->active = 1;
-  job->cancelled = 0;
+  job->canceled = 0;
   if (work->closing) {
     finish(job);
     return;
@@ -99,9 +99,9 @@ void local_job_start(local_work_t *work, local_job_t *job) {
 
 void local_job_cancel(local_work_t *work, local_job_t *job) {
   (void)work;
-  if (!job->active || job->cancelled)
+  if (!job->active || job->canceled)
     return;
-  job->cancelled = 1;
+  job->canceled = 1;
   if (tnk__list_empty(&job->link))
     return; /* in a slot */
   tnk__list_remove(&job->link);

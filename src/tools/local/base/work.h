@@ -22,7 +22,7 @@ typedef struct local_job {
   void (*done)(struct local_job *job);
   unsigned lane; /* 0: training, 1: sampling */
   int active;    /* started, and `done` has not run */
-  int cancelled; /* stop after the current slice */
+  int canceled;  /* stop after the current slice */
 } local_job_t;
 
 typedef struct local_work local_work_t;

@@ -161,7 +161,7 @@ static void settle(local_future_t *future) {
   future->cancel = NULL;
   future->state = LOCAL_FUTURE_HIDDEN;
   /* A canceled future is not delayed: its client no longer waits. */
-  if (age >= server->options.latency_ms || future->is_cancelled)
+  if (age >= server->options.latency_ms || future->is_canceled)
     reveal(future);
   else
     local_timer_start(&server->timers, &future->timer,

@@ -62,7 +62,7 @@ typedef struct local_future {
   uint8_t *result;      /* protobuf, JSON, or the error message */
   size_t n_result;
   int is_proto;
-  int is_cancelled;
+  int is_canceled;
   int is_fetched; /* a poll has returned it */
   uint64_t born_ms;
   uint64_t settled_ms; /* when it became SETTLED */

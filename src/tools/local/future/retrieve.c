@@ -408,7 +408,7 @@ void local_cancel_future(local_call_t *call) {
    * and runs. */
   if (future->state == LOCAL_FUTURE_PENDING && future->kind == LOCAL_SAMPLE &&
       future->cancel != NULL) {
-    future->is_cancelled = 1;
+    future->is_canceled = 1;
     future->cancel(future->owner);
   }
   local_reply_text(call->req, 200, "{\"type\":\"cancel_future\"}");

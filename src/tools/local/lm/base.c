@@ -84,7 +84,7 @@ static void make_embedding(tnk__lm_base_t *base) {
 }
 
 static void make_bias(tnk__lm_base_t *base) {
-  static const float centre[TNK__LM_HEADS] = {1, 2, 3, 0};
+  static const float center[TNK__LM_HEADS] = {1, 2, 3, 0};
   static const float slope[TNK__LM_LAYERS][TNK__LM_HEADS] = {{6, 6, 6, 0.5f},
                                                              {6, 6, 6, 0.02f}};
   size_t l;
@@ -97,7 +97,7 @@ static void make_bias(tnk__lm_base_t *base) {
     for (h = 0; h < TNK__LM_HEADS; h++)
       for (d = 0; d < TNK__LM_WINDOW; d++)
         base->bias[l][h][TNK__LM_WINDOW - 1 - d] =
-            -slope[l][h] * fabsf((float)d - centre[h]);
+            -slope[l][h] * fabsf((float)d - center[h]);
 }
 
 static void make_matrix(float *at, tnk__lm_matrix_t m, size_t index) {

@@ -50,7 +50,7 @@ static lm_span_t lm_span(const tnk__lm_base_t *base, size_t layer, size_t pos,
 
 /* Convert one row of raw scores to probabilities. The row has `n` keys; the
  * last one is its own position. All other columns become 0. */
-static void normalise(float *p, size_t n_before, size_t n, size_t width,
+static void normalize(float *p, size_t n_before, size_t n, size_t width,
                       const float *bias) {
   const float scale = 1.0f / sqrtf((float)HEAD);
   float *row = p + n_before;
@@ -89,7 +89,7 @@ static void lm_attend(float (*p)[TNK__LM_KEYS], const tnk__lm_base_t *base,
     size_t seen = own + 1 < window ? own + 1 : window;
     /* The columns begin with the span's first block. The row's own keys begin
      * inside that block and end at the row itself. */
-    normalise(p[i], own + 1 - seen - span.first * BLOCK, seen,
+    normalize(p[i], own + 1 - seen - span.first * BLOCK, seen,
               (span.end - span.first) * BLOCK, bias + TNK__LM_WINDOW - seen);
   }
 }

@@ -159,7 +159,7 @@ static void on_gone(tnk__srv_req_t *req, void *user) {
   if (future->server->closing || future->state != LOCAL_FUTURE_PENDING ||
       future->cancel == NULL || !tnk__list_empty(&future->waiters))
     return;
-  future->is_cancelled = 1;
+  future->is_canceled = 1;
   future->cancel(future->owner);
 }
 
@@ -447,7 +447,7 @@ static void reply_accepted(local_call_t *call, const char *request_id,
 static int answer_stream_again(local_call_t *call, const char *request_id) {
   local_future_t *future = local_future_find(call->server, request_id);
 
-  if (future == NULL || future->is_cancelled)
+  if (future == NULL || future->is_canceled)
     return 0;
   stream_answer(call->req, future);
   return 1;

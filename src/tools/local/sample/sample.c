@@ -212,7 +212,7 @@ static void note_run(const local_sample_t *sample) {
     return;
   memcpy(span.session, sample->payer, sizeof(span.session));
   local_ledger_span(server, &span);
-  if (sample->err != TNK_OK || sample->future->is_cancelled)
+  if (sample->err != TNK_OK || sample->future->is_canceled)
     return;
   for (uint32_t i = 0; i < sample->options.n_samples; i++)
     n_tokens += (double)tnk__lm_draw_sample(sample->draw, i).n_tokens;
@@ -257,7 +257,7 @@ static void settle(local_sample_t *sample) {
   tnk__buf_t buf;
 
   note_run(sample);
-  if (future->is_cancelled) {
+  if (future->is_canceled) {
     local_future_fail(future, 410, "user", "The request was cancelled");
     return;
   }

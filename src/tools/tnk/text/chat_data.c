@@ -181,7 +181,8 @@ static int show_run(work_t *work, const int32_t *ids, size_t n, float weight) {
     printf("%s%.*s\033[0m", weight != 0.0f ? "\033[32m" : "\033[2m",
            (int)text.len, (const char *)text.data);
   } else if (err == TNK_OK) {
-    printf(weight != 0.0f ? "  learnt (%g) " : "  given      ", (double)weight);
+    printf(weight != 0.0f ? "  trained (%g) " : "  given       ",
+           (double)weight);
     cli_put_json_text(stdout, (const char *)text.data, text.len);
     printf("\n");
   }
@@ -235,7 +236,7 @@ static int give(work_t *work) {
     work->n_tokens += n;
     work->weight += tnk_batch_weight(batch);
     if (args.count)
-      printf("%zu: %zu tokens, %g learnt\n", work->line, n,
+      printf("%zu: %zu tokens, %g trained\n", work->line, n,
              tnk_batch_weight(batch));
     else if (args.show)
       err = show(work, ids, weights, n);
@@ -364,7 +365,7 @@ static int tell(work_t *work, int err) {
     return cli_fail(work->cli, CLI_EXIT_FILE, "%s: %s", work->cli->words[0],
                     tnk_strerror(err));
   cli_note(work->cli,
-           "%zu conversations, %zu tokens, %g of them learnt; %zu wrong",
+           "%zu conversations, %zu tokens, %g of them trained; %zu wrong",
            work->n_good, work->n_tokens, work->weight, work->n_bad);
   return work->n_bad > 0 ? CLI_EXIT_FAILED : CLI_EXIT_OK;
 }
