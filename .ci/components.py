@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Print the components of a build as a bill of materials in CycloneDX's JSON.
 
 usage: components.py VERSION FOLDER

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A pass beside samples whose polls the server holds: when it had the pass, and
  * how late the results came meanwhile.

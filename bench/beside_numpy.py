@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Functions of tnk/rl.h beside numpy: what it does in at most five calls.
 
     beside_numpy.py LIBRARY [TOKENS [ROUNDS]]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A server for what the stub does not have: answers that are given once and
 then come as fast as Python can; the configuration is the stub's."""
 import http.server

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A conversation to its text and to its tokens, again and again: CPU time of
  * each, and of reading it from JSON.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The groups about conversations: templates and tokens beside transformers, and
 the gateway, which has no counterpart."""
 import contextlib

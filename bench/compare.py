@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """tnk beside the official client: the same calls to the same stub, both in turn
 in one run; medians and ratios, and in the end a table for the README here.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Conversations with a gateway, each in a session of its own, from plain HTTP
  * connections; or, to compare, the two requests of a sample to the server

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The groups of measures that compare.py offers. Each takes a Lab."""
 import contextlib
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What compare.py measures with: the stub, TLS in front of it, runs of both
 clients in turn, and the table that comes of it."""
 import contextlib

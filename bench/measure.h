@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_BENCH_MEASURE_H
 #define TNK_BENCH_MEASURE_H
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The group about tnk/rl.h: a million tokens in single precision, on one core,
 beside numpy, for what numpy does in at most five calls."""
 import glob

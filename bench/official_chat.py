@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What bench_chat does, with transformers, in a Python that has it.
 
 usage: official_chat.py FOLDER CONVERSATION [ROUNDS]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the programs with the official client measure with; see measure.h."""
 import asyncio
 import os

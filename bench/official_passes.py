@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The official client doing what bench_passes does; prints the same JSON. It is
 given numpy arrays, which is its fastest way."""
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The official client doing what bench_records does; prints the same JSON."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The official client doing what bench_saves does; prints the same JSON."""
 import asyncio
 import json

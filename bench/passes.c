@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * One forward_backward of many tokens: CPU, time until the server had the last
  * byte and until the data was given back, memory beyond the caller's arrays,

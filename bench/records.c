@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Pages of checkpoints, one after the other, all of which are read.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Groups about what the service keeps: lists, weights, and the command line.
 Each takes a Lab."""
 import contextlib

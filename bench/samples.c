@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Samples in flight: how many a second and a CPU-second, how soon the first
  * one came, how long the loop was busy at a stretch, how late results came.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Saves one after the other, while a probe watches how long the loop is busy
  * at a stretch.

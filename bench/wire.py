@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Groups about the wire: TLS, few connections, distance, narrow links. Each
 takes a Lab."""
 import contextlib

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Tells what changed in the binary interface of the libraries since a commit.
 #
 #   sh test/abi.sh [REV]

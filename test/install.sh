@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Installs what is missing, where there is apt (Debian, and what comes from it);
 # elsewhere names what this machine lacks, and ends with 2.
 #

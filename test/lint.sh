@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Runs clang-tidy with the checks of .clang-tidy over src; a finding fails.
 #
 #   sh test/lint.sh BUILD_DIR [FILE ...]

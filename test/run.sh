@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Installs what is missing (where there is apt), builds, and runs every test.
 #
 #   sh test/run.sh [-c] [-b BUILD_DIR] [MESON_OPTION ...]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_BATCH_H
 #define TNK_BATCH_H
 

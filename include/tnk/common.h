@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_COMMON_H
 #define TNK_COMMON_H
 

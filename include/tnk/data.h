@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_DATA_H
 #define TNK_DATA_H
 

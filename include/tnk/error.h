@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_ERROR_H
 #define TNK_ERROR_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_HOSTED_H
 #define TNK_HOSTED_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_HUB_H
 #define TNK_HUB_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LEDGER_H
 #define TNK_LEDGER_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_OBSERVE_H
 #define TNK_OBSERVE_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_PROMISE_H
 #define TNK_PROMISE_H
 

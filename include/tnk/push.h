@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_PUSH_H
 #define TNK_PUSH_H
 

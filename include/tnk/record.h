@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_RECORD_H
 #define TNK_RECORD_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_RESULT_H
 #define TNK_RESULT_H
 

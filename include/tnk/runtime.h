@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_RUNTIME_H
 #define TNK_RUNTIME_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_SAMPLING_H
 #define TNK_SAMPLING_H
 

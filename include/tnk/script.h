@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_SCRIPT_H
 #define TNK_SCRIPT_H
 

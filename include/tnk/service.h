@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_SERVICE_H
 #define TNK_SERVICE_H
 

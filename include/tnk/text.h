@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TEXT_H
 #define TNK_TEXT_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TRAINING_H
 #define TNK_TRAINING_H
 

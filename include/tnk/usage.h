@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_USAGE_H
 #define TNK_USAGE_H
 

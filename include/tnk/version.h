@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_VERSION_H
 #define TNK_VERSION_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_WEIGHTS_H
 #define TNK_WEIGHTS_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Bytes as tokens: the tokenizer of the built-in model. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Encoding of conversations to text and tokens. */
 #include <math.h>
 #include <string.h>

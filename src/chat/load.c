@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Loading of templates: finds the file and the files in the same folder. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Sampled ids to messages: bytes are joined to whole characters, and passed to
  * the parser of the family. */
 #include <string.h>

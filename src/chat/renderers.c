@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names of the cookbook's renderers. Each model's template has its own
  * variables. These values make a template write the same text as the renderer
  * of that name. */

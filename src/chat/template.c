@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Public templates: with the tokens of a config, and optionally a second
  * template for conversations with tools. */
 #include <string.h>

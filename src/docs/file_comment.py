@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Input filter for Doxygen: the introduction of a header becomes the text of its file.
 
 usage: file_comment.py HEADER

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Write a man(3) page for each exported function, and one for each header.
 
 usage: man.py VERSION OUTPUT_DIR HEADER ...

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Run Doxygen for the site, and check that it loads nothing from elsewhere.
 
 usage: site.py DOXYFILE OUTPUT_DIR

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "gateway/state.h"
 #include "lib/base/alloc.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Export of the record as training examples. */
 #include <string.h>
 

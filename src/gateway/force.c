@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "gateway/force.h"
 
 #include <stdlib.h>

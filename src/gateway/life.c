@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A gateway opens at once. It closes connections and their requests first, then
  * samplers, then the record, which may have to be written.

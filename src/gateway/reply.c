@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "gateway/reply.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rewards, as agents and trainers set them. */
 #include <float.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Routing of requests. A path may start with /s/NAME, which selects the
  * session.

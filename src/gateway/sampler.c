@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Samplers. A sampler that has been replaced is closed when its last request
  * has ended.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_SERVER_HTTP_H
 #define TNK_SERVER_HTTP_H
 

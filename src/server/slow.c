@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "server/slow.h"
 
 #include "lib/base/alloc.h"

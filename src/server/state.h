@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_SERVER_STATE_H
 #define TNK_SERVER_STATE_H
 

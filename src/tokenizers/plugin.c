@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* This library as a plug-in of libtnk. The libraries are not linked with each
  * other. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Uses every sized struct of the public headers once, with a server, and writes
  * a line "STRUCT CODE" for each. Compiled against headers in which each struct

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Old programs run with a newer library, and newer ones with an old library.
 
 usage: run.py ROOT BUILD_DIR TNK_COMMAND CC...

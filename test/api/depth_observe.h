@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TEST_API_DEPTH_OBSERVE_H
 #define TNK_TEST_API_DEPTH_OBSERVE_H
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Write every function that the public headers of libtnk export as an X-macro.
 
 usage: exports.py INCLUDE_DIR OUTPUT

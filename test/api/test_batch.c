@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Training data that owns its memory.
  */

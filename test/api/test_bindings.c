@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What bindings need: macros as functions, clients without their promises.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * No callback runs inside of a call. Every function that the headers export has
  * a row here, or this does not compile; all rows are called from outside and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Late calls that do no harm: on clients that are closing or closed, and on
  * promises whose service is gone. What a finalizer or a coroutine does.

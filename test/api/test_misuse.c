@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Handles that are gone, closed or of another kind. Linked twice: a debug build
  * of the library ends the program, a release build refuses the call.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Files that programs make of what an observer hears. */
 #include <stdio.h>
 #include <stdlib.h>

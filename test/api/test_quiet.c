@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Without a logger nothing is printed, whatever happens. */
 #include <stdlib.h>
 #include <unistd.h>

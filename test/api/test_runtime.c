@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/api/runtime.h"
 
 #include <string.h>

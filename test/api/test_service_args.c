@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Bad arguments reject the promise with a sentence that names the thing, send
  * nothing, and disturb nobody.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Sized structs through the calls that take them, each row of the table: a
  * caller whose struct ends where its memory ends, and one that is newer than

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/base/base64.h"
 
 #include <stdio.h>

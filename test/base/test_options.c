@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Sized structs, each row of the table: callers that are older and newer than
  * the library, and a library that is newer than this one.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Answers that the models' own templates write are parsed back to the messages
 that they were written from.
 

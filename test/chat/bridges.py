@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Go on from sampled answers with the chat templates of many models.
 
 usage: bridges.py CHAT_LIBRARY CACHE_DIR [--chats N] [--seed N]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Renders what it is given: lines of JSON {"template", "variables"} come in,
  * and for each a line goes out, {"text", "used"} or {"code", "error"}. "used"

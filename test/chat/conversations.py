@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Conversations as people and agents have them, drawn at random."""
 
 TEXTS = ["Hello", "", " ", "What is 2+2?", "line\nline\n\n", "\tTab \r\n", "é",

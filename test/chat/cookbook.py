@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The renderers of Tinker's cookbook, without the packages that only training
 and images need: stand-ins have the few names of them that rendering uses."""
 import sys

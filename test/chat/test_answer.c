@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "chat/answer.h"
 
 /* What is told of answers, however they are cut: think blocks, stops, calls in

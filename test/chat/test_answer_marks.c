@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "chat/answer.h"
 
 /* What is told of answers whose calls have marks for their arguments, or whose

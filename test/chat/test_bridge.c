@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What follows sampled ids in a conversation that goes on.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Templates as they are opened, conversations as they are read, and the small
  * tables.

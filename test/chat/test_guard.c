@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Control tokens in messages that are plain text: whatever a template does to a
  * message, only the template's own control tokens count.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Masks over all answers, for each way in which templates write earlier
  * answers, and for each kind of conversation. Each answer is compared with its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Sampled ids to messages. What families write is tested with the parsers of
  * text; here it is ids, characters and prompts.

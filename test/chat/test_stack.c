@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What is nested as deeply as is allowed needs little of a stack: a thread of
  * musl has 128 KiB. More than that ends this program. */
 #include <pthread.h>

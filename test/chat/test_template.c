@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the reference made of these templates is written beside them. */
 #include "chat/render.h"
 

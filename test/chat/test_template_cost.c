@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What templates pay for, and what they do. */
 #include "chat/cost.h"
 #include "support/test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What an untrusted template may cost, and lack of memory. */
 #include "chat/render.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Compare libtnk-chat's tokens with those of transformers' apply_chat_template.
 
 usage: tokens.py CHAT_LIBRARY TOKENIZERS_LIBRARY CACHE_DIR [--chats N]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A local server and the command against it, as a person at a shell has them."""
 import contextlib
 import fcntl

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Loaded into a command by LD_PRELOAD: writes the path of everything that is
  * synced to the file FSYNC_LOG, one a line. */
 #include <fcntl.h>

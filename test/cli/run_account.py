@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Keys: tnk auth, whoami and ping.
 
 usage: run_account.py TNK_COMMAND [FSYNC_LOG_LIBRARY]

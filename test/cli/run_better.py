@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What a better command line does: each row of the protocol's section 11.10 that
 is about all commands, by its name, against a server that a test scripts.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """tnk chat against a scripted chat endpoint.
 
 usage: run_chat.py TNK_COMMAND

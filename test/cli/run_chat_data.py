@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """tnk chat-data, as a person would run it.
 
 usage: run_chat_data.py TNK_COMMAND DATA_DIR

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Run the command as a person would.
 
 usage: run_cli.py TNK_COMMAND

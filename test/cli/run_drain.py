@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """End tnk local and tnk gateway by a signal while they have work.
 
 usage: run_drain.py TNK_COMMAND

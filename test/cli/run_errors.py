@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What goes wrong at the service, as all commands tell it.
 
 usage: run_errors.py TNK_COMMAND

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What the command does better than the official one, row by row.
 
 usage: run_manners.py TNK_COMMAND

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """tnk checkpoint push-hf, from the local server to a stand-in for the hub.
 
 usage: run_push.py TNK_COMMAND

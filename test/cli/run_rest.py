@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The commands over what a service keeps, against the local server.
 
 usage: run_rest.py TNK_COMMAND

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """tnk sample against the local server.
 
 usage: run_sample.py TNK_COMMAND

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """No secret is shown by any command, at the highest level of its log.
 
 usage: run_secrets.py TNK_COMMAND

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What comes from the tables of commands: help, man pages, completion.
 
 usage: run_shell.py TNK_COMMAND

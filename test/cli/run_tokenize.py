@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """tnk tokenize and tnk detokenize, as a person would run them.
 
 usage: run_tokenize.py TNK_COMMAND DATA_DIR

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """tnk checkpoint download and save-external, against the local server.
 
 usage: run_weights.py TNK_COMMAND

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The functions of tnk/rl.h beside the same formulas in numpy.
 
     python3 rl_numpy.py LIBRARY

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The published test vectors of age: test/codec/age. */
 #include <dirent.h>
 #include <mbedtls/sha256.h>

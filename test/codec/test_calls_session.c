@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/wire/message/calls_session.h"
 
 #include "bodies.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/wire/message/calls_training.h"
 
 #include "bodies.h"

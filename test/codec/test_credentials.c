@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/wire/data/credentials.h"
 
 #include <stdio.h>

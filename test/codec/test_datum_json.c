@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/wire/data/datum_json.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Answers that come as fields and pieces of a body. */
 #include "lib/wire/format/h2_read.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/wire/format/json_pull.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Losses of the caller's on the service: checked, written, read. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What an observer hears, as numbers for Prometheus. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "codec/pass.h"
 
 #include "tinker.pb-c.h"

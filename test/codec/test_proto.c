@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tinker.pb-c.h"
 
 #include "codec/vectors.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the answers about runs and checkpoints mean, and what is asked. */
 #include "lib/store/page.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Numbers for reinforcement learning: values worked out elsewhere. */
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The loops of tnk/rl.h for each kind of processor that this machine can be
  * taken for, beside the same sums in plain double arithmetic.

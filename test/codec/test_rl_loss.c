@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Losses and regularizers: every gradient beside finite differences of its
  * value, and values worked out by hand.

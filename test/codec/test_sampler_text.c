@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The text by which another process samples from the same sampler. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* S1.8: a stream of events, cut anywhere. */
 #include "lib/wire/stream/sse.h"
 

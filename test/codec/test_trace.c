@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A trace of Perfetto: numbers and times of any size. That it is whole, nested
  * and true test/interop/trace looks at, with a program's events. */
 #include <string.h>

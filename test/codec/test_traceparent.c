@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The header of W3C's trace context. */
 #include <string.h>
 

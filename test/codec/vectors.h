@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TEST_CODEC_VECTORS_H
 #define TNK_TEST_CODEC_VECTORS_H
 

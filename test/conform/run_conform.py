@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """`tnk conform` against `tnk local`: what it says of each of the three kinds of
 server, and that it sees each fault.
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Runs the README's two commands on a bare Debian: a root with the least that
 # debootstrap makes, and in it a clean export of the last commit, or the source in
 # the file TNK_TARBALL.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Run the examples as a person would, each against a local server.
 
 usage: run_examples.py CASE BUILD_DIR TNK_COMMAND

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Run the program of each guide against one local server.
 
 usage: run_guides.py BUILD_DIR TNK_COMMAND

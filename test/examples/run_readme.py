@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The shell blocks of the README and of the guides work when a reader pastes them:
 in an empty folder, with an empty HOME, and with the commands and libraries of this
 build. Only the ports are changed, so that two runs do not meet.

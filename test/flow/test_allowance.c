@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/usage/allowance.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 
 #include "lib/policy/retry.h"
 #include "support/test.h"

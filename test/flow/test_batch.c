@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/policy/batch.h"
 
 #include "support/test.h"

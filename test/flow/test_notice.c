@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/policy/billing.h"
 #include "lib/policy/queue_state.h"
 #include "support/test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/policy/poll.h"
 
 #include "lib/policy/billing.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/policy/semaphore.h"
 
 #include <string.h>

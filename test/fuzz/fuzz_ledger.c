@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The file of a ledger, line by line. What is read is written again, and means
  * the same then; a line that is written is one line of text.

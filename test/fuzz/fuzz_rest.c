@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Answers about what a service keeps. The first byte says which call it is
  * that is answered. What is read is used, and a list goes on with the same

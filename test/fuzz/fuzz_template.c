@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A template, a NUL, and the variables as JSON. Limits are low, so that what
  * runs long ends. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Operations of templates inside of each other, with values of every kind:
  * what was counted is no more than what was paid (chat/cost.h). The first two
  * bytes are the size of the values and how often the expression is evaluated;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizer_file.h"
 
 #include <stdio.h>

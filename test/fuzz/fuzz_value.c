@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* JSON as a value, written in every way and read again: it is the same value,
  * equal to itself and in one order. */
 #include <string.h>

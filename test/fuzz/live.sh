@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Runs every fuzz target for a moment, on inputs made from its corpus:
 #
 #   sh test/fuzz/live.sh [SECONDS [BUILD_DIR]]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The command, as tnk local and tnk gateway before it, for tests in Python."""
 import http.client
 import json

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TEST_GATEWAY_RECORD_H
 #define TEST_GATEWAY_RECORD_H
 

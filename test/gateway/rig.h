@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TEST_GATEWAY_RIG_H
 #define TEST_GATEWAY_RIG_H
 

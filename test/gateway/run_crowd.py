@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A crowd of agents before tnk gateway, a tenth of which hangs up.
 
 usage: run_crowd.py TNK_COMMAND

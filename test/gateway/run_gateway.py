@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """tnk gateway over tnk local, by plain requests.
 
 usage: run_gateway.py TNK_COMMAND

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """tnk gateway killed at random moments, while network and server fail.
 
 usage: run_kills.py TNK_COMMAND

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "../local/fast.h"
 #include "rig.h"
 

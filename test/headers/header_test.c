@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include TNK_TEST_HEADER
 int main(void) {
   return 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include TNK_TEST_HEADER
 
 /* The macros as well: what they leave out is warned about where they are used.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which version is spoken, and on which connections. */
 #include <mbedtls/ssl.h>
 #include <sys/resource.h>

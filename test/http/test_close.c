@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Cancel and close in every state; lack of memory everywhere. */
 #include "fixture.h"
 #include "support/spy.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One exchange at a time: what goes out, what comes in. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What goes wrong, and what is known about the request then. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * HTTP/2: servers that mean harm, or are out of order. Each ends an exchange
  * within a ceiling of time, on the fake clock, and of memory, and the next

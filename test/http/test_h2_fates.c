@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* HTTP/2: what becomes of an exchange when its stream or its connection does
  * not end as it should, and what is known about the request then. */
 #include <stdio.h>

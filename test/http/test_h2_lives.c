@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * HTTP/2: what a pool holds of a server after accidents: connections that end
  * before SETTINGS, frozen servers, dead connections, refused streams, lowered

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* HTTP/2: many exchanges on few connections. */
 #include <stdio.h>
 #include <stdlib.h>

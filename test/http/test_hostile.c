@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Peers that mean harm, or are out of order: each ends an exchange within a
  * ceiling of time, on the fake clock, and of memory, which are both checked.

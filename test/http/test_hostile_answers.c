@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Answers that are well-formed HTTP and mean harm to those who read them: what
  * a call of the public interface makes of each, in what time on the fake

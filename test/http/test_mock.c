@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The mock server itself, against a bare socket. */
 #include <string.h>
 #include <uv.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The mock server on HTTP/2, against nghttp2's own client. */
 #include "http/h2_peer.h"
 #include "loop/fixture.h"

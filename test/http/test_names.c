@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a look-up that takes its time does to exchanges and connections. */
 #include <errno.h>
 #include <netdb.h>

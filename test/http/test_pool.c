@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Lanes and connections: who waits for whom, what is used again. */
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Exchanges through proxies: tunnels for https://, whole URLs for http://. */
 #include "support/proxy.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Time-outs are of silence: what moves goes on, what does not is told. */
 #include "fixture.h"
 

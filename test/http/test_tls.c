@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The same over TLS, against a server that says what it is told to. */
 #include "fixture.h"
 #include "peer.h"

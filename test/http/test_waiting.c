@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Exchanges that wait for a connection or a stream, and a server that gives
  * none. Each has an end of its own, whatever the server does: it waits as long

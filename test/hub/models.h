@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TEST_HUB_MODELS_H
 #define TNK_TEST_HUB_MODELS_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Downloads of any URL to a file. The canaries are checked in bench.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Servers that lie, other processes, and disks that refuse.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Opening and closing of hubs, and what their options and the environment say.
  */

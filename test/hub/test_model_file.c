@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Files of models: the cache that Python shares, and the hub's answers.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The cache of models on a file system without links, as the library's calls of
  * symlink() come here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Downloads through a proxy, which is the bench's other server. */
 #include "hub/bench.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Weights that are pushed to a repository, against a scripted hub.
  */

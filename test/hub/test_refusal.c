@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What hubs refuse, and what people are told to do about it.
  */

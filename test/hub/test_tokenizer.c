@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Tokenizers by name: loaded once, kept, and given to all who ask. The plug-in
  * is a scripted one.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Calls that are unsafe, locale-bound, or that go around the allocator.
 set -eu
 cd "$1"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Fail on circles of folders and on functions that nobody calls.
 
 usage: check_calls.py SOURCE_ROOT BUILD_ROOT

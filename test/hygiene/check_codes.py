@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What a function that returns a code returns is in the list above it.
 
 usage: check_codes.py ROOT

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """No include cycle, neither between headers nor between modules.
 
 usage: check_cycles.py SRC_DIR

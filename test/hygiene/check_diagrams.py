@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Tables and state diagrams in comments are not damaged by the formatter.
 
 usage: check_diagrams.py ROOT

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Every exported declaration has a full comment right above it.
 
 usage: check_docs.py INCLUDE_DIR

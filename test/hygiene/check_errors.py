@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Every error code is what some test expects.
 
 usage: check_errors.py ROOT

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # The style in .clang-format holds in every C file, as clang-format 14 lays it
 # out; other versions differ in small things.
 set -eu

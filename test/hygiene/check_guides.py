@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Each guide is in the index, shows its program unchanged, and names only what exists.
 
 usage: check_guides.py ROOT

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # A program outside of this tree builds against the installed library with what
 # pkg-config says, and runs.
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Fail when a file under src/ includes what its folder may not include.
 
 usage: check_layers.py ROOT [--draw]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Each exported function has a man page, and groff shows each page without a warning.
 
 usage: check_man.py ROOT

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The entries of test/mutants/mutants.txt fit the tree as it is.
 
 usage: check_mutants.py ROOT

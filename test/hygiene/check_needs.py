@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """test/install.sh takes the packages that this system offers, and names what is
 missing in plain words where there is no apt. Its tools are played here.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Files that comments and READMEs name are there.
 
 usage: check_paths.py ROOT

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Each citation of the protocol leads somewhere.
 
 usage: check_protocol.py ROOT

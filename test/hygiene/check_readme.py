@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The README's program is examples/hello.c, short, and the names it uses exist.
 Its C blocks, and those of the guides, compile without changes.
 

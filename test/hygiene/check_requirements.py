@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Names of tests cite rows and sections that exist.
 
 usage: check_requirements.py ROOT

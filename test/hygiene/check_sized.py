@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Every public struct that begins with its size is a row of the table.
 
 usage: check_sized.py ROOT

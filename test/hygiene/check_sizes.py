@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Ceilings of size: 900 lines a file and 180 an example, 60 lines a function, 40
 files a room. Two examples show how little it takes, and have less: of lines that
 are not blank, 165 each: they also return to the last save within a run.
@@ -7,7 +8,8 @@ usage: check_sizes.py ROOT
 
 A function is what stands between a signature at column 0 (it may take several
 lines) and the next "}" at column 0; the formatter guarantees that shape. A
-file whose first line says that it is generated may be longer. A room (a folder
+file whose first line says that it is generated may be longer. The line with the
+license does not count. A room (a folder
 below src/ that has C files) has a README.md and at most 40 files of its own.
 """
 import pathlib
@@ -53,9 +55,10 @@ def check_files(root):
             if path.suffix not in (".c", ".h", ".cc"):
                 continue
             lines = path.read_text().splitlines()
+            licensed = bool(lines) and "SPDX" in lines[0]
             generated = bool(lines) and GENERATED.match(lines[0])
             most = MAX_EXAMPLE if folder == "examples" else MAX_FILE
-            if len(lines) > most and not generated:
+            if len(lines) > most + licensed and not generated:
                 print(f"{path}: {len(lines)} lines, at most {most}")
                 bad = 1
             written = sum(line.strip() != "" for line in lines)

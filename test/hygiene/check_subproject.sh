@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # A project that has this tree as its subproject, without a network, gets the
 # library and nothing else of it, and a library that lies in a folder comes
 # before the system's: here jansson, as an archive. One that is too old is

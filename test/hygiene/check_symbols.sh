@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # check_symbols.sh LIBRARY NODE [no-c++ [tnk]]
 # Every global symbol of the library carries our prefix; a shared library
 # exports none of the inside ones, and each under the version node NODE, so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A program outside of this tree, for check_install.sh and check_subproject.sh:
  * the loop ends, so the service has closed. */
 #include <stdio.h>

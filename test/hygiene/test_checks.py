@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The checks of this folder find what they are for: each gets a good tree,
 then the same tree with one fault.
 
@@ -63,6 +64,9 @@ GOOD = {
     "test/abi/caller.c": "MAKE(tnk_s_t, s, TNK_S_INIT);\n",
     "bench/t.c": "", "examples/t.c": "",
 }
+MARKS = {".h": "/* SPDX-License-Identifier: MIT */\n",
+         ".c": "/* SPDX-License-Identifier: MIT */\n",
+         ".py": "# SPDX-License-Identifier: MIT\n"}
 CALLS = "test/hygiene/calls.txt"
 A_CALLS_C = "int c(void);\n\nint a(void) {\n  return c();\n}\n"
 C = "int b(void);\n\nint c(void) {\n  return b();\n}\n"
@@ -87,6 +91,10 @@ FAULTS = [
      "src/lib/base: comments on"),
     ("check_comments.py", ".", {"src/lib/base/b.h": "/* One\n * and two. */\n"},
      "looks at the wrong place"),
+    ("check_license.py", ".", {"src/lib/base/a.h": "int a(void);\n"},
+     "its first line is not /* SPDX-License-Identifier: MIT */"),
+    ("check_license.py", ".", {"test/t.py": "#!/bin/sh\n\n"},
+     "its first line is not # SPDX-License-Identifier: MIT"),
     ("check_cycles.py", "src", {"src/lib/base/a.c": '#include "lib/base/b.h"\n'},
      "include cycle"),
     ("check_docs.py", "include",
@@ -243,6 +251,8 @@ def run(check, folder, changes):
         for name, text in {**GOOD, **changes}.items():
             path = pathlib.Path(top, name)
             path.parent.mkdir(parents=True, exist_ok=True)
+            if name in GOOD and name not in changes:
+                text = MARKS.get(path.suffix, "") + text
             if text is not None:
                 path.write_text(text)
         command = [sys.executable, HERE / check, pathlib.Path(top, folder)]

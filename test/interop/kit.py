@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the cases are written with: registering, checking, counting calls.
 
 The client under test is used as its package has it; `counted()` only wraps

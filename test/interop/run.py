@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The official Python client against `tnk local`: see README.md.
 
 Makes one environment with the newest client, puts older clients beside it,

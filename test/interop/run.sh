@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # The official Python client against this project's server and client.
 #
 #   sh test/interop/run.sh [BUILD_DIR] [OPTION_OF_RUN_PY ...]

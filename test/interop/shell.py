@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Commands of the client's command line, and of ours."""
 
 import datetime

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs groups of cases with the client that this Python has, and prints one
 line of JSON for each case, then one with the calls that were made."""
 

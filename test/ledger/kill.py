@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Runs that are killed, and what becomes of them: their final weights are those of
 a run that nobody disturbed, bit for bit.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A disk that fails, or with which the program ends, at each of the things that
  * a ledger does to it. What was promised is there at the next start; what is

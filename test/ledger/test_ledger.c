@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "ledger/bench.h"
 
 TEST(a_save_is_announced_made_and_noted) {

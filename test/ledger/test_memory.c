@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A life of a ledger with each of its allocations failing in turn: what is
  * asked for succeeds or rejects with TNK_ENOMEM, nothing is left behind, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * When a save is due, how long it stays, and what is told of that.
  */

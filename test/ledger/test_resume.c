@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "ledger/bench.h"
 
 #define LIST "/api/v1/training_runs/model-0/checkpoints"

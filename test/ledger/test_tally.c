@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "ledger/bench.h"
 
 static void check_saved(const outcome_t *outcome, uint64_t steps,

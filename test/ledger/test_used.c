@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a run has used: with its saves, each minute, and at the end.
  */

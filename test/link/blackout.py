@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A black-out in real time: how long after its end the last operation settles.
 
 usage: blackout.py BUILD_DIR [SECONDS]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Links that fall silent, and links that break: what was accepted is waited
  * for, what was lost is repeated, and no step is taken twice.

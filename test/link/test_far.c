@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Servers that are far away: a round trip of 150 ms.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Somebody between the client and the server grants few connections. Polls hold
  * them for as long as samples take, and submissions must come through.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The link itself, with bytes and no protocol.
  */

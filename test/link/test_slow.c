@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Narrow links: bytes take their time, and none are sent twice.
  */

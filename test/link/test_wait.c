@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Somebody between the client and the server accepts more connections than it
  * serves, and says nothing; and nobody samples, whose submissions would show it

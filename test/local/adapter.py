@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """External weights as other programs see them.
 
     python3 adapter.py --tnk BUILD/src/tools/tnk/tnk [--venv FOLDER]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "h2_client.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TEST_LOCAL_LM_HELP_H
 #define TNK_TEST_LOCAL_LM_HELP_H
 

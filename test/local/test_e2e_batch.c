@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "local/e2e.h"
 
 /* Samples whose completions are told together by the local server. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Several services, here and in other processes, that sample from one sampler
  * of the local server. */
 #include <signal.h>

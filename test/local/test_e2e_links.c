@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "local/e2e.h"
 
 /* Files of external weights, bills, the audit log and traces, by the client and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "local/e2e.h"
 
 /* The client against a server that refuses members which the protocol of 0.25

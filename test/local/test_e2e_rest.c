@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "local/e2e.h"
 
 /* What a service keeps, by the client and the local server together. */

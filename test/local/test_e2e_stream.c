@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Samples as streams of the local server (I2, I4). */
 #include "local/e2e.h"
 #include "tools/local/sample/sampler.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "codec/loss_graph.h"
 #include "local/e2e.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the library counts is what the server counts, and no limit is gone
  * over, whatever goes wrong. */
 #include <time.h>

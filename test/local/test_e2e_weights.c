@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Weights taken home from the local server: files of an export, and a saved
  * state by way of one, over connections that are cut as well.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A vocabulary that is wider than the model's. */
 #include <math.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What was drawn, as the server's log says it, and the answers of the stub. */
 #include "local/e2e.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/files/age/age.h"
 #include "lib/files/age/crypto.h"
 #include "links.h"

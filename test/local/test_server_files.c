@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "links.h"
 
 /* What goes wrong with files that links lead to, because it is meant to. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/base/text.h"
 #include "links.h"
 #include "tnk/error.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "links.h"
 #include "lm_help.h"
 #include "tools/local/lm/checkpoint.h"

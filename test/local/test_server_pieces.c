@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include <nghttp2/nghttp2.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include <mbedtls/pem.h>
 #include <mbedtls/pk.h>
 #include <stdio.h>

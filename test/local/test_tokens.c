@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A server that wants tokens instead of the key. */
 #include "local/client.h"
 #include "local/e2e.h"

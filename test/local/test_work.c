@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/base/work.h"
 
 #include "support/test.h"

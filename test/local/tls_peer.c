@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tls_peer.h"
 
 #include <mbedtls/pem.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * An idle service in an event loop that is not libuv's:
  *

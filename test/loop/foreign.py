@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """foreign.c for asyncio: the same steps, through ctypes.
 
 usage: foreign.py LIBTNK SECONDS LAYOUT ...

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """An idle service in event loops that are not libuv's. Every kind of loop runs
 at the same time, each with a server of its own, for 31 seconds of real time. The
 session must get its heartbeats, one in 10 seconds, and the idle program must use

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Groups of promises of two services, or of one that closes or has gone. */
 #include <string.h>
 

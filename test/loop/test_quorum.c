@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Promises of some of many. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A promise that is settled twice. Linked twice, as for a debug build and as
  * for a release. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/io/loop/context.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Breaks the library on purpose and looks whether a test notices.
 
     test/mutants/run.py [--work DIR] [--only NAME,...]      the list in mutants.txt

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/io/net/dns.h"
 
 #include "lib/base/alloc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Certificates of ours: files of all kinds, and servers that ask for one. */
 #include "lib/io/net/trust.h"
 

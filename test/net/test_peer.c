@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/io/net/peer.h"
 
 #include "net/secure.h"

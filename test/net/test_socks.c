@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Tunnels by SOCKS5, and what is carried by TLS to a proxy. */
 #include "lib/io/net/stream.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Servers that do not want to speak TLS with us, and what they say. */
 #include "lib/io/net/stream.h"
 

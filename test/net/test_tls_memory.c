@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Memory that mbedTLS does not get. It allocates with the process's calloc(),
  * which this program replaces. */
 #include "lib/io/net/stream.h"

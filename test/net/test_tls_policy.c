@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the client does not agree to, whatever the server wants. */
 #include "lib/io/net/stream.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Write the names of all functions of libtnk that return a promise, as an array.
 
 usage: functions.py INCLUDE_DIR OUTPUT

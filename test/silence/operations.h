@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TEST_SILENCE_OPERATIONS_H
 #define TNK_TEST_SILENCE_OPERATIONS_H
 

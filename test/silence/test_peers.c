@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Peers that make random moves, legal and illegal: answers in pieces, junk,
  * closes, frames, settings, windows, refusals. A small program of operations

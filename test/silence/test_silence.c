@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Every operation of the public API against a peer that does its worst at every
  * point of a connection's life, over both versions of HTTP, with and without

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Counts the jobs that the library gives to libuv's thread pool, so that a test
  * knows when none is left. The linker puts __wrap_ in place of the calls. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TEST_SUPPORT_ABORT_H
 #define TNK_TEST_SUPPORT_ABORT_H
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Which codes each call may reject with, as its comment says, for tests.
 
 usage: gen_codes.py INCLUDE_DIR OUTPUT

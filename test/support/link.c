@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "support/link.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The link as a program, in real time.
  *

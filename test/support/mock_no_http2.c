@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "support/mock_internal.h"
 #include "support/test.h"
 

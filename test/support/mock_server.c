@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "support/mock_server.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TEST_SUPPORT_MOCK_SERVER_H
 #define TNK_TEST_SUPPORT_MOCK_SERVER_H
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A stand-in for a model hub on this machine, that takes what is pushed to it.
 
     with ModelHub(token="hf_x") as hub:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """An environment of its own for a test that needs packages of PyPI.
 
     sys.path.insert(0, .../test/support)

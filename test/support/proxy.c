@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "support/proxy.h"
 
 #include <stdlib.h>

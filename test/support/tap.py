@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """TAP for tests in Python: one point a check, the first that fails ends the run.
 
     sys.path.insert(0, .../test/support)

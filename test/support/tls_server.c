@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "support/tls_server.h"
 
 #include <mbedtls/version.h>

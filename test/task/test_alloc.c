@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Every public operation with each of its allocations failing in turn. It
  * succeeds or reports TNK_ENOMEM, leaks nothing, and the client goes on as if

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * More operations with each of their allocations failing in turn: those that
  * are made of several promises, hold memory of the caller, or end on another

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Tokens in exchange for the key: when they are fetched, who waits for them,
  * and what happens when none comes. */
 #include "task/tokens.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Credentials that a command prints. The commands are real, the clock is
  * not. */
 #include <unistd.h>

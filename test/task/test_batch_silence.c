@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Silence, cancels, acknowledgements and crowds. */
 #include "task/batch.h"
 

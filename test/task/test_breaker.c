@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/recover/breaker.h"
 #include "support/test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Answers that break off, and answers that mean nothing. */
 #include "task/kinds.h"
 

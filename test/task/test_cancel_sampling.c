@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Samples in every state. */
 #include "task/matrix.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "support/mock_http2.h"
 #include "task/script.h"
 

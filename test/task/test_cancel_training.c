@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Training operations, and requests of no client, in every state. */
 #include "task/matrix.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Losses of the caller, and data that the caller lends. */
 #include "task/script.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Losses of the caller that answer later, and what they tell beside. */
 #include <math.h>
 

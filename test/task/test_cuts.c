@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Every operation is cut short at every turn of the loop between its call and
  * its end: it must settle exactly once, leak nothing and leave no hole among

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A7: a result arrives as soon as the server has it. The server holds every
  * poll for a time of its own choice, then says that there is nothing yet; the

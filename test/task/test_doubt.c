@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Attempts whose answers are lost: what is known of them, what is told, and
  * what is counted.

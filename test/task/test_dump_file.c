@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The dump that a service rewrites each second, where it is told to. */
 #include <stdlib.h>
 #include <sys/stat.h>

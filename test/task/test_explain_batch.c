@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "task/batch.h"
 
 /* What samples wait for whose ends are told together; see test_explain.c. */

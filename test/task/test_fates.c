@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What becomes of sequence numbers when the server refuses, counts
  * differently, or cannot be heard. */
 #include "lib/client/train/seq.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a sample takes while the server works on it. There may be many
  * thousands, so a change that makes them larger should be noticed. */
 #include "task/script.h"

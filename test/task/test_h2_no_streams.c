@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * HTTP/2: a server that allows no streams, from the start or from some time on.
  * Every promise settles within the limits of the caller: the timeout of an

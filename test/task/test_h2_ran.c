@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * HTTP/2: whatever becomes of a stream or of its connection, no operation is
  * run twice, numbers have no holes, and an error says whether it was run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * HTTP/2: thousands of samples whose polls are held, canceled at random. A
  * canceled poll costs its neighbors nothing, and no guard against resets is

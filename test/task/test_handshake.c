@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A service behind TLS that does not want to speak with us. */
 #include <unistd.h>
 

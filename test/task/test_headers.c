@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Headers: what goes out with each attempt and each poll, and what is read. */
 #include "task/script.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The chat endpoints of a service: answers whole and as streams (I1, I3).
  */

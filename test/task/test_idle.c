@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* An idle service keeps no loop alive. With the fake clock libuv has no timer
  * at all, so these run on the real one: what is wrong never ends. */
 #include "script.h"

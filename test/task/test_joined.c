@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Clients of a sampler that exists already: exported, imported, cloned. */
 #include "lib/wire/message/sampler_text.h"
 #include "task/script.h"

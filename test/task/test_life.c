@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Lives at random: clients are made and closed, promises are grouped, canceled
  * and dropped, from outside and from inside every kind of callback.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Losses of the caller's that run on the service. */
 #include "codec/loss_graph.h"
 #include "task/script.h"

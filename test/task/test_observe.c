@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What an observer hears of each kind of operation, word for word; that it is
  * in order in every state and end of an operation all scripted tests check, see
  * task/events.h. */

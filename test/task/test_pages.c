@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Answers of what stands between us and the service, or in its place. The codes
  * and the words that the program gets, by the way through the whole client.

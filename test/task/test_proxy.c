@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A service behind a proxy. Its user and password are of those that nobody is
  * told: every sentence, log line and dump is searched for them.

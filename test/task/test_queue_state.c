@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What users are told of operations that wait at the service. */
 #include "task/script.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What an error says of whether the operation was run. The truth is in what
  * the server has seen when the promise is rejected, and in what it answers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a service keeps, asked for and changed: the calls of the table of the
  * protocol, how lists go on, and what is repeated.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Who asks, what was used, what is stored, who did what. */
 #include <math.h>
 

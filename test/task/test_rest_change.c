@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Changing what a service keeps: each call of the table of the protocol, what a
  * repeat means after a lost answer, and what is not sent.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Answers that stay as they are, and ids that are none: each row of the
  * protocol's tables about the calls for what a service keeps, by its name.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a question about what the service keeps is sent with: the key, at once;
  * where that is refused, what the server says that it wants for it.

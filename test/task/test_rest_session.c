@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Sessions, samplers and traces, as the service keeps them. */
 #include "task/rest.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Training clients and samplers from saved states. */
 #include "task/kinds.h"
 

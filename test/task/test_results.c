@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Promises and their results by type. */
 #include "task/kinds.h"
 

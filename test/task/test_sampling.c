@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Samples: numbers, slots, bytes, repeats. What a 429 does to the order of
  * samples is in test_throttle.c, and between services in test_tenants.c. */
 #include "task/script.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Sampling clients: making, using from callbacks, closing. */
 #include "task/script.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The key goes to the service's own address and nowhere else; neither it nor
  * prompts nor bodies are logged or told in errors. The logger of the fixture

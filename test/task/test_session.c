@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The session: coming up, staying alive, ending. */
 #include "task/script.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Samples as streams of tokens (I2): what is sent, what comes, what is counted.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The fates of a sample's stream (I4): how it breaks, ends, and is ended. */
 #include "task/stream.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Several services on one loop: each keeps to its own key, address and
  * headers, and those with the same key and address share a back-off.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "task/script.h"
 
 static void check_sent(const script_t *script, size_t i, const char *call,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Order, numbers and chunks of training operations. */
 #include "task/kinds.h"
 

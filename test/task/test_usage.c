@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What was used, and what may be: counts, limits, prices. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Every public operation with each of the library's calls of libuv that can
  * fail failing in turn. The linker puts the functions below in libuv's place,

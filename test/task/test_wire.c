@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What operations make of a wire that is slow, limited, or fails. */
 #include "task/script.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Run bench_tokenizer and the reference on the same texts, one core each.
 
 usage: bench.py BUILD_DIR CACHE_DIR      (a build with -Dbench=true)

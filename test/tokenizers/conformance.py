@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Compare libtnk-tokenizers with the reference implementations.
 
 usage: conformance.py LIBRARY CACHE_DIR [--megabytes N] [--strings N]

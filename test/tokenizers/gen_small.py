@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Write data/SHAPE.json and data/SHAPE.golden: a small vocabulary for each
 shape of pre-tokenizer, and the ids that the reference gives; and the same as
 rank files, data/ranks.tiktoken and data/tiktoken_SHAPE.golden.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Write data/sp_TYPE.model, small SentencePiece models, and
 data/sp_TYPE.golden, the ids that the reference gives.
 

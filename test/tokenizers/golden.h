@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TEST_TOKENIZERS_GOLDEN_H
 #define TNK_TEST_TOKENIZERS_GOLDEN_H
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # A program with libprotobuf and libtnk-tokenizers, linked in both orders, loads
 # a SentencePiece model, and its protobuf stays libprotobuf.
 #

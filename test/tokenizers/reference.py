@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What conformance.py and bench.py share: the reference implementations, the
 vocabularies, and the library through ctypes.
 

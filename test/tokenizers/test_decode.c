@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizers/small.h"
 
 /* Ids to text, whole and streamed; ids and tokens. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizers/small.h"
 
 /* Files that are read, files that are refused, and what they say. */

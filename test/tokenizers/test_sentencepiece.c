@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizers/golden.h"
 
 /* SentencePiece models: ids against the reference's, decoding whole and as a

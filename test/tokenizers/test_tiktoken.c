@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizers/golden.h"
 
 /* Rank files: ids against the reference's, special tokens, refusals. */

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A download that is killed at random moments and begun anew each time.
 
 usage: kill.py TAKE

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A download of a saved state that is killed at random moments and begun anew.
 
 usage: kill_state.py TAKE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Takes weights home: take URL PATH DIRECTORY [parallel]. Prints the number of
  * files, their bytes and those that were fetched. */
 #include <stdio.h>

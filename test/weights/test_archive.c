@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Servers that have an archive of a checkpoint and no list of its files: it is
  * found, fetched as any file is, and unpacked; and what such an archive must

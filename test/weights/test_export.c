@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Checkpoints to train from: they are exported for the time of the download,
  * and that is cleaned up on every road.

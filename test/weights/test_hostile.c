@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What services and stores may send: lengths that are not true, redirections,
  * addresses and names that must not be followed.

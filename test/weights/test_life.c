@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Downloads that end early: canceled and closed after each number of turns of
  * the loop, and without memory at each place.

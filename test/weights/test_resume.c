@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Weights that come in pieces: answers that are cut, stores that begin anew,
  * downloads that go on where an earlier one has ended.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Files that come encrypted with age, and the key that opens them. */
 #include "weights/bench.h"
 

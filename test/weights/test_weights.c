@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Weights that are taken home: the way things go, and the directory that they
  * go to.

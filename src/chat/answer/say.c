@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "chat/answer/answer.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "chat/answer/state.h"
 
 #include <string.h>

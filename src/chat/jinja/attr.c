@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Attributes and items, as in the sandbox of the reference. */
 #include <string.h>
 

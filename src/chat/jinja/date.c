@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "chat/jinja/date.h"
 
 static const char *const months[] = {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Statements, except loops and macros. */
 #include "chat/jinja/run.h"
 #include "tnk/error.h"

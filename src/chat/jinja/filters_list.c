@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Filters that sort, group or combine items. */
 #include "chat/jinja/lex/chars.h"
 #include "chat/jinja/text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Filters that select items, or a part of each item. */
 #include "chat/jinja/text.h"
 #include "tnk/error.h"

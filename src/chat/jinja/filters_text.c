@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Filters that return a text. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Filters of single values. */
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* "..." % (...) and "...".format(...). */
 #include "chat/jinja/text.h"
 

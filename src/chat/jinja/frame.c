@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Variables of a running template. */
 #include "chat/jinja/run.h"
 #include "tnk/error.h"

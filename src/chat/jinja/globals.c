@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions that every template can call. */
 #include <string.h>
 

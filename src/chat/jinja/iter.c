@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Iteration over all kinds of iterable values. */
 #include <string.h>
 

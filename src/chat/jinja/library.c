@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The library: tables of the filters, tests, methods and functions, and types
  * of values. */
 #include "chat/jinja/library.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* {% for %} and the variable `loop`. */
 #include <string.h>
 

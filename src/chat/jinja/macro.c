@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* {% macro %}, and the bodies that {% call %} passes to one. */
 #include "chat/jinja/run.h"
 #include "tnk/error.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Methods of lists and dicts, and predicates of texts. */
 #include "chat/jinja/lex/chars.h"
 #include "chat/jinja/run.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Methods of texts in Python that split or search a text. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Methods of texts in Python that return a text. */
 #include "chat/jinja/lex/chars.h"
 #include "chat/jinja/text.h"

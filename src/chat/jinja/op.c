@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Operators of Python. */
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Statements. */
 #include "chat/jinja/parse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Binary operators, and lists separated by commas. */
 #include "chat/jinja/parse.h"
 #include "tnk/error.h"

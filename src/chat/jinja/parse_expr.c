@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Expressions, from the lowest precedence to the highest. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* str() and repr() of values, as in Python. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "chat/jinja/template.h"
 
 #include "chat/jinja/parse.h"

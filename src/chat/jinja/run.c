@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "chat/jinja/run.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Locations of variables, by the rules of the reference. A scope determines its
  * own names from its source text. A name that is read first belongs to an outer

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Tests after "is". */
 #include "chat/jinja/lex/chars.h"
 #include "chat/jinja/run.h"

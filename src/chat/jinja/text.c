@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "chat/jinja/text.h"
 
 #include <string.h>

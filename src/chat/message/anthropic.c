@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "chat/message/shapes.h"
 
 #include <string.h>

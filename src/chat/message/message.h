@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_CHAT_MESSAGE_MESSAGE_H
 #define TNK_CHAT_MESSAGE_MESSAGE_H
 

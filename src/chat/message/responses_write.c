@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "chat/message/shapes.h"
 
 /* Messages as items of OpenAI's responses. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "chat/render/ids.h"
 
 #include <string.h>

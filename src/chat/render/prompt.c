@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "chat/render/prompt.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "chat/render/tokens.h"
 
 #include <string.h>

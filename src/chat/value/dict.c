@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Dicts with the hashes and the equality of Python. Values may be nested
  * deeply: JSON has a limit, but a template is limited only by its steps. The

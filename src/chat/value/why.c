@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "chat/value/why.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* For locks that belong to an open file description. */
 #define _GNU_SOURCE
 #define _DARWIN_C_SOURCE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "gateway/record/line.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "gateway/record/map.h"
 
 #include "lib/base/alloc.h"

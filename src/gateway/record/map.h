@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_GATEWAY_RECORD_MAP_H
 #define TNK_GATEWAY_RECORD_MAP_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "gateway/record/vocabulary.h"
 
 #include "gateway/record/map.h"

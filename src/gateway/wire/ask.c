@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "gateway/wire/ask.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "gateway/wire/parts.h"
 #include "tnk/error.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "gateway/wire/fault.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "gateway/wire/write.h"
 
 #include "gateway/wire/parts.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Training data that owns its memory: examples are copied into an arena, which
  * is freed as a whole. */
 #include "tnk/batch.h"

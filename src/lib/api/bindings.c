@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Additional functions for bindings to other languages. */
 #include "tnk/bindings.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Converts the caller's limits and prices to the allowance's form. */
 #include <errno.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Describes the state of a service, as text or JSON. One description serves
  * both formats. Values are numbers and strings without secrets: only the kind

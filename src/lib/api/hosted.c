@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The entry points of include/tnk/hosted.h. */
 #include "lib/hosted/hosted.h"
 

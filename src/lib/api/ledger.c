@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The entry points of include/tnk/ledger.h. */
 #include "tnk/ledger.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The entry points of include/tnk/push.h. */
 #include "lib/files/push/push.h"
 

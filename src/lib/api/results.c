@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The results of promises, by type. */
 #include <stdio.h>
 

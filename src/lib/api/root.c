@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/api/root.h"
 
 #include <stdio.h>

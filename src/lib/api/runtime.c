@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * States of a runtime: running, stopping, gone. While it is running, its thread
  * is in uv_run(); the handle `wake` keeps the loop alive. Each wake-up takes

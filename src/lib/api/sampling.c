@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tnk/sampling.h"
 
 #include <stdio.h>

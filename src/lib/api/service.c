@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/api/service.h"
 
 #include <stdio.h>

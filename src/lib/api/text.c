@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Converts text with a plug-in. */
 #include "tnk/text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tnk/training.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tnk/usage.h"
 
 #include "lib/api/service.h"

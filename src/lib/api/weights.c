@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The entry points of include/tnk/weights.h. */
 #include <stdio.h>
 #include <string.h>

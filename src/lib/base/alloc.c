@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/base/alloc.h"
 
 #include <stdint.h>

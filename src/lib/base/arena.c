@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The first block of the list is the current one, from which pieces are
  * allocated. A block for a single large piece is inserted behind it, because it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_BASE_BASE64_H
 #define TNK_LIB_BASE_BASE64_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A buffer is good, or has failed with the code in `err`. Only tnk__buf_clear()
  * and tnk__buf_deinit() make a failed buffer good again. Until then appending

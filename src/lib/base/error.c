@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/base/error.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_BASE_ERROR_H
 #define TNK_LIB_BASE_ERROR_H
 

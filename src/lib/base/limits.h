@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_BASE_LIMITS_H
 #define TNK_LIB_BASE_LIMITS_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/base/misuse.h"
 
 #include <stdio.h>

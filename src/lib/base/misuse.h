@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_BASE_MISUSE_H
 #define TNK_LIB_BASE_MISUSE_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A service operation with one call. The answer is taken as a whole, or piece
  * by piece in on_part(), which may be called any number of times before

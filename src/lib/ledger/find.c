@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/ledger/find.h"
 
 #include <inttypes.h>

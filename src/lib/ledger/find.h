@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_LEDGER_FIND_H
 #define TNK_LIB_LEDGER_FIND_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/ledger/ledger.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/ledger/line.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/ledger/pen.h"
 
 #include "lib/base/alloc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Decides when a save is due and how long it stays. Logs warnings about expiry.
  *

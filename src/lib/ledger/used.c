@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Converts the use of a run between lines and counts. Writes the use since the
  * last save once a minute and when the ledger closes, so that a killed program

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/observe/dump_file.h"
 
 #include <errno.h>

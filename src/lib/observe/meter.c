@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/observe/meter.h"
 
 #include <inttypes.h>

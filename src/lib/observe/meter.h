@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_OBSERVE_METER_H
 #define TNK_LIB_OBSERVE_METER_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/observe/trace.h"
 
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * States: on; waiting until next_ms, after a response without news or a
  * failure; off, as decided by tnk__batch_failed(). Off is final: each sample

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The limit is unset until a connection is refused while others work. Then it
  * drops at once to the number that work. It rises by `step` each time `next_ms`

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_POLICY_CEILING_H
 #define TNK_LIB_POLICY_CEILING_H
 

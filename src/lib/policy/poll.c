@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * States of a future's pace: calm; early (n_early), while the server does not
  * hold polls, which widens the distance between them; failing (n_errors), while

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_POLICY_QUEUE_STATE_H
 #define TNK_LIB_POLICY_QUEUE_STATE_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/policy/retry_after.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_POLICY_RETRY_AFTER_H
 #define TNK_LIB_POLICY_RETRY_AFTER_H
 

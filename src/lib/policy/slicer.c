@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/policy/slicer.h"
 
 void tnk__slicer_init(tnk__slicer_t *slicer, size_t max_items,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/policy/window.h"
 
 /* SLACK_MS is the delay that a busy machine may add. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* This file consists of loops, and GCC's -O2 vectorizes few of them. */
 #if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3")

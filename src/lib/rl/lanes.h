@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_RL_LANES_H
 #define TNK_LIB_RL_LANES_H
 

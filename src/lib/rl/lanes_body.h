@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The loops of lanes.h, compiled once for each kind of processor. lanes.c
  * includes this file with NAME(), TARGET, FMA() and FMAF() defined, and with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Losses and regularizers: values, and slopes that are added to a gradient. */
 #include "tnk/rl.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tnk/rl.h"
 
 #include <math.h>

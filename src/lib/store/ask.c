@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/store/ask.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Accessors of a page's records. */
 #include "lib/store/page.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_STORE_RECORD_H
 #define TNK_LIB_STORE_RECORD_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/store/rest.h"
 
 #include <string.h>

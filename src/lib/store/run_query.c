@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/store/run_query.h"
 
 #include "lib/store/page.h"

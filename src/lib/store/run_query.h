@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_STORE_RUN_QUERY_H
 #define TNK_LIB_STORE_RUN_QUERY_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/store/seen.h"
 
 #include <string.h>

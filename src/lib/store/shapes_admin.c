@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Records of use, cost and audit logs. */
 #include <math.h>
 #include <string.h>

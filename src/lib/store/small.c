@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Answers without a list, and the contents of a token. */
 #include "lib/store/page.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/usage/totals.h"
 
 uint64_t tnk__sum(uint64_t a, uint64_t b) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizers/coding/tokens.h"
 
 #include <string.h>

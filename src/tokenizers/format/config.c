@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizers/format/format.h"
 
 #include "tokenizers/format/json.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOKENIZERS_FORMAT_FORMAT_H
 #define TNK_TOKENIZERS_FORMAT_FORMAT_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizers/format/hf.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizers/format/json.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizers/model/chars.h"
 
 #include <string.h>

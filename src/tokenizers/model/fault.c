@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizers/model/fault.h"
 
 #include <stdarg.h>

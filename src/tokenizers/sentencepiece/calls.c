@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizers/sentencepiece/shim.h"
 
 #include "tnk/error.h"

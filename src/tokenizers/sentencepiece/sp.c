@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizers/sentencepiece/sp.h"
 
 #include <string.h>

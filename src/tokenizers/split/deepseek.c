@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizers/split/split.h"
 #include "tokenizers/split/scan.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOKENIZERS_SPLIT_SPLIT_H
 #define TNK_TOKENIZERS_SPLIT_SPLIT_H
 

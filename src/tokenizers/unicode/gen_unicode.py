@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Write tables.inc: character classes and canonical composition.
 
 Needs the package unicodedataplus 16.0.0, whose data are those of Unicode

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizers/unicode/nfc.h"
 
 #include <string.h>

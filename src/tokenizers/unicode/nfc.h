@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOKENIZERS_UNICODE_NFC_H
 #define TNK_TOKENIZERS_UNICODE_NFC_H
 

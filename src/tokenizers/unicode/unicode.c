@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokenizers/unicode/unicode.h"
 
 int tnk__is_word(uint32_t cp) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Describes and judges answers. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Sends requests unmodified, once each, and keeps the answers as they arrive. A
  * request is sent again only if a kept connection was closed before any
  * answer. Records properties of all answers, which rules judge at the end. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_CONFORM_CONFORM_H
 #define TNK_TOOLS_CONFORM_CONFORM_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Opens everything that requests need: the configuration of a client, a loop,
  * an HTTP client, and a token if the server requires one. */
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The report: a table for people, a JSON document for programs. */
 #include <stdio.h>
 #include <string.h>

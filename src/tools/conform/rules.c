@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The list of rules, and the selection. */
 #include <stdio.h>
 #include <string.h>

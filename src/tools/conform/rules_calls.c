@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Checks which calls a server offers. Each call is tried with an invalid
  * request. A server with the call rejects the request; another server does not
  * know the path. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rules about all answers of the run, checked at the end. */
 #include "tools/conform/state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rules about futures: waiting for results, fetching them, and reporting that
  * there is none. */
 #include <string.h>

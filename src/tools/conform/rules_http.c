@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rules about HTTP: connections, lengths, encodings, errors, limits. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rules about models: creation, information, unloading. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rules about stored records: lists of runs, checkpoints and sessions. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rules about sampling sessions and samples: their results, and invalid
  * requests. */
 #include <stdio.h>

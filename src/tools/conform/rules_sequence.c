@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rules about sequence numbers: repeats, gaps, and the number of a failed
  * request. Each rule uses a separate model, because a server may not recover
  * from it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rules about configuration, keys, sessions, and the server's information. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rules about passes and steps: their results, and invalid requests.
  */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Rules about saves and loads, and about weights for other programs: the links
  * to their files, and the files. Saves get a time to live of one hour if the
  * server supports it. They are deleted when the rule returns. Links are

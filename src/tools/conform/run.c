@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Runs one rule after the other, each from a clean state. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Direct connections. The HTTP client would hide details: it opens and closes
  * connections on its own and expects one answer to a request. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Follows accepted requests to their end. Objects on the server: created when a
  * rule needs them, and removed again. Requests for training and samples. */
 #include <stdio.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Files encrypted with age: ours are opened by another library, its by ours.
 
     python3 age.py --tool BUILD/test/interop/age_tool [--venv FOLDER]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What age/age.py drives: `age_tool seal RECIPIENT...` and `age_tool open
  * IDENTITY`, from the standard input to the standard output. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A server that wants a key."""
 
 from kit import MODEL, case, check, done, raises

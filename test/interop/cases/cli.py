@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The client's own command line."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`tnk` beside the client's own command line: the same commands to the same
 server, and what the JSON of both says."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Losses of the caller's own, which the client runs between two passes.
 
 They need torch. Where it is not installed the few calls that the client and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every loss that can be named, with its settings."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs, checkpoints and sessions, with the REST client."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Samples with every parameter, logprobs of every kind, many at once."""
 
 import asyncio

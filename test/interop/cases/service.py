@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Opening, models of every make, closing."""
 
 import asyncio

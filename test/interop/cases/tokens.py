@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A server that wants short-lived tokens instead of the key."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Passes, steps, saves and loads."""
 
 import asyncio

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The cookbook's recipe rl_loop, as it is on PyPI, against `tnk local`.
 
     python3 rl_loop.py --build BUILD_DIR [--cache FOLDER]

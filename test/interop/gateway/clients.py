@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """tnk gateway under the official clients of OpenAI and Anthropic for Python and
 for Node, as they are.
 

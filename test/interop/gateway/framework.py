@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Pydantic AI, as it is, before tnk gateway: agents that call tools until they
 have an answer, by each API, streamed and not, while the service fails at times.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """An environment of Python with packages, which tests here share."""
 import pathlib
 import subprocess

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """One cache, two libraries: Python's huggingface_hub and `tnk tokenize`.
 
     python3 cache.py --tnk BUILD/src/tools/tnk/tnk

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Weights pushed to a hub: by tnk, and by Python's huggingface_hub.
 
     python3 push.py --tool BUILD/test/interop/push_tool [--gib 5]

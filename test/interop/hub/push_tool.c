@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What hub/push.py drives: push_tool DIRECTORY CHECKPOINT REPO. The hub is that
  * of the environment. */
 #include <stdio.h>

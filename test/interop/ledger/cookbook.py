@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Goes on with a run, or begins it, as the recipes of the Tinker cookbook do.
 
     python3 cookbook.py LOG_DIR STEPS

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """One run, gone on with by tnk's ledger and by the Tinker cookbook in turn.
 
     python3 ledger.py --build BUILD_DIR [--cache FOLDER]

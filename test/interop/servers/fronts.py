@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Servers of other people in front of the local one: how each is set up and
 started. A front has a URL, what the client's environment needs, and the ways in
 which it can be disturbed."""

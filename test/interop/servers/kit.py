@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What run.py starts: the local server, the link, servers of other people, and
 the load; each in a process of its own, in a folder of the run."""
 import contextlib

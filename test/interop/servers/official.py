@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A model trained and sampled by the official client, in the version that the
 server wants.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The client through servers of other people: see README.md.
 
     run.py BUILD_DIR [--samples N] [--only TEXT]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """This project's programs against TuFT, a server of other people that reads every
 request strictly.
 

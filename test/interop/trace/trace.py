@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A trace says what the observer heard, and Perfetto's messages can read it.
 
     python3 trace.py --tnk BUILD/src/tools/tnk/tnk --tool BUILD/test/interop/trace_tool

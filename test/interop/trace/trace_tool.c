@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What trace/trace.py drives: trace_tool TRACE. Runs operations of many
  * kinds against the server of the environment, some of which fail and some of
  * which are canceled, writes a trace and metrics of them, and every event as a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef INTEROP_WIRE_ARGS_H
 #define INTEROP_WIRE_ARGS_H
 

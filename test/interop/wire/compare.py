@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a request says, apart from what differs from run to run, and whether
 two clients said the same."""
 

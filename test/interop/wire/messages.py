@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Reads protobuf with the messages of a .proto file, for where no protobuf
 package is: just what tinker.proto uses of the language."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Makes the calls of calls.json with the official client: reads the name of a
 case, runs it, answers with a line. tnk.c is the same for this library."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The calls of rest.c with the official client."""
 
 import datetime

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A proxy that writes down what clients send to the server behind it."""
 
 import collections

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The calls of tnk/rest.h with arguments of calls.json. */
 #include <dirent.h>
 #include <limits.h>

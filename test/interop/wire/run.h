@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef INTEROP_WIRE_RUN_H
 #define INTEROP_WIRE_RUN_H
 

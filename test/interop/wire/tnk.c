@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Makes the calls of calls.json with this library: reads the name of a case
  * from its input, runs it, answers with a line. official.py is the same for

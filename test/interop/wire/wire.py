@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Compares what the official client and this library send for the calls of
 calls.json: see ../README.md.
 

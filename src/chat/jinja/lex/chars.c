@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "chat/jinja/lex/chars.h"
 
 #include "chat/jinja/lex/chars_tables.h"

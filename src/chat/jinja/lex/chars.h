@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_CHAT_JINJA_LEX_CHARS_H
 #define TNK_CHAT_JINJA_LEX_CHARS_H
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Write chars_tables.c: what Python's texts know of characters.
 
 The data are those of the Python that runs this: 3.11 has Unicode 14.0.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Text outside tags is data. A tag starts in data, and the sign after its
  * bracket controls the white space before it. Inside a tag there are tokens of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/call/call_private.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  *   refused --a heartbeat is asked for--> ASKING --answered, or 30 s--> PACING
  *   refused --the session is known to be lost--> PACING

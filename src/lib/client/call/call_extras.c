@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Members that the library adds to requests, and that older or stricter servers
  * refuse with a 422. The same request is then sent without them, and so are all

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_CLIENT_CALL_CALL_PRIVATE_H
 #define TNK_LIB_CLIENT_CALL_CALL_PRIVATE_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Decides whether and when a call is retried. */
 #include "lib/client/call/call_private.h"
 

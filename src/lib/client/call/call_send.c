@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Sends one attempt of a call as an HTTP request, and reports the call to the
  * observer. */
 #include "lib/client/call/call_private.h"

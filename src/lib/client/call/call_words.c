@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Describes responses that are not successes (their origin, and the error), and
  * explains why an active call waits. */
 #include "lib/client/call/call_private.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Tracks whether an endpoint responds, and the pauses that wait for that. */
 #include "lib/client/call/reach.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/call/renewal.h"
 
 #include <string.h>

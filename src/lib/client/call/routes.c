@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/call/call.h"
 
 #define GET TNK__GET

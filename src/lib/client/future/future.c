@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/future/future.h"
 
 #include <string.h>

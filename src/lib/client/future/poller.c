@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/future/poller.h"
 
 #include <stdlib.h>

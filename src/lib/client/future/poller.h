@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_CLIENT_FUTURE_POLLER_H
 #define TNK_LIB_CLIENT_FUTURE_POLLER_H
 

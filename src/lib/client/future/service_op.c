@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/future/service_op.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_CLIENT_FUTURE_SERVICE_OP_H
 #define TNK_LIB_CLIENT_FUTURE_SERVICE_OP_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/recover/breaker.h"
 
 void tnk__breaker_init(tnk__breaker_t *breaker, uint64_t max_failures,

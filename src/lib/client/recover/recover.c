@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  *   IDLE --something is lost--> OPENING, if it is the session, else RESTORING
  *   OPENING --a new session--> RESTORING the first client

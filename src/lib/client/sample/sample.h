@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_CLIENT_SAMPLE_SAMPLE_H
 #define TNK_LIB_CLIENT_SAMPLE_SAMPLE_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The allowance of a sample (tnk__allowance_t). Each submission takes its
  * maximum usage, except a repeat of the last one. It is held until the result,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A sample whose tokens arrive one at a time, in the response to its
  * submission. Until its call is sent, and when it fails before the first token,

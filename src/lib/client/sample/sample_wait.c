@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The waits of a sample before it is submitted, in the order of
  * tnk__sample_need_t. It is in one queue at most: `waits_for` names the queue,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/sample/sampling.h"
 
 #include <string.h>

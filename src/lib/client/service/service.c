@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Creates a training client: create_model or load_weights, its future,
  * get_info. The classic way from a saved state is: weights_info, create_model,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/service/service.h"
 
 #include "lib/base/alloc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/session/cancel.h"
 
 #include "lib/base/alloc.h"

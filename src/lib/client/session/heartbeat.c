@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/session/heartbeat.h"
 
 #include <string.h>

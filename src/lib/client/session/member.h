@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_CLIENT_SESSION_MEMBER_H
 #define TNK_LIB_CLIENT_SESSION_MEMBER_H
 

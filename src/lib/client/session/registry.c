@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/session/registry.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_CLIENT_SESSION_REGISTRY_H
 #define TNK_LIB_CLIENT_SESSION_REGISTRY_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Only tnk__registry_tell() and tnk__registry_notice() call the program. It
  * must be the last action of their caller, because the program may close the

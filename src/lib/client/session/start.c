@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  *   NEW --both configurations have come--> CONFIGURED --create_session--> READY
  *   NEW, CONFIGURED --a call fails--> the same; all waiting operations fail,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/train/cargo.h"
 
 #include "lib/base/alloc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * First pass: forward only, with the examples' own weights or zeros. Then the
  * caller's function, which returns its result at once or later. Second pass:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A loss of the caller on the service: create_custom_loss and its future, if
  * the server's flags offer such losses. */
 #include "lib/client/train/operations.h"

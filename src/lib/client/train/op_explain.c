@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Explains why an operation of a training client waits. Follows the states in
  * op.h, and only reads. */
 #include "lib/client/train/op.h"

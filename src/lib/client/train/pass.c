@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/train/operations.h"
 #include "lib/client/train/pass.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/train/seq.h"
 
 #include "lib/base/log.h"

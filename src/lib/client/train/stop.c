@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * There are two signs that a server may have lost its memory: it does not know
  * the result of an accepted request, or it expects a number that it has run.

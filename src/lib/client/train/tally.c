@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/client/train/op.h"
 
 static tnk__op_t *op_of(tnk__list_t *node) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/files/age/age.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/files/fetch/download.h"
 
 #include <errno.h>

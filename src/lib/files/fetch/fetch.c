@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/files/fetch/fetch.h"
 
 #include <arpa/inet.h>

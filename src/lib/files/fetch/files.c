@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/files/fetch/files.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_FILES_FETCH_FILES_H
 #define TNK_LIB_FILES_FETCH_FILES_H
 

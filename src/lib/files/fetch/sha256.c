@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/files/fetch/sha256.h"
 
 #include <mbedtls/version.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/files/hub/cache.h"
 
 #include <errno.h>

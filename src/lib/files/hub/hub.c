@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/files/hub/hub.h"
 
 #include "lib/base/alloc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/files/hub/model_file.h"
 
 #include <stdio.h>

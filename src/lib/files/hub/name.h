@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_FILES_HUB_NAME_H
 #define TNK_LIB_FILES_HUB_NAME_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/files/hub/operations.h"
 
 #include <string.h>

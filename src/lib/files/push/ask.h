@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_FILES_PUSH_ASK_H
 #define TNK_LIB_FILES_PUSH_ASK_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/files/push/card.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/files/push/message.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/files/tar/archive.h"
 
 #include <limits.h>

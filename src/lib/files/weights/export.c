@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Exports a checkpoint of kind training, which has no files to download. It is
  * loaded into a separate model, which saves its weights for other programs for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Downloads the files of a checkpoint, in state LOADING. A file waits, then
  * loads in one of the slots. If its URL is refused, it waits for a new one.

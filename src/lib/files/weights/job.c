@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Common parts of all steps: the end of a job, and waiting for the pool and for
  * promises. end() leads to over from every state. Nothing waits for the pool or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/files/weights/place.h"
 
 #include <dirent.h>

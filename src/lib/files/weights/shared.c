@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The shared state of a service's downloads, and its end. */
 #include "lib/files/weights/weights.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  *   OPENING --locked--> pause --> OPENING
  *   OPENING --all is there--> over

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/files/weights/sweep.h"
 
 #include "lib/base/alloc.h"

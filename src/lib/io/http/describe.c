@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/io/http/conn.h"
 #include "lib/io/http/exchange.h"
 #include "lib/io/http/pool.h"

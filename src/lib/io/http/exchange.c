@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/io/http/exchange.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/io/http/h2.h"
 
 #include <stdint.h>

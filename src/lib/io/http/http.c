@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
 #include "lib/io/http/client.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_IO_HTTP_POOL_PARTS_H
 #define TNK_LIB_IO_HTTP_POOL_PARTS_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/io/http/refused.h"
 
 #include "lib/base/alloc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_IO_HTTP_REFUSED_H
 #define TNK_LIB_IO_HTTP_REFUSED_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/io/http/silence.h"
 
 #include "lib/base/limits.h"

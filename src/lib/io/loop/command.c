@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/io/loop/command.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A context is open, then closing, then gone. While it is open, its timer is
  * armed for the earliest deadline and its idle handle is active only while

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_IO_LOOP_CONTEXT_H
 #define TNK_LIB_IO_LOOP_CONTEXT_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * PENDING, then RESOLVED or REJECTED by settle(), once. The holders of
  * references are the caller, the operation until it settles, and each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_IO_LOOP_PROMISE_H
 #define TNK_LIB_IO_LOOP_PROMISE_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/io/loop/promise.h"
 
 #include "lib/base/alloc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A pairing heap. A timer is either stopped (`context` is NULL) or in the heap
  * of that context. It leaves the heap before its function is called, so the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A job is idle, or with libuv from start() to on_done(). The context is held
  * during that time. Only `run` is on another thread; it always runs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_IO_LOOP_WORK_H
 #define TNK_LIB_IO_LOOP_WORK_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_IO_NET_SESSIONS_H
 #define TNK_LIB_IO_NET_SESSIONS_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include <mbedtls/ssl.h>
 #include <mbedtls/version.h>
 #include <stdio.h>

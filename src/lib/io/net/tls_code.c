@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/io/net/tls_code.h"
 
 #include <mbedtls/pem.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/io/net/tls_error.h"
 
 #include <mbedtls/error.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/io/net/trust.h"
 
 #include <mbedtls/pem.h>

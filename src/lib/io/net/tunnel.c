@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/io/net/stream.h"
 
 #include <stdio.h>

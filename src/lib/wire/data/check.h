@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_WIRE_DATA_CHECK_H
 #define TNK_LIB_WIRE_DATA_CHECK_H
 

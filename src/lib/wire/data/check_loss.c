@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Custom losses of the caller that run on the service. The service checks the
  * computation of their graphs; this file checks only the form. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/wire/data/data_json.h"
 
 #include "lib/base/base64.h"

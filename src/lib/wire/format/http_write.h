@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_WIRE_FORMAT_HTTP_WRITE_H
 #define TNK_LIB_WIRE_FORMAT_HTTP_WRITE_H
 

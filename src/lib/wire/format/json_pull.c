@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The state is the position, the depth, and whether a comma must precede the
  * next value. The depth is checked when an object or array is entered. Skipping

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/wire/format/json_read.h"
 
 #include <string.h>

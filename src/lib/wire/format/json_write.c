@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The writer's state is the stack of open levels (two bits each) and whether a
  * key waits for its value. A value is allowed once at the top level, always in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_WIRE_FORMAT_LE_H
 #define TNK_LIB_WIRE_FORMAT_LE_H
 

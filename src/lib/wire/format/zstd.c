@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* zstd's allocator hooks are in the experimental part of its interface. */
 #define ZSTD_STATIC_LINKING_ONLY
 

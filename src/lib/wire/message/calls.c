@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/wire/message/calls.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_WIRE_MESSAGE_CALLS_FUTURE_H
 #define TNK_LIB_WIRE_MESSAGE_CALLS_FUTURE_H
 

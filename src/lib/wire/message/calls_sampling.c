@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/wire/message/calls_sampling.h"
 
 #include "lib/wire/message/calls.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/wire/message/fwdbwd.h"
 
 #include "lib/wire/data/data.h"

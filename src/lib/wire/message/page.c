@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/wire/message/page.h"
 
 #include <string.h>

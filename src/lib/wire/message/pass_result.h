@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_LIB_WIRE_MESSAGE_PASS_RESULT_H
 #define TNK_LIB_WIRE_MESSAGE_PASS_RESULT_H
 

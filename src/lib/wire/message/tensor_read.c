@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/wire/message/tensor_read.h"
 
 #include <float.h>

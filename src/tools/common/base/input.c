@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/common/base/input.h"
 
 #include <errno.h>

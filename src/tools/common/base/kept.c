@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/common/base/kept.h"
 
 #include <dirent.h>

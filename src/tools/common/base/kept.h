@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_COMMON_BASE_KEPT_H
 #define TNK_TOOLS_COMMON_BASE_KEPT_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/common/frame/cli.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/common/frame/common.h"
 
 #include <stdio.h>

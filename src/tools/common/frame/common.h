@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_COMMON_FRAME_COMMON_H
 #define TNK_TOOLS_COMMON_FRAME_COMMON_H
 

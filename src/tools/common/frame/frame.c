@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/common/frame/frame.h"
 
 #include <errno.h>

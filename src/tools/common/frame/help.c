@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/common/frame/help.h"
 
 #include <stddef.h>

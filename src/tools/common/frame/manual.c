@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Man pages with the man macros. */
 #include "tools/common/frame/manual.h"
 

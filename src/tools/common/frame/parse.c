@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/common/frame/parse.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/base/drawn.h"
 
 #include <errno.h>

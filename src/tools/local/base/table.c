@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A table starts without buckets and doubles them when it has as many nodes; it
  * never shrinks.

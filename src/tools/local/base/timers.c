@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A timer is either stopped (linked to itself) or in `active`. When it fires,
  * it is briefly in a list of on_fire() and can be stopped there too.

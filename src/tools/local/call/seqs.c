@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A number is unknown, or known with its request. It is forgotten after too
  * many others. The caller decides then whether it is new or too old

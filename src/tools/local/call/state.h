@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_LOCAL_CALL_STATE_H
 #define TNK_TOOLS_LOCAL_CALL_STATE_H
 

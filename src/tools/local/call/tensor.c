@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/call/tensor.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/fault/state.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/future/future.h"
 
 #include <stdarg.h>

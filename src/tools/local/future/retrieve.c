@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/future/retrieve.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/ledger/ledger.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/links/link.h"
 
 #include <inttypes.h>

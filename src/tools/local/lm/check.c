@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/lm/check.h"
 #include "tools/local/lm/vocab.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/lm/checkpoint.h"
 
 #include <inttypes.h>

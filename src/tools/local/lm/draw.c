@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/lm/draw.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/lm/file.h"
 
 #include <errno.h>

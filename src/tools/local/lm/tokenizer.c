@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "lib/base/buf.h"
 #include "lib/base/utf8.h"
 #include "lib/wire/format/json_write.h"

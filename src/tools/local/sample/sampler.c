@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/sample/sampler.h"
 
 #include <stdio.h>

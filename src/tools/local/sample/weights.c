@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/sample/weights.h"
 
 #include <string.h>

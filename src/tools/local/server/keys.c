@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A key is unknown, then noted in its request (key_hash) until the answer.
  * Afterwards it is stored with the answer, if that was a short success. Above

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/server/rest.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_LOCAL_SERVER_ROUTE_H
 #define TNK_TOOLS_LOCAL_SERVER_ROUTE_H
 

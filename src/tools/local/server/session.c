@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/server/session.h"
 
 #include <stdio.h>

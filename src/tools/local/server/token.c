@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/server/token.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/store/files.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/store/store.h"
 
 #include <stdio.h>

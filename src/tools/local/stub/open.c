@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/stub/stub.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/local/train/pass.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/tnk/account/account.h"
 
 #include <errno.h>

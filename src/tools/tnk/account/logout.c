@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk auth logout. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk ping. */
 #include <stdio.h>
 #include <string.h>

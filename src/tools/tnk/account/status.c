@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/tnk/account/commands.h"
 
 #include <stdio.h>

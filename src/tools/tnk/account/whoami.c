@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk whoami, also available as tnk auth whoami. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/tnk/ask/ask.h"
 
 #include <signal.h>

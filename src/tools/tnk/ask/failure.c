@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/tnk/ask/failure.h"
 
 /* By the HTTP status, which is more specific than the code. */

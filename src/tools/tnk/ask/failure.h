@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_TNK_ASK_FAILURE_H
 #define TNK_TOOLS_TNK_ASK_FAILURE_H
 

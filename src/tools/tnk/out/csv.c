@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/tnk/out/csv.h"
 
 #include <errno.h>

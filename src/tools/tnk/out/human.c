@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/tnk/out/human.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/tnk/out/table.h"
 
 #include <stdarg.h>

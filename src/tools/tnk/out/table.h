@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_TNK_OUT_TABLE_H
 #define TNK_TOOLS_TNK_OUT_TABLE_H
 

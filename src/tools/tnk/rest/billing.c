@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk billing usage; the group. */
 #include <inttypes.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk checkpoint publish, unpublish, set-ttl, copy, and their group. */
 #include <stdio.h>
 #include <string.h>

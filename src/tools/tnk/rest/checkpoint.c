@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk checkpoint list, tnk checkpoint info. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tnk checkpoint delete. Everything is checked and confirmed before the first
  * deletion. A failed deletion does not stop the others. The exit status reports

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/tnk/rest/list.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_TNK_REST_LIST_H
 #define TNK_TOOLS_TNK_REST_LIST_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tnk checkpoint push-hf. The hub is asked for permission before the download,
  * which may take long and uses the service's resources.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk run list, tnk run info. */
 #include <string.h>
 

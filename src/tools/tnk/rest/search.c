@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk session search. */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk session list, search, info, move, and their group. */
 #include <inttypes.h>
 #include <string.h>

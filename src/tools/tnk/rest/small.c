@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk model list, tnk sampler info, tnk audit. */
 #include <inttypes.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk billing checkpoint-storage. */
 #include <inttypes.h>
 

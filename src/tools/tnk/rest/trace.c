@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk session export-trace. */
 #include <inttypes.h>
 #include <stdio.h>

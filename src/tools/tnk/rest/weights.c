@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk checkpoint download, tnk checkpoint save-external. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk chat. */
 #include <stdlib.h>
 #include <string.h>

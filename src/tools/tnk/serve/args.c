@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The options of `tnk local`. */
 #include "tools/tnk/serve/args.h"
 

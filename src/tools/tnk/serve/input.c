@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tools/tnk/serve/input.h"
 
 static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_TNK_SERVE_INPUT_H
 #define TNK_TOOLS_TNK_SERVE_INPUT_H
 

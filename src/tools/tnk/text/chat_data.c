@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tnk chat-data: converts each line of messages to a line of training data and
  * checks it as a training call would. Or it prints the text and marks the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_TNK_TEXT_COMMANDS_H
 #define TNK_TOOLS_TNK_TEXT_COMMANDS_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tnk detokenize: decodes all ids at once, because the bytes of a character may
  * come from several tokens.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk lint: reads training data, one JSON example per line, and reports the
  * lines that tnk_training_forward_backward() would refuse. */
 #include "tools/tnk/text/lint.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The command around cli_lint_stream(). */
 #include <errno.h>
 #include <stdio.h>

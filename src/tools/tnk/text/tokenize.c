@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tnk tokenize: reads the whole text, because tokens depend on the context on
  * both sides. Offsets are requested only if they are printed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Opens the tokenizer that the options name. A file, or a model whose name is
  * the path of a directory, is opened with libtnk-tokenizers only. Other models

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tnk top: shows the activity of a service from its dump file.
  */
 #include <stdarg.h>

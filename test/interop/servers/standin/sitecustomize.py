@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Takes the place of the machine-learning packages that TuFT imports.
 
 They are several gigabytes. With TUFT_CPU_TEST=1 the server trains and samples with

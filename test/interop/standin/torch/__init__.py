@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The handful of torch that a custom loss needs, on numpy.
 
 torch itself is several gigabytes and would be there for four functions. This
