@@ -97,6 +97,10 @@ typedef struct {
    * (`added`). A web page that a tool has read then cannot end the turn and
    * begin another one. */
   tnk_choice_t keep_control_tokens;
+  /** Receives a line of level INFO for each request, when it ends: method,
+   * path, status, session, sampled tokens and duration. NULL means no log.
+   * Copied. */
+  const tnk_logger_t *logger;
 } tnk_gateway_options_t;
 
 #define TNK_GATEWAY_OPTIONS_INIT TNK_SIZED(tnk_gateway_options_t)

@@ -50,6 +50,7 @@ static void fail(tnk__gw_job_t *job, const tnk__gw_fault_t *fault) {
   job->req = NULL;
   if (req != NULL) {
     job->gateway->stats.n_failed++;
+    tnk__gw_log_job(job, req, fault->status);
     if (job->is_begun)
       tnk__gw_break_stream(job->gateway, req, job->ask.api, fault);
     else
@@ -63,6 +64,8 @@ static void succeed(tnk__gw_job_t *job) {
 
   job->req = NULL;
   job->gateway->stats.n_answered += req != NULL;
+  if (req != NULL)
+    tnk__gw_log_job(job, req, 200);
   if (req != NULL && job->is_begun)
     tnk__gw_end_stream(req, &job->answer);
   else if (req != NULL)
@@ -125,9 +128,9 @@ static void on_sample(tnk_promise_t *promise, int status, void *user) {
 static void on_gone(tnk__srv_req_t *req, void *user) {
   tnk__gw_job_t *job = user;
 
-  (void)req;
   job->req = NULL;
   job->gateway->stats.n_gone++;
+  tnk__gw_log_job(job, req, -1);
   if (job->is_held) {
     free_job(job);
     return;
@@ -190,8 +193,10 @@ static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   tnk__list_append(&gateway->jobs, &job->link);
   gateway->n_jobs++;
   job->session = tnk__strdup(&gateway->alloc, session);
-  if (job->session != NULL)
+  if (job->session != NULL) {
+    tnk__gw_log_later(req);
     return job;
+  }
   job->req = NULL;
   free_job(job);
   return NULL;

@@ -214,6 +214,7 @@ static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
       .admit = tnk__gw_admit,
       .refuse = tnk__gw_refuse_early,
       .handle = tnk__gw_handle,
+      .on_reply = tnk__gw_log_reply,
       .user = gateway};
   int is_ip6 = strchr(host, ':') != NULL;
   uint64_t tick;
@@ -269,6 +270,8 @@ static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
   gateway->max_tokens = o->max_tokens > 0 ? o->max_tokens : MAX_TOKENS;
   gateway->max_jobs = o->max_requests > 0 ? o->max_requests : MAX_REQUESTS;
   gateway->began_s = now.tv_sec;
+  if (o->logger != NULL)
+    gateway->logger = *o->logger;
   tnk__list_init(&gateway->jobs);
   gateway->made = tnk__gw_jobs_resume;
   tnk__list_init(&gateway->samplers);

@@ -332,6 +332,7 @@ static int make_choices(tnk__gw_job_t *job, const tnk_samples_t *samples,
     if (end_at_stop(job, choice, fault) != 0)
       return -1;
     job->gateway->stats.n_tokens += choice->n_ids;
+    job->n_sampled += choice->n_ids;
     if (say(job, choice, tnk__gw_record_next(job->gateway->record), fault) !=
             0 ||
         record(job, choice, tnk_samples_sequence_id(samples, i), made_s,

@@ -96,6 +96,7 @@ int tnk__gw_admit(tnk__srv_req_t *req, void *user) {
   const tnk_gateway_t *gateway = user;
   const char *given = credential(req);
 
+  tnk__gw_log_begin(gateway, req);
   if (gateway->key == NULL)
     return is_of_a_page(gateway, req) ? 403 : 0;
   return is_key(gateway->key, given, length_of_key(gateway, given)) ? 0 : 401;

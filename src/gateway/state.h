@@ -55,6 +55,7 @@ struct tnk_gateway {
   size_t n_open; /* handles and parts that must close first */
   tnk_close_cb closed;
   void *closed_user;
+  tnk_logger_t logger;
   char address[128];
 };
 
@@ -78,10 +79,11 @@ typedef struct tnk__gw_job {
   tnk_promise_t *promise;
   tnk__gw_waiter_t waiter;
   int is_waiting;
-  int is_held;      /* waits for a model and has no promise yet */
-  uint64_t held_ms; /* loop time when it was held */
-  int is_begun;     /* the head of its stream was sent */
-  uint64_t told_ms; /* loop time of the last data sent to the client */
+  int is_held;        /* waits for a model and has no promise yet */
+  uint64_t held_ms;   /* loop time when it was held */
+  int is_begun;       /* the head of its stream was sent */
+  uint64_t told_ms;   /* loop time of the last data sent to the client */
+  uint64_t n_sampled; /* tokens in the response */
   tnk__buf_t answer;
 } tnk__gw_job_t;
 
@@ -89,6 +91,19 @@ typedef struct tnk__gw_job {
 
 /* Count one part less that must close before the gateway is freed. */
 void tnk__gw_release(tnk_gateway_t *gateway);
+
+/* ---- log.c ---- */
+
+/* Note when a request began. */
+void tnk__gw_log_begin(const tnk_gateway_t *gateway, tnk__srv_req_t *req);
+/* The request is logged by its job, and not by tnk__gw_log_reply(). */
+void tnk__gw_log_later(tnk__srv_req_t *req);
+/* Log the end of a job, before its response is sent. `status` is -1 if the
+ * client has disconnected. */
+void tnk__gw_log_job(const tnk__gw_job_t *job, const tnk__srv_req_t *req,
+                     int status);
+/* Log any other request. It is called with each response. */
+void tnk__gw_log_reply(tnk__srv_req_t *req, int status, void *user);
 
 /* ---- sampler.c ---- */
 

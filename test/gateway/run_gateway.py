@@ -9,6 +9,7 @@ Output is TAP, see test/support/tap.py.
 import http.client
 import json
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -498,6 +499,57 @@ def speaks_of_other_ids(service, folder):
     check(path.read_bytes() == before, "and the record stays as it was")
 
 
+def logs(service):
+    """A line for each request, without anything secret or said."""
+    canary = "canary-of-the-prompt"
+    with gateway(TNK, service, "--key", "canary-of-the-key", "-v") as g:
+        client = Client(g.url, authorization="Bearer canary-of-the-key")
+        client.chat(canary, headers={"x-tnk-session": "me"}, seed=5)
+        client.chat(canary, path="/s/you/v1/chat/completions", stream=True)
+        client.chat(canary, temperature="hot")
+        client.ask("GET", "/v1/models?key=canary-of-the-query")
+        client.ask("GET", "/%0a%1b[31m%20x")
+        client.ask("DELETE", "/v1/models")
+        client.close()
+        client = Client(g.url, authorization="Bearer canary-of-another")
+        client.chat(canary)
+        client.close()
+    lines = [line.removeprefix("tnk: ") for line in g.said.splitlines() if line.endswith(" ms")]
+    wanted = (r"POST /v1/chat/completions: 200, session me, [1-8] tokens, \d+ ms",
+              r"POST /s/you/v1/chat/completions: 200, session you, [1-8] tokens, \d+ ms",
+              r"POST /v1/chat/completions: 400, session default, 0 tokens, \d+ ms",
+              r"GET /v1/models: 200, \d+ ms",
+              r"GET /\?\?\[31m\?x: 404, \d+ ms",
+              r"DELETE /v1/models: 405, \d+ ms",
+              r"POST /v1/chat/completions: 401, \d+ ms")
+    check(len(lines) == len(wanted) and all(map(re.fullmatch, wanted, lines)), "a line for each request", lines)
+    check("canary" not in g.said, "and nothing secret in them", g.said)
+    with gateway(TNK, service) as g:
+        client = Client(g.url)
+        client.chat("hi")
+        client.close()
+    check(" ms" not in g.said, "no line without -v", g.said)
+
+
+def logs_who_is_gone():
+    with local(TNK, "--stub", "--latency-ms", "3600000") as service:
+        with gateway(TNK, service, "-v", "--drain-s", "0") as g:
+            host, port = g.url.split("/")[2].split(":")
+            with socket.create_connection((host, int(port)), timeout=60) as peer:
+                body = json.dumps({"messages": [{"role": "user", "content": "hi"}]})
+                peer.sendall(f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+                             f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
+                held = Client(service.url)
+                while held.ask("GET", "/api/v1/stub/counts")[1]["held"] == 0:
+                    pass
+                held.close()
+            for line in g.process.stderr:
+                if "client gone" in line:
+                    break
+            check("POST /v1/chat/completions: client gone, session default, 0 tokens, " in line,
+                  "a client that has gone", line)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder) / "drawn"
@@ -511,12 +563,14 @@ def main():
             forces_calls(service, folder)
             keeps_control_tokens_out(service, folder)
             speaks_of_other_ids(service, folder)
+            logs(service)
             check(not not_drawn(pathlib.Path(folder) / "record", log), "all of it is what was drawn")
         calls_tools(folder)
         takes_calls_back(folder)
         begins_and_ends(folder)
         stops(folder)
         nests(folder)
+        logs_who_is_gone()
     plan()
 
 

@@ -377,6 +377,7 @@ static int open_gateway(work_t *work) {
       .tls_key = args.tls_key,
       .record_sync = args.syncs ? TNK_YES : TNK_NO,
       .keep_control_tokens = args.keeps_controls ? TNK_YES : TNK_NO};
+  const tnk_logger_t logger = cli_ask_logger(&work->ask);
   char why[512] = "";
   int status = set_variables(work, renderer);
   int err;
@@ -384,6 +385,7 @@ static int open_gateway(work_t *work) {
   if (status != CLI_EXIT_OK)
     return status;
   o.n_variables = work->n_variables;
+  o.logger = &logger;
   err = tnk_gateway_open(&work->gateway, &work->ask.loop, work->ask.service, &o,
                          why, sizeof(why));
   return err == TNK_OK
