@@ -91,8 +91,10 @@ static int check_coding(const tnk__srv_req_t *req, const llhttp_t *parser) {
 
 static int on_headers_complete(llhttp_t *parser) {
   tnk__srv_conn_t *conn = CONN(parser);
+  const llhttp_method_t method = (llhttp_method_t)llhttp_get_method(parser);
   int refusal;
 
+  tnk__srv_req_set_method(&conn->h1.req, llhttp_method_name(method));
   /* Ignore requests to upgrade the protocol, as RFC 9110 allows (section
    * 7.8). */
   parser->upgrade = 0;
@@ -162,9 +164,7 @@ static void refuse_now(tnk__srv_conn_t *conn, int refusal) {
 }
 
 static void dispatch(tnk__srv_conn_t *conn) {
-  uint8_t method = llhttp_get_method(&conn->h1.parser);
-  int refusal = tnk__srv_req_dispatch(
-      &conn->h1.req, llhttp_method_name((llhttp_method_t)method));
+  int refusal = tnk__srv_req_dispatch(&conn->h1.req);
 
   if (refusal != 0)
     refuse_now(conn, refusal);

@@ -184,6 +184,7 @@ static int check_head(tnk__srv_stream_t *stream) {
   tnk__srv_req_t *req = &stream->req;
   const char *length;
 
+  tnk__srv_req_set_method(req, stream->method);
   if (stream->refusal != 0)
     return stream->refusal;
   length = tnk__srv_req_header(req, "content-length");
@@ -213,7 +214,7 @@ static void end_request(tnk__srv_stream_t *stream) {
     return;
   take_in_hand(stream);
   stream->req.http->n_requests_h2++;
-  refusal = tnk__srv_req_dispatch(&stream->req, stream->method);
+  refusal = tnk__srv_req_dispatch(&stream->req);
   if (refusal != 0)
     refuse(stream, refusal);
 }

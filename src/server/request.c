@@ -211,14 +211,17 @@ static void srv_req_take_path(tnk__srv_req_t *req) {
     (void)take_url(req);
 }
 
-int tnk__srv_req_dispatch(tnk__srv_req_t *req, const char *method) {
+void tnk__srv_req_set_method(tnk__srv_req_t *req, const char *method) {
+  req->method = method;
+  req->is_head = strcmp(method, "HEAD") == 0;
+}
+
+int tnk__srv_req_dispatch(tnk__srv_req_t *req) {
   tnk__srv_t *http = req->http;
 
   req->n = ++http->n_requests;
   if (!take_url(req))
     return TNK__SRV_REFUSE_TARGET;
-  req->method = method;
-  req->is_head = strcmp(method, "HEAD") == 0;
   req->n_bytes_sent = req->body.len;
   http->config.handle(req, http->config.user);
   return 0;

@@ -30,6 +30,9 @@ int tnk__srv_req_add_value(tnk__srv_req_t *req, const char *at, size_t n);
 /* End the name, or the value. Both return a refusal. */
 int tnk__srv_req_end_name(tnk__srv_req_t *req);
 int tnk__srv_req_end_value(tnk__srv_req_t *req);
+/* The method, of static memory or the stream's. Call it before the head ends:
+ * those who log a refusal, and who answer HEAD, look at it. */
+void tnk__srv_req_set_method(tnk__srv_req_t *req, const char *method);
 /* End the head. `n_body` is the announced length of the body. Calls `admit` and
  * the hook that may end the request. Returns a refusal. */
 int tnk__srv_req_end_head(tnk__srv_req_t *req, uint64_t n_body);
@@ -38,7 +41,7 @@ int tnk__srv_req_end_head(tnk__srv_req_t *req, uint64_t n_body);
 int tnk__srv_req_add_body(tnk__srv_req_t *req, const void *at, size_t n,
                           uint64_t announced);
 /* Pass the complete request to the handler. Returns a refusal. */
-int tnk__srv_req_dispatch(tnk__srv_req_t *req, const char *method);
+int tnk__srv_req_dispatch(tnk__srv_req_t *req);
 
 /* Answer a request that cannot be served; `refusal` is not 0. */
 void tnk__srv_req_refuse(tnk__srv_req_t *req, int refusal);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_LOCAL_BASE_DRAIN_H
 #define TNK_TOOLS_LOCAL_BASE_DRAIN_H
 
