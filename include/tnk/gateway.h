@@ -30,6 +30,9 @@ extern "C" {
  * front of the path, by the header X-Tnk-Session, or by ":NAME" after the key.
  * Without a name it is "default".
  *
+ * Agents run generated code beside their key. So `key` only samples, and the
+ * endpoints for training need `admin_key`.
+ *
  * The model name of a request is ignored: the gateway uses its current weights.
  * If the record cannot be written, for example because the disk is full,
  * /healthz returns 503, and nothing is sampled until a gateway is opened again.
@@ -50,11 +53,12 @@ typedef struct tnk_gateway tnk_gateway_t;
 typedef struct {
   size_t size; /**< Set by TNK_GATEWAY_OPTIONS_INIT. */
   /** Numeric address. NULL means 127.0.0.1. An address that is not loopback
-   * needs a key. */
+   * needs `key` or `admin_key`. */
   const char *host;
-  /** The key that clients must send, as a bearer token or in X-Api-Key. With
-   * NULL or "" there is none, and requests of web pages are rejected. It is
-   * not the key of the service, which is never sent to clients. Copied. */
+  /** The key with which agents sample, as a bearer token or in X-Api-Key. With
+   * NULL or "" there is none. Without `admin_key` too, every local client is
+   * served, and requests of web pages are rejected. It is not the key of the
+   * service, which is never sent to clients. Copied. */
   const char *key;
   const char *model; /**< Model name that clients see. NULL means the base
                         model. Copied. */
@@ -101,6 +105,11 @@ typedef struct {
    * path, status, session, sampled tokens and duration. NULL means no log.
    * Copied. */
   const tnk_logger_t *logger;
+  /** The key for everything under /tnk/: rewards, weights, the record. `key`
+   * then only samples. NULL or "" means none: /tnk/ is refused to clients with
+   * `key`, and open to all clients if there is no `key` either. It may equal
+   * `key`. Copied. */
+  const char *admin_key;
 } tnk_gateway_options_t;
 
 #define TNK_GATEWAY_OPTIONS_INIT TNK_SIZED(tnk_gateway_options_t)

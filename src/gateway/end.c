@@ -13,6 +13,7 @@ static void on_record_closed(void *user) {
   tnk_chat_template_unref(gateway->template_);
   json_decref(gateway->variables);
   tnk__free_secret(&alloc, gateway->key);
+  tnk__free_secret(&alloc, gateway->admin_key);
   tnk__free(&alloc, gateway->model);
   tnk__free(&alloc, gateway);
   if (closed != NULL)

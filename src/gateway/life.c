@@ -98,6 +98,10 @@ static int say(char *why, size_t why_size, int err, const char *text) {
   return err;
 }
 
+static int is_set(const char *text) {
+  return text != NULL && text[0] != '\0';
+}
+
 static const char *check(const tnk_gateway_options_t *o) {
   const char *host = o->host != NULL ? o->host : "127.0.0.1";
 
@@ -107,7 +111,7 @@ static const char *check(const tnk_gateway_options_t *o) {
     return "a tokenizer is needed that can encode and decode";
   if (!is_numeric(host))
     return "the host must be a numeric address, such as 127.0.0.1";
-  if (!is_loopback(host) && (o->key == NULL || o->key[0] == '\0'))
+  if (!is_loopback(host) && !is_set(o->key) && !is_set(o->admin_key))
     return "an address other than a loopback one needs a key";
   if (o->port < 0 || o->port > 65535)
     return "the port is out of range";
@@ -146,9 +150,14 @@ static int set_texts(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
                      char *why, size_t why_size) {
   const tnk_allocator_t *alloc = &gateway->alloc;
 
-  if (o->key != NULL && o->key[0] != '\0') {
+  if (is_set(o->key)) {
     gateway->key = tnk__strdup(alloc, o->key);
     if (gateway->key == NULL)
+      return TNK_ENOMEM;
+  }
+  if (is_set(o->admin_key)) {
+    gateway->admin_key = tnk__strdup(alloc, o->admin_key);
+    if (gateway->admin_key == NULL)
       return TNK_ENOMEM;
   }
   if (o->model != NULL) {

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Routing of requests. A path may start with /s/NAME, which selects the
- * session.
- */
-#include <stdio.h>
+/* Routing of requests. */
 #include <string.h>
 #include <strings.h>
 
@@ -11,117 +7,6 @@
 #include "lib/base/alloc.h"
 #include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
-
-/* ---- Credentials and sessions ---- */
-
-/* Compare in constant time, so that the duration does not show how much of the
- * key is right. */
-static int is_key(const char *key, const char *given, size_t n) {
-  size_t n_key = strlen(key);
-  unsigned differs = n != n_key;
-
-  for (size_t i = 0; i < n; i++)
-    differs |= (unsigned char)given[i] ^ (unsigned char)key[i % (n_key + 1)];
-  return differs == 0;
-}
-
-static int is_name(const char *name, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (name[i] <= ' ' || name[i] > '~' || name[i] == '/')
-      return 0;
-  return n > 0 && n <= TNK__GW_MAX_SESSION;
-}
-
-static int set_session(tnk__gw_call_t *call, const char *name, size_t n) {
-  if (!is_name(name, n)) {
-    tnk__gw_call_refuse(
-        call, 400, NULL,
-        "the name of a session has 1 to %d printable characters",
-        TNK__GW_MAX_SESSION);
-    return -1;
-  }
-  memcpy(call->session, name, n);
-  call->session[n] = '\0';
-  return 0;
-}
-
-static const char *credential(const tnk__srv_req_t *req) {
-  const char *bearer = tnk__srv_req_header(req, "authorization");
-  const char *key = tnk__srv_req_header(req, "x-api-key");
-
-  if (bearer != NULL && strncasecmp(bearer, "Bearer ", 7) == 0)
-    return bearer + 7;
-  return key != NULL ? key : "";
-}
-
-/* A gateway without a key serves this machine only. A page in a browser must
- * not reach it, neither as a cross-site request nor by a host name that
- * resolves to this machine. */
-static int is_of_a_page(const tnk_gateway_t *gateway,
-                        const tnk__srv_req_t *req) {
-  static const char *const ours[] = {"127.0.0.1", "localhost", "[::1]"};
-  const char *host = tnk__srv_req_header(req, "host");
-  const char *site = tnk__srv_req_header(req, "sec-fetch-site");
-
-  if (tnk__srv_req_header(req, "origin") != NULL)
-    return 1;
-  /* A browser sends no Origin with a GET without CORS, but Sec-Fetch-Site says
-   * where the request comes from. "none" means the user, for example by the
-   * address bar. */
-  if (site != NULL && strcmp(site, "none") != 0 &&
-      strcmp(site, "same-origin") != 0)
-    return 1;
-  for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++) {
-    size_t n = strlen(ours[i]);
-
-    if (host == NULL ||
-        (strncmp(host, ours[i], n) == 0 && (host[n] == '\0' || host[n] == ':')))
-      return 0;
-  }
-  return strcmp(host, strstr(gateway->address, "//") + 2) != 0;
-}
-
-/* Length of the key in a credential. A colon and a session name may follow
- * it. */
-static size_t length_of_key(const tnk_gateway_t *gateway, const char *given) {
-  size_t n = strlen(given);
-  size_t n_key =
-      gateway->key != NULL ? strlen(gateway->key) : strcspn(given, ":");
-
-  return n > n_key && given[n_key] == ':' ? n_key : n;
-}
-
-/* Check the credential before the body is read. */
-int tnk__gw_admit(tnk__srv_req_t *req, void *user) {
-  const tnk_gateway_t *gateway = user;
-  const char *given = credential(req);
-
-  tnk__gw_log_begin(gateway, req);
-  if (gateway->key == NULL)
-    return is_of_a_page(gateway, req) ? 403 : 0;
-  return is_key(gateway->key, given, length_of_key(gateway, given)) ? 0 : 401;
-}
-
-/* The path takes precedence, then the header, then the session after the
- * key. */
-static int find_session(tnk__gw_call_t *call) {
-  const char *header = tnk__srv_req_header(call->req, "x-tnk-session");
-  const char *given = credential(call->req);
-  size_t n = length_of_key(call->gateway, given);
-
-  if (given[n] == ':' && given[n + 1] != '\0' &&
-      set_session(call, given + n + 1, strlen(given + n + 1)) != 0)
-    return -1;
-  if (header != NULL && set_session(call, header, strlen(header)) != 0)
-    return -1;
-  if (strncmp(call->path, "/s/", 3) != 0)
-    return 0;
-  n = strcspn(call->path + 3, "/");
-  if (set_session(call, call->path + 3, n) != 0)
-    return -1;
-  call->path += 3 + n;
-  return 0;
-}
 
 /* ---- Small endpoints ---- */
 
@@ -252,6 +137,8 @@ static void route(const tnk__gw_call_t *call) {
   static const char model[] = "/v1/models/";
   const char *coding = tnk__srv_req_header(call->req, "content-encoding");
 
+  if (!tnk__gw_may(call))
+    return;
   if (coding != NULL && strcasecmp(coding, "identity") != 0) {
     tnk__gw_call_refuse(call, 415, NULL,
                         "a body that is \"%.40s\" is not supported here",
@@ -314,6 +201,6 @@ void tnk__gw_refuse_early(tnk__srv_req_t *req, int status, const char *text,
 void tnk__gw_handle(tnk__srv_req_t *req, void *user) {
   tnk__gw_call_t call = call_of(user, req);
 
-  if (find_session(&call) == 0)
+  if (tnk__gw_find_session(&call) == 0)
     route(&call);
 }

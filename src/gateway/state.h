@@ -28,7 +28,8 @@ struct tnk_gateway {
   tnk_chat_tokenizer_t tokenizer;
   tnk_chat_family_t family;
   int keeps_controls; /* control tokens in user and tool messages count */
-  char *key;          /* NULL: no key is required */
+  char *key;          /* key of agents, or NULL */
+  char *admin_key;    /* key of administrators, or NULL */
   char *model;        /* NULL: the base model's name */
   json_t *variables;  /* template variables: an object of JSON values */
   int32_t max_tokens;
@@ -143,14 +144,23 @@ typedef struct {
   char session[TNK__GW_MAX_SESSION + 1]; /* "": not named */
 } tnk__gw_call_t;
 
-/* Check the credential of a request. Returns 0 or an HTTP status. */
-int tnk__gw_admit(tnk__srv_req_t *req, void *user);
 /* Reject a request that does not reach the handler, in the error format of its
  * API. */
 void tnk__gw_refuse_early(tnk__srv_req_t *req, int status, const char *text,
                           void *user);
 /* The handler of all other requests. */
 void tnk__gw_handle(tnk__srv_req_t *req, void *user);
+
+/* ---- access.c ---- */
+
+/* Check the credential of a request. Returns 0 or an HTTP status. */
+int tnk__gw_admit(tnk__srv_req_t *req, void *user);
+/* Find the session that a request names, and cut its prefix off the path.
+ * Returns 0, or -1 after rejecting the request. */
+int tnk__gw_find_session(tnk__gw_call_t *call);
+/* Returns whether the credential of a request permits its path. If not, the
+ * request has been rejected. */
+int tnk__gw_may(const tnk__gw_call_t *call);
 
 /* ---- reward.c ---- */
 

@@ -86,8 +86,8 @@ def lines(path, home, made):
     """The command lines of a command."""
     given = {
         "local": [["--exit-with-stdin", "--api-key", KEY, "--verbose"]],
-        "gateway": [["--model", "tnk/byte-lm", "--exit-with-stdin", "--key", KEY, "--record",
-                     home / "record"]],
+        "gateway": [["--model", "tnk/byte-lm", "--exit-with-stdin", "--key", KEY, "--admin-key", KEY,
+                     "--record", home / "record"]],
         "lint": [[home / "prompt"]],
         "tokenize": [["--model", "nobody/nothing", "--text", "x"]],
         "detokenize": [["--model", "nobody/nothing", "1"]],

@@ -95,14 +95,60 @@ def refuses_early(service):
         check(status == 200, "its name is taken", a)
 
 
+TRAINING = (("POST", "/tnk/reward", {"reward": 1}), ("GET", "/tnk/datums", None),
+            ("POST", "/tnk/sampler", {"base_model": "tnk/byte-lm"}))
+
+
+def trains(url, **headers):
+    """The statuses of the endpoints for training, in a session and outside."""
+    client = Client(url, **headers)
+    return [client.ask(method, prefix + path, body)[0] for prefix in ("/s/me", "") for method, path, body in TRAINING]
+
+
+def has_two_keys(service, folder):
+    """The key of agents samples; what trains needs the other one."""
+    agent, admin = {"authorization": "Bearer secret:me"}, {"x_api_key": "master:me"}
+    path = pathlib.Path(folder) / "admin"
+    path.write_text("master\nanother line\n")
+    for how in (("--admin-key", "master"), ("--admin-key-file", path)):
+        with gateway(TNK, service, "--key", "secret", *how) as g:
+            check(Client(g.url, **agent).chat("hi")[0] == 200, f"{how}: the key of agents samples")
+            check(trains(g.url, **agent) == [403] * 6, f"{how}: and no more")
+            check(trains(g.url, x_api_key="maste") == [401] * 6, "a wrong key")
+            check(Client(g.url, **admin).chat("hi")[0] == 200, f"{how}: that of administrators samples")
+            check(trains(g.url, **admin) == [200] * 6, f"{how}: and trains")
+            status, a = Client(g.url, **agent).ask("GET", "/tnk/anything")
+            check(status == 403 and a["error"]["code"] == "admin_key_required" and
+                  "needs the admin key of this gateway" in a["error"]["message"], "what is needed is said", a)
+    with gateway(TNK, service, "--key", "secret") as g:
+        status, a = Client(g.url, **agent).post("/tnk/reward", {"reward": 1})
+        check(status == 403 and "start the gateway with --admin-key" in a["error"]["message"],
+              "one key: it does not train", a)
+    with gateway(TNK, service, "--key", "same", "--admin-key", "same") as g:
+        check(Client(g.url, x_api_key="same:me").chat("hi")[0] == 200 and
+              trains(g.url, x_api_key="same:me") == [200] * 6, "one key may be both")
+    with gateway(TNK, service, "--admin-key", "master") as g:
+        check(Client(g.url).chat("hi")[0] == 401 and trains(g.url) == [401] * 6, "the admin key alone: none without it")
+        check(Client(g.url, **admin).chat("hi")[0] == 200, "and all with it")
+    (pathlib.Path(folder) / "empty").write_text("\n")
+    for args, why in ((("--admin-key", ""), "is empty"),
+                      (("--admin-key", "a", "--admin-key-file", path), "exclude each other"),
+                      (("--admin-key-file", pathlib.Path(folder) / "empty"), "the first line has no key"),
+                      (("--admin-key-file", pathlib.Path(folder) / "none"), "none")):
+        try:
+            with gateway(TNK, service, *args):
+                check(False, f"{args}: it serves")
+        except RuntimeError as error:
+            check(why in str(error), f"{args[:1]}: {why}", error)
+
+
 def refuses(service):
     with gateway(TNK, service, "--key", "secret") as g:
         check(Client(g.url).chat("hi")[0] == 401, "no key")
         check(Client(g.url, x_api_key="secre").chat("hi")[0] == 401, "a wrong key")
         check(Client(g.url, x_api_key="secret").chat("hi")[0] == 200, "the key")
         client = Client(g.url, authorization="Bearer secret:me")
-        check(client.chat("hi")[0] == 200 and client.ask("GET", "/s/me/tnk/datums")[0] == 200,
-              "the key with a session")
+        check(client.chat("hi")[0] == 200, "the key with a session")
         status, a = Client(g.url).post("/v1/messages", {})
         check(status == 401 and a["type"] == "error", "in Anthropic's shape", a)
     with gateway(TNK, service) as g:
@@ -556,6 +602,7 @@ def main():
         with local(TNK, "--sample-log", log) as service:
             speaks(service)
             refuses(service)
+            has_two_keys(service, folder)
             refuses_early(service)
             goes_on(service, folder)
             changes_weights(service, folder)

@@ -248,7 +248,7 @@ TEST(options_out_of_range_are_refused) {
     const char *why;
   } wrong[] = {
       {{.host = "0.0.0.0"}, "an address other than a loopback one needs a key"},
-      {{.host = "0.0.0.0", .key = ""},
+      {{.host = "0.0.0.0", .key = "", .admin_key = ""},
        "an address other than a loopback one needs a key"},
       {{.host = "localhost"},
        "the host must be a numeric address, such as 127.0.0.1"},

@@ -16,7 +16,8 @@ LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 NAME = re.compile(r"\b(?:tnk_|TNK_)\w+")
 CODE = re.compile(r"XX\((\w+), (-\d+), \"([^\"]*)\"\)")
 # Variables of the environment, and words that begin like a name.
-NO_NAMES = {"TNK_CERT_FILE", "TNK_KEY_FILE", "TNK_HTTP_VERSION", "TNK_DUMP_FILE"}
+NO_NAMES = {"TNK_CERT_FILE", "TNK_KEY_FILE", "TNK_HTTP_VERSION", "TNK_DUMP_FILE",
+            "TNK_GATEWAY_ADMIN_KEY"}
 
 
 def check_guide(path, headers):

@@ -77,7 +77,8 @@
   X(tnk_chat_template_options_t, TNK_CHAT_TEMPLATE_OPTIONS_INIT, stops, 48,    \
     stops, NO)                                                                 \
   X(tnk_chat_options_t, TNK_CHAT_OPTIONS_INIT, user, 64, n_text_roles, NO)     \
-  X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144, logger, NO)
+  X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144, admin_key,  \
+    NO)
 
 /* Their members of type tnk_choice_t, which allow only its three values.
  * test/hygiene/check_sized.py finds a missing one. */

@@ -121,7 +121,7 @@ enum { MAX_VARIABLES = 64 };
 
 static struct {
   const char *model, *checkpoint, *host, *key, *record, *name, *renderer;
-  const char *template, *datums, *tls_cert, *tls_key;
+  const char *template, *datums, *tls_cert, *tls_key, *admin_key, *admin_file;
   cli_tokenizer_t which;
   cli_texts_t sets;
   int64_t port, max_tokens, drain_s;
@@ -148,12 +148,24 @@ static const cli_option_t options[] = {
      .value = "ADDRESS",
      .text = &args.host,
      .help = "Numeric address (127.0.0.1). An address that is not loopback "
-             "needs --key."},
+             "needs --key or --admin-key."},
     {.name = "key",
      .value = "KEY",
      .text = &args.key,
-     .help = "Key that clients must send. They may append :SESSION. Default: "
-             "TNK_GATEWAY_KEY, else none."},
+     .help = "Key with which agents sample. They may append :SESSION. "
+             "Default: TNK_GATEWAY_KEY, else none."},
+    {.name = "admin-key",
+     .value = "KEY",
+     .text = &args.admin_key,
+     .help = "Key for /tnk/: rewards, weights, the record. Without it and with "
+             "--key, /tnk/ is refused. Default: TNK_GATEWAY_ADMIN_KEY, else "
+             "none."},
+    {.name = "admin-key-file",
+     .value = "FILE",
+     .text = &args.admin_file,
+     .offer = CLI_OFFER_FILES,
+     .help = "Read that key from the first line of this file, so that it is in "
+             "no list of processes."},
     {.name = "tls-cert",
      .value = "FILE",
      .text = &args.tls_cert,
@@ -245,6 +257,8 @@ static const char *check(const cli_t *cli) {
     return "--rewarded goes with --datums";
   if (args.syncs && args.record == NULL)
     return "--sync goes with --record";
+  if (args.admin_key != NULL && args.admin_file != NULL)
+    return "--admin-key and --admin-key-file exclude each other";
   if ((args.tls_cert == NULL) != (args.tls_key == NULL))
     return "--tls-cert and --tls-key go together";
   if (args.renderer != NULL && tnk_chat_find(args.renderer) == NULL)
@@ -353,7 +367,32 @@ static int open_words(work_t *work) {
   return template_open(work->cli, args.template, args.model, &work->template);
 }
 
-static int open_gateway(work_t *work) {
+/* *out receives the key, or NULL for none; free() it. */
+static int read_admin_key(const work_t *work, char **out) {
+  const char *text =
+      args.admin_key != NULL ? args.admin_key : getenv("TNK_GATEWAY_ADMIN_KEY");
+  char why[512];
+  size_t n;
+
+  if (args.admin_file == NULL) {
+    *out = text != NULL ? strdup(text) : NULL;
+    return text == NULL || *out != NULL
+               ? CLI_EXIT_OK
+               : cli_fail(work->cli, CLI_EXIT_FAILED, "out of memory");
+  }
+  *out = cli_read_file(args.admin_file, &n, why, sizeof(why));
+  if (*out == NULL)
+    return cli_fail(work->cli, CLI_EXIT_FILE, "%s", why);
+  (*out)[strcspn(*out, "\r\n")] = '\0';
+  if ((*out)[0] != '\0')
+    return CLI_EXIT_OK;
+  free(*out);
+  *out = NULL;
+  return cli_fail(work->cli, CLI_EXIT_FILE, "%s: the first line has no key",
+                  args.admin_file);
+}
+
+static int open_gateway(work_t *work, const char *admin_key) {
   const tnk_chat_renderer_t *renderer =
       args.renderer != NULL ? tnk_chat_find(args.renderer) : NULL;
   const char *key = args.key != NULL ? args.key : getenv("TNK_GATEWAY_KEY");
@@ -365,6 +404,7 @@ static int open_gateway(work_t *work) {
       .size = sizeof(o),
       .host = args.host,
       .key = key,
+      .admin_key = admin_key,
       .model = args.name,
       .record = args.record,
       .tokenizer = tokenizer,
@@ -393,6 +433,18 @@ static int open_gateway(work_t *work) {
              : cli_fail(work->cli,
                         err == TNK_EFILE ? CLI_EXIT_FILE : CLI_EXIT_FAILED,
                         "cannot serve: %s", why);
+}
+
+static int open_with_keys(work_t *work) {
+  char *admin_key = NULL;
+  int status = read_admin_key(work, &admin_key);
+
+  if (status == CLI_EXIT_OK)
+    status = open_gateway(work, admin_key);
+  if (admin_key != NULL)
+    tnk__wipe(admin_key, strlen(admin_key));
+  free(admin_key);
+  return status;
 }
 
 static void on_input_end(void *user) {
@@ -482,7 +534,7 @@ static int run(cli_t *cli) {
   if (status == CLI_EXIT_OK)
     status = open_words(&work);
   if (status == CLI_EXIT_OK)
-    status = open_gateway(&work);
+    status = open_with_keys(&work);
   if (status == CLI_EXIT_OK)
     status = serve(&work);
   if (status == CLI_EXIT_OK)
@@ -501,6 +553,7 @@ static const cli_item_t endpoints[] = {
     {"POST /v1/messages", "As Anthropic's."},
     {"GET /v1/models", "The one model."},
     {"GET /healthz", "200, or 503 after the record could not be written."},
+    {"/tnk/...", "The following ones need the admin key, if there is a key."},
     {"POST /tnk/reward",
      "{\"id\": ID, \"reward\": 1}: sets the reward of an answer; without an "
      "id, of the latest one of the session."},
