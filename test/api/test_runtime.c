@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lib/api/runtime.h"
+#include "lib/api/root.h"
 
 #include <string.h>
 #include <sys/resource.h>

@@ -6,7 +6,7 @@
 
 #include "lib/base/base64.h"
 #include "lib/files/age/head.h"
-#include "lib/wire/data/secret.h"
+#include "lib/wire/data/check.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

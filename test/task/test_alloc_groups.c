@@ -4,7 +4,7 @@
  * are made of several promises, hold memory of the caller, or end on another
  * thread. See test_alloc.c.
  */
-#include "lib/api/runtime.h"
+#include "lib/api/root.h"
 #include "task/kinds.h"
 
 enum { MAX_ALLOCATIONS = 1000, N_PARTS = 3 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lib/client/recover/breaker.h"
+#include "lib/client/recover/recover.h"
 #include "support/test.h"
 
 TEST(C17_after_failures_in_a_row_nothing_is_tried_for_a_while) {

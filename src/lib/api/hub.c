@@ -11,7 +11,7 @@
 #include "lib/base/options.h"
 #include "lib/files/fetch/files.h"
 #include "lib/files/hub/cache.h"
-#include "lib/files/hub/operations.h"
+#include "lib/files/hub/hub.h"
 #include "lib/files/hub/tokenizer.h"
 #include "lib/wire/format/http_write.h"
 #include "lib/wire/format/url.h"

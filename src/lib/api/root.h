@@ -9,6 +9,7 @@
 #include "lib/io/http/client.h"
 #include "lib/io/loop/context.h"
 #include "lib/io/loop/promise.h"
+#include "tnk/runtime.h"
 #include "tnk/service.h"
 
 struct tnk__root;
@@ -85,5 +86,9 @@ tnk_promise_t *tnk__root_reject(tnk__context_t *context, int code,
 /* As above, if the context may be gone: `kin` is another promise of it. */
 tnk_promise_t *tnk__root_reject_beside(tnk_promise_t *kin, int code,
                                        const char *name, const char *why);
+
+/* Implements tnk_runtime_start() with an allocator. The allocator is copied,
+ * and is called on every thread that posts. */
+int tnk__runtime_start(tnk_runtime_t **out, const tnk_allocator_t *alloc);
 
 #endif

@@ -10,12 +10,11 @@
  * This is the only file with a lock: `lock` protects `queue` and `stopping`. No
  * callback is called while it is held.
  */
-#include "lib/api/runtime.h"
+#include "lib/api/root.h"
 
 #include <unistd.h>
 #include <uv.h>
 
-#include "lib/api/root.h"
 #include "lib/base/alloc.h"
 #include "lib/base/list.h"
 #include "lib/base/misuse.h"

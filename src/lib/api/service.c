@@ -11,7 +11,7 @@
 #include "lib/wire/data/check.h"
 #include "lib/client/service/service.h"
 #include "lib/client/sample/sampling.h"
-#include "lib/store/run_query.h"
+#include "lib/store/rest.h"
 
 /* ---- Opening ---- */
 

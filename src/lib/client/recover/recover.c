@@ -20,6 +20,34 @@
 #include "lib/client/service/service.h"
 #include "lib/client/train/stop.h"
 
+/* ---- The circuit breaker ---- */
+
+void tnk__breaker_init(tnk__breaker_t *breaker, uint64_t max_failures,
+                       uint64_t pause_ms) {
+  *breaker =
+      (tnk__breaker_t){.max_failures = max_failures, .pause_ms = pause_ms};
+}
+
+uint64_t tnk__breaker_wait_ms(const tnk__breaker_t *breaker, uint64_t now_ms) {
+  return breaker->until_ms > now_ms ? breaker->until_ms - now_ms : 0;
+}
+
+void tnk__breaker_failed(tnk__breaker_t *breaker, uint64_t now_ms) {
+  breaker->n_failures++;
+  if (breaker->max_failures == 0 || breaker->n_failures < breaker->max_failures)
+    return;
+  breaker->until_ms = breaker->pause_ms < UINT64_MAX - now_ms
+                          ? now_ms + breaker->pause_ms
+                          : UINT64_MAX;
+}
+
+void tnk__breaker_worked(tnk__breaker_t *breaker) {
+  breaker->n_failures = 0;
+  breaker->until_ms = 0;
+}
+
+/* ---- Recovery ---- */
+
 /* Values of is_lost: whether the loss was reported. */
 enum { NEWS = 1, KNOWN };
 /* Consecutive losses after which a new session is created at once. */

@@ -2,11 +2,29 @@
 #ifndef TNK_LIB_CLIENT_RECOVER_RECOVER_H
 #define TNK_LIB_CLIENT_RECOVER_RECOVER_H
 
-#include "lib/client/recover/breaker.h"
 #include "lib/client/recover/run_query.h"
 #include "lib/client/sample/sampling.h"
 #include "lib/client/session/session.h"
 #include "lib/client/train/training.h"
+
+/*
+ * A circuit breaker. After max_failures consecutive failures, no attempt is
+ * made during pause_ms. Then one attempt decides: a success resets the breaker,
+ * a failure restarts the pause.
+ */
+typedef struct {
+  uint64_t max_failures; /* 0: disabled */
+  uint64_t pause_ms;
+  uint64_t n_failures; /* consecutive */
+  uint64_t until_ms;   /* end of the last pause */
+} tnk__breaker_t;
+
+void tnk__breaker_init(tnk__breaker_t *breaker, uint64_t max_failures,
+                       uint64_t pause_ms);
+/* Time until the next attempt is allowed; 0: now. */
+uint64_t tnk__breaker_wait_ms(const tnk__breaker_t *breaker, uint64_t now_ms);
+void tnk__breaker_failed(tnk__breaker_t *breaker, uint64_t now_ms);
+void tnk__breaker_worked(tnk__breaker_t *breaker);
 
 /*
  * Recovery after a loss at the server: first the session, then the clients in

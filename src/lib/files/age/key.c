@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "lib/base/alloc.h"
-#include "lib/wire/data/secret.h"
+#include "lib/wire/data/check.h"
 
 /* Bech32 (BIP 173): a prefix, "1", and characters of five bits. The last six
  * characters are a checksum over all that precede. */

@@ -64,4 +64,14 @@ void tnk__hub_job_resolve(tnk__hub_job_t *job, tnk__result_kind_t kind,
                           void *value,
                           void (*free_value)(const tnk_allocator_t *, void *));
 
+/* Implements tnk_hub_download(). The arguments are checked; `sum` is in lower
+ * case or NULL. All strings are copied. */
+tnk_promise_t *tnk__hub_download(tnk__hub_t *hub, const char *url,
+                                 const char *path, const char *sum,
+                                 const tnk_download_options_t *options);
+
+/* Get a file of a model; the names have passed their checks. */
+tnk_promise_t *tnk__hub_file(tnk__hub_t *hub, const char *model,
+                             const char *revision, const char *file);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lib/files/hub/operations.h"
+#include "lib/files/hub/hub.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lib/files/weights/sweep.h"
+#include "lib/files/weights/job.h"
 
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"

@@ -34,4 +34,7 @@ int tnk__peer_require(tnk__peer_t *peer, mbedtls_ssl_context *ssl);
 /* Describe the fault of the certificate. */
 void tnk__peer_explain(const tnk__peer_t *peer, char *text, size_t size);
 
+/* Convert a code of mbedTLS: TNK_ENOMEM, or `otherwise` for any other code. */
+int tnk__tls_code(int cause, int otherwise);
+
 #endif

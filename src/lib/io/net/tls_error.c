@@ -5,7 +5,6 @@
 #include <mbedtls/version.h>
 #include <stdio.h>
 
-#include "lib/io/net/tls_code.h"
 #include "tnk/error.h"
 
 #if MBEDTLS_VERSION_MAJOR < 3

@@ -17,7 +17,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/limits.h"
 #include "lib/base/log.h"
-#include "lib/io/net/tls_code.h"
+#include "lib/io/net/peer.h"
 #include "tnk/error.h"
 
 /* ---- Trusted certificates ---- */

@@ -54,4 +54,9 @@ int tnk__check_restore(const tnk_restore_options_t *options, char *text,
 int tnk__check_sampler(const tnk_sampling_options_t *options, char *text,
                        size_t size);
 
+/* Whether a text that should be a public key contains a secret key of age or of
+ * SSH. The key may be truncated or damaged. Such a text is never sent and never
+ * shown. */
+int tnk__is_secret_key(const char *text);
+
 #endif

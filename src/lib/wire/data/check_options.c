@@ -5,10 +5,31 @@
 #include "lib/wire/data/check.h"
 #include "lib/wire/data/check_where.h"
 #include "lib/wire/data/data.h"
-#include "lib/wire/data/secret.h"
 #include "lib/wire/format/http_write.h"
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
+
+/* ---- Secret keys ---- */
+
+static char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static int has(const char *text, const char *word) {
+  for (; *text != '\0'; text++) {
+    int n = 0;
+
+    while (word[n] != '\0' && lower(text[n]) == lower(word[n]))
+      n++;
+    if (word[n] == '\0')
+      return 1;
+  }
+  return 0;
+}
+
+int tnk__is_secret_key(const char *text) {
+  return has(text, "AGE-SECRET-KEY") || has(text, "PRIVATE KEY");
+}
 
 /* ---- The optimizer ---- */
 

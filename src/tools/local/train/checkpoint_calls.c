@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "lib/base/alloc.h"
-#include "lib/wire/data/secret.h"
+#include "lib/wire/data/check.h"
 #include "lib/wire/format/json_read.h"
 #include "tools/local/train/model.h"
 

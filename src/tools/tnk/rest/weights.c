@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "lib/base/alloc.h"
-#include "lib/wire/data/secret.h"
+#include "lib/wire/data/check.h"
 #include "tnk/data.h"
 #include "tnk/training.h"
 #include "tools/common/base/input.h"
