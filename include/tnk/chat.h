@@ -31,7 +31,7 @@ extern "C" {
  * that the template rejects; TNK_EPROTO for a malformed file; TNK_EUNSUPPORTED
  * for something that this library, the template or the plug-in cannot do;
  * TNK_ENOTFOUND for a missing or unreadable file; TNK_ETOOBIG beyond a limit;
- * TNK_ENOMEM; or a code of the plug-in.
+ * TNK_ECANCELED; TNK_ENOMEM; or a code of the plug-in.
  */
 
 /** A compiled template. It is immutable and reference-counted, and can be used
@@ -138,7 +138,9 @@ typedef struct {
  * to twelve, and a mask up to six for each message. Call them on another
  * thread if the template is untrusted and your loop must not wait. They share
  * nothing but the template and the tokenizer, which do not change, and the
- * allocators that you pass.
+ * allocators that you pass. The option `is_canceled` ends a call early. A
+ * conversation that another thread renders must not be changed or freed before
+ * that call returns.
  *
  * @return TNK_OK, or TNK_EINVAL (malformed template; error->line has the line),
  *         TNK_EPROTO (config), TNK_EUNSUPPORTED (unsupported feature of the
@@ -300,9 +302,10 @@ typedef struct {
   const float *message_weights;
   size_t n_message_weights;
   /** Clock for templates that show the date: seconds since 1970 in the time
-   * zone to show. NULL: such a template is rejected. */
+   * zone to show. Called on the thread of the call. NULL: such a template is
+   * rejected. */
   int64_t (*now_s)(void *user);
-  void *user; /**< Passed to now_s. */
+  void *user; /**< Passed to now_s and is_canceled. */
   /** Roles whose messages are plain text, such as "user" and "tool". A control
    * token in such a message is encoded as the characters that it consists of,
    * so a web page or a file that a tool has read cannot end the turn. Control
@@ -313,6 +316,12 @@ typedef struct {
    * tnk_chat_text(). Borrowed. */
   const char *const *text_roles;
   size_t n_text_roles;
+  /** Called on the thread of the call, at the start of each rendering and about
+   * once in each millisecond of it. If it returns nonzero, the call fails with
+   * TNK_ECANCELED. Another thread can thus end the call, for example with an
+   * atomic flag. The plug-in is not interrupted. NULL: nothing ends the call
+   * early. */
+  int (*is_canceled)(void *user);
 } tnk_chat_options_t;
 
 #define TNK_CHAT_OPTIONS_INIT TNK_SIZED(tnk_chat_options_t)
@@ -323,12 +332,12 @@ typedef struct {
  * @param[out] text  NUL-terminated. Free it with tnk_chat_free_text(). NULL on
  *                   failure.
  * @param[out] n     Length in bytes; may be NULL.
- * @param options    NULL for defaults. Only generation_prompt and now_s are
- *                   used.
+ * @param options    NULL for defaults. Only generation_prompt, now_s and
+ *                   is_canceled are used.
  *
  * @return TNK_OK; TNK_EINVAL if the template rejects the messages, with its
  *         message; TNK_EUNSUPPORTED; TNK_ETOOBIG beyond the limits of an
- *         untrusted template; TNK_ENOTSUP; TNK_ENOMEM.
+ *         untrusted template; TNK_ECANCELED; TNK_ENOTSUP; TNK_ENOMEM.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_chat_text(char **text, size_t *n,
@@ -439,7 +448,8 @@ TNK_API int tnk_chat_encode_answer(tnk_chat_tokens_t *tokens,
  *                answer, if there are any, and names the calls that new
  *                messages answer.
  * @param first   Index of the first new message. There must be at least one.
- * @param options NULL for defaults. Only by_parts and now_s are used.
+ * @param options NULL for defaults. Only by_parts, now_s, is_canceled and
+ *                text_roles are used.
  *
  * @return As tnk_chat_encode(); TNK_EUNSUPPORTED if the template writes an
  *         answer differently when these messages follow it. Encode the whole

@@ -59,8 +59,9 @@ typedef struct tnk_runtime tnk_runtime_t;
  *
  * All four functions follow their namesakes in <stdlib.h>; `user` is passed
  * through. They are called on the loop thread, and on a worker thread of
- * libuv's pool while a large body is compressed or parsed, so they must be
- * thread-safe. NULL in place of the struct selects malloc and its family.
+ * libuv's pool while a large body is compressed or parsed or a gateway renders
+ * a conversation, so they must be thread-safe. NULL in place of the struct
+ * selects malloc and its family.
  *
  * Since: 0.1
  */

@@ -117,6 +117,7 @@ int tnk__chat_prompt(tnk__prompt_t *prompt, tnk__heap_t *heap,
   prompt->alloc = &chat->alloc;
   prompt->env.now_s = options->now_s;
   prompt->env.cpu_ns = cpu_ns;
+  prompt->env.is_canceled = options->is_canceled;
   prompt->env.user = options->user;
   prompt->variables = tnk__value_dict(heap);
   put_all(heap, prompt->variables, of->tokens);

@@ -561,6 +561,105 @@ TEST(bytes_are_tokens) {
   bytes->close(tokenizer);
 }
 
+/* ---- Canceling ---- */
+
+typedef struct {
+  int n_asked, cancel_at;
+} caller_t;
+
+static int is_canceled(void *user) {
+  caller_t *caller = user;
+
+  return ++caller->n_asked >= caller->cancel_at;
+}
+
+typedef int (*encode_fn)(tnk_chat_tokens_t *tokens,
+                         const tnk_chat_template_t *of, const tnk_chat_t *chat,
+                         const tnk_chat_options_t *options,
+                         tnk_chat_error_t *error);
+
+static int to_text(tnk_chat_tokens_t *tokens, const tnk_chat_template_t *of,
+                   const tnk_chat_t *chat, const tnk_chat_options_t *options,
+                   tnk_chat_error_t *error) {
+  char *text;
+  const int err = tnk_chat_text(&text, NULL, of, chat, options, error);
+
+  (void)tokens;
+  CHECK((text != NULL) == (err == TNK_OK));
+  tnk_chat_free_text(chat, text);
+  return err;
+}
+
+static int to_tokens(tnk_chat_tokens_t *tokens, const tnk_chat_template_t *of,
+                     const tnk_chat_t *chat, const tnk_chat_options_t *options,
+                     tnk_chat_error_t *error) {
+  return tnk_chat_encode(tokens, of, &toy, chat, options, error);
+}
+
+static int to_masked(tnk_chat_tokens_t *tokens, const tnk_chat_template_t *of,
+                     const tnk_chat_t *chat, const tnk_chat_options_t *options,
+                     tnk_chat_error_t *error) {
+  tnk_chat_options_t all = *options;
+
+  all.train_on = TNK_CHAT_TRAIN_ALL_ANSWERS;
+  return tnk_chat_encode(tokens, of, &toy, chat, &all, error);
+}
+
+static int to_answer(tnk_chat_tokens_t *tokens, const tnk_chat_template_t *of,
+                     const tnk_chat_t *chat, const tnk_chat_options_t *options,
+                     tnk_chat_error_t *error) {
+  return tnk_chat_encode_answer(tokens, of, &toy, chat, 3, options, error);
+}
+
+static int to_next(tnk_chat_tokens_t *tokens, const tnk_chat_template_t *of,
+                   const tnk_chat_t *chat, const tnk_chat_options_t *options,
+                   tnk_chat_error_t *error) {
+  static const int32_t ids[] = {'x', TOY_END};
+
+  return tnk_chat_continue(tokens, of, &toy, ids, 2, chat, 4, options, error);
+}
+
+/* Each call is canceled at each of the questions that it asks. */
+TEST(each_call_ends_when_it_is_canceled) {
+  static const char *const turns[] = {"user", "Hi", "assistant", "Hello",
+                                      "user", "?",  "assistant", "x",
+                                      "user", "!",  NULL};
+  static const encode_fn calls[] = {to_text, to_tokens, to_masked, to_answer,
+                                    to_next};
+  static const int n_least[] = {1, 1, 5, 3, 3};
+  tnk_chat_template_t *of = toy_open(toy_turns);
+  tnk_chat_t *chat = toy_chat(turns);
+  tnk_chat_tokens_t *tokens = tnk_chat_tokens_new(test_allocator());
+
+  for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+    tnk_chat_options_t options = TNK_CHAT_OPTIONS_INIT;
+    caller_t caller = {.cancel_at = 0};
+    tnk_chat_error_t error;
+    size_t n;
+    int err;
+
+    options.is_canceled = is_canceled;
+    options.user = &caller;
+    do {
+      caller = (caller_t){.cancel_at = caller.cancel_at + 1};
+      err = calls[i](tokens, of, chat, &options, &error);
+      CHECK_INT(error.code, err);
+      if (err == TNK_OK)
+        break;
+      CHECK_INT(err, TNK_ECANCELED);
+      CHECK_INT(caller.n_asked, caller.cancel_at);
+      CHECK(strstr(error.text, "the rendering was canceled") != NULL);
+      (void)tnk_chat_tokens_ids(tokens, &n);
+      CHECK_INT(n, 0);
+    } while (caller.cancel_at < 1000);
+    CHECK_INT(err, TNK_OK);
+    CHECK(caller.cancel_at > n_least[i]);
+  }
+  tnk_chat_tokens_free(tokens);
+  tnk_chat_free(chat);
+  tnk_chat_template_unref(of);
+}
+
 TEST(renderers_are_found_by_name) {
   size_t n;
   const tnk_chat_renderer_t *rows = tnk_chat_renderers(&n);

@@ -68,6 +68,38 @@ TEST(cpu_time_is_limited) {
   CHECK_INT(err, TNK_ETOOBIG);
 }
 
+/* The caller cancels at this question; `asked` counts all. */
+static int cancel_at;
+static int n_asked;
+
+static int is_canceled(void *user) {
+  CHECK(user == &cancel_at);
+  return ++n_asked >= cancel_at;
+}
+
+TEST(a_rendering_ends_when_it_is_canceled) {
+  static const char work[] = "{% for a in range(9999) %}{% for b in range(999) "
+                             "%}{% endfor %}{% endfor %}x";
+  const tnk__template_env_t env = {.is_canceled = is_canceled,
+                                   .user = &cancel_at};
+  tnk__why_t why;
+  int err;
+
+  /* Before the first work, and after some of it. */
+  for (cancel_at = 1; cancel_at < 50; cancel_at += 7) {
+    n_asked = 0;
+    CHECK_STR(render_in(work, &env, NULL, &why, &err), NULL);
+    CHECK_INT(err, TNK_ECANCELED);
+    CHECK(strstr(why.text, "the rendering was canceled") != NULL);
+    CHECK_INT(n_asked, cancel_at);
+  }
+  /* Never: it is asked at most once for each millisecond that is charged. */
+  cancel_at = 1000;
+  n_asked = 0;
+  CHECK_STR(render_in(work, &env, NULL, &why, &err), "x");
+  CHECK(n_asked > 50 && n_asked < 500);
+}
+
 /* What the most expensive templates of models do for each of 1,250 calls in
  * 5,002 messages. */
 TEST(long_conversations_are_within_the_budget) {

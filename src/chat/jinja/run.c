@@ -91,28 +91,31 @@ int tnk__is_too_deep(tnk__run_t *run) {
   return 0;
 }
 
-int tnk__is_too_much(tnk__run_t *run) {
+/* Fail, and allow no more work. Returns 0. */
+static int end_work(tnk__run_t *run, int code, const char *text) {
   run->n_work = run->env.max_work;
   run->checked = run->env.max_work;
-  tnk__fail(run, TNK_ETOOBIG, "more steps than are allowed");
+  tnk__fail(run, code, "%s", text);
   return 0;
 }
 
+int tnk__is_too_much(tnk__run_t *run) {
+  return end_work(run, TNK_ETOOBIG, "more steps than are allowed");
+}
+
 int tnk__check_work(tnk__run_t *run, uint64_t more) {
-  const uint64_t left = run->env.max_work - run->n_work;
+  const tnk__template_env_t *env = &run->env;
+  const uint64_t left = env->max_work - run->n_work;
   const uint64_t step = more + TNK__COST_CHECK;
+  const int checks = env->cpu_ns != NULL || env->is_canceled != NULL;
 
   if (more > left)
     return tnk__is_too_much(run);
-  if (run->env.cpu_ns != NULL &&
-      run->env.cpu_ns() - run->cpu_ns > run->env.max_cpu_ns) {
-    run->n_work = run->env.max_work;
-    run->checked = run->env.max_work;
-    tnk__fail(run, TNK_ETOOBIG, "more CPU time than is allowed");
-    return 0;
-  }
-  run->checked = run->env.cpu_ns != NULL && step < left ? run->n_work + step
-                                                        : run->env.max_work;
+  if (env->is_canceled != NULL && env->is_canceled(env->user))
+    return end_work(run, TNK_ECANCELED, "the rendering was canceled");
+  if (env->cpu_ns != NULL && env->cpu_ns() - run->cpu_ns > env->max_cpu_ns)
+    return end_work(run, TNK_ETOOBIG, "more CPU time than is allowed");
+  run->checked = checks && step < left ? run->n_work + step : env->max_work;
   return 1;
 }
 

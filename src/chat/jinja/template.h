@@ -33,6 +33,9 @@ typedef struct {
   void *user;
   /* CPU time of the thread in nanoseconds. NULL: CPU time is not limited. */
   uint64_t (*cpu_ns)(void);
+  /* Called before the first work, and then once for each TNK__COST_CHECK. If it
+   * returns nonzero, the rendering fails with TNK_ECANCELED. May be NULL. */
+  int (*is_canceled)(void *user);
   uint64_t max_cpu_ns; /* 0: TNK__COST_MAX_CPU_NS */
   uint64_t max_work;   /* units of cost.h; 0: TNK__COST_MAX */
   uint64_t *used;      /* receives the used units; may be NULL */
@@ -54,7 +57,7 @@ typedef struct {
  *               Offsets count from the start of the output. May be NULL.
  * @return TNK_OK; TNK_EINVAL if the template fails or raises an error;
  *   TNK_ETOOBIG at a limit; TNK_EUNSUPPORTED for unsupported features;
- *   TNK_ENOMEM. On failure `out` keeps its previous length.
+ *   TNK_ECANCELED; TNK_ENOMEM. On failure `out` keeps its previous length.
  */
 int tnk__template_render(const tnk__template_t *tpl, tnk__heap_t *heap,
                          tnk__value_t variables, const tnk__template_env_t *env,

@@ -76,7 +76,7 @@
     reserved, YES)                                                             \
   X(tnk_chat_template_options_t, TNK_CHAT_TEMPLATE_OPTIONS_INIT, stops, 48,    \
     stops, NO)                                                                 \
-  X(tnk_chat_options_t, TNK_CHAT_OPTIONS_INIT, user, 64, n_text_roles, NO)     \
+  X(tnk_chat_options_t, TNK_CHAT_OPTIONS_INIT, user, 64, is_canceled, NO)      \
   X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144, admin_key,  \
     NO)
 
