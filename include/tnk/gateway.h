@@ -13,9 +13,11 @@ extern "C" {
 /*
  * A server that speaks the APIs of OpenAI and Anthropic to agents, and samples
  * from a service. It is the library libtnk-gateway, which uses only the public
- * functions of libtnk and libtnk-chat. It runs on the caller's loop. Every
- * sampled token is recorded. The next turn of a conversation continues from the
- * sampled tokens; they are never tokenized again.
+ * functions of libtnk and libtnk-chat. It runs on the caller's loop.
+ * Conversations are rendered on libuv's thread pool, at most two at a time, so
+ * a slow chat template does not stop the loop. Every sampled token is recorded.
+ * The next turn of a conversation continues from the sampled tokens; they are
+ * never tokenized again.
  *
  *     tnk_gateway_options_t options = TNK_GATEWAY_OPTIONS_INIT;
  *     options.tokenizer = tokenizer;
@@ -67,8 +69,8 @@ typedef struct {
    * recording continues in it; opening fails if it was recorded with another
    * vocabulary. NULL keeps the record in memory. */
   const char *record;
-  /** Tokenizer of the model. Borrowed until the gateway is closed. `decode` is
-   * required. */
+  /** Tokenizer of the model, which is also used on threads of libuv's pool.
+   * Borrowed until the gateway is closed. `decode` is required. */
   tnk_chat_tokenizer_t tokenizer;
   /** Chat template of the model; the gateway takes a reference. NULL means the
    * plain template of roles. */

@@ -7,6 +7,7 @@
 #include "gateway/talk.h"
 #include "lib/base/alloc.h"
 #include "lib/wire/format/json_read.h"
+#include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
 
 /*
@@ -47,12 +48,11 @@ static const char *name_of(const json_t *tool) {
 
 /* Find the first and the last name, in sorted order, of the tools that may be
  * called. A prefix that these two share is shared by all of them. */
-static int find_names(const tnk__gw_job_t *job, const char **first,
-                      const char **last, tnk__gw_fault_t *fault) {
+int tnk__gw_force_find(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   const json_t *tools = json_object_get(job->doc, "tools");
   const char *wanted = job->ask.forced_name;
+  const char **first = &job->force_first, **last = &job->force_last;
 
-  *first = *last = NULL;
   for (size_t i = 0; i < json_array_size(tools); i++) {
     const char *name = name_of(json_array_get(tools, i));
 
@@ -74,31 +74,53 @@ static int find_names(const tnk__gw_job_t *job, const char **first,
 
 /* ---- Template output ---- */
 
-static json_t *answer_of(const probe_t *probe, const tnk_allocator_t *alloc) {
-  json_t *arguments =
-      probe->has_arguments ? json_pack("{s:s}", "value", "1") : json_object();
-  json_t *message;
-  tnk__buf_t name;
+static void put_calls(tnk__json_writer_t *w, const probe_t *probe,
+                      tnk__buf_t *name) {
+  tnk__json_key(w, "tool_calls");
+  tnk__json_begin_array(w);
+  tnk__json_begin_object(w);
+  tnk__json_put_text(w, "id", "call00000");
+  tnk__json_put_text(w, "type", "function");
+  tnk__json_key(w, "function");
+  tnk__json_begin_object(w);
+  tnk__buf_printf(name, "%s%s", probe->name, probe->suffix);
+  tnk__json_put_text(w, "name", tnk__buf_cstr(name));
+  tnk__json_key(w, "arguments");
+  tnk__json_begin_object(w);
+  if (probe->has_arguments)
+    tnk__json_put_text(w, "value", "1");
+  tnk__json_end(w);
+  tnk__json_end(w);
+  tnk__json_end(w);
+  tnk__json_end(w);
+}
 
-  if (probe->name == NULL) {
-    json_decref(arguments);
-    return json_pack("{s:s, s:s}", "role", "assistant", "content", "Well");
-  }
-  tnk__buf_init(&name, alloc, MAX_TEXT);
-  tnk__buf_printf(&name, "%s%s", probe->name, probe->suffix);
-  message = json_pack("{s:s, s:s, s:[{s:s, s:s, s:{s:s, s:o}}]}", "role",
-                      "assistant", "content", "", "tool_calls", "id",
-                      "call00000", "type", "function", "function", "name",
-                      tnk__buf_cstr(&name), "arguments", arguments);
+/* Write a list with the response of a probe. Returns TNK_OK or an error. */
+static int write_answer(const probe_t *probe, tnk__buf_t *out) {
+  tnk__json_writer_t w;
+  tnk__buf_t name;
+  int err;
+
+  tnk__buf_init(&name, out->alloc, MAX_TEXT);
+  tnk__json_writer_init(&w, out);
+  tnk__json_begin_array(&w);
+  tnk__json_begin_object(&w);
+  tnk__json_put_text(&w, "role", "assistant");
+  tnk__json_put_text(&w, "content", probe->name != NULL ? "" : "Well");
+  if (probe->name != NULL)
+    put_calls(&w, probe, &name);
+  tnk__json_end(&w);
+  tnk__json_end(&w);
+  err = name.err != TNK_OK ? name.err : tnk__json_finish(&w);
   tnk__buf_deinit(&name);
-  return message;
+  return err;
 }
 
 /* Render the conversation, with an answer or as a prompt. */
 static int render(const tnk__gw_job_t *job, const tnk_chat_t *chat,
                   tnk_choice_t is_prompt, tnk__buf_t *out,
                   tnk__gw_fault_t *fault) {
-  tnk_chat_options_t options = tnk__gw_talk_options(job->gateway);
+  tnk_chat_options_t options = tnk__gw_talk_options(job);
   tnk_chat_error_t error = {0};
   char *text;
   size_t n;
@@ -116,23 +138,59 @@ static int render(const tnk__gw_job_t *job, const tnk_chat_t *chat,
   return err == TNK_OK ? 0 : no_memory(fault);
 }
 
+/* Append the response of a probe to a conversation. */
+static int add_answer(tnk_chat_t *chat, const tnk_allocator_t *alloc,
+                      const probe_t *probe, tnk__gw_fault_t *fault) {
+  tnk_chat_error_t error = {0};
+  tnk__buf_t text;
+  int err;
+
+  tnk__buf_init(&text, alloc, MAX_TEXT);
+  err = write_answer(probe, &text);
+  if (err != TNK_OK)
+    err = no_memory(fault);
+  else if (tnk_chat_read(chat, TNK_CHAT_TEMPLATE, (const char *)text.data,
+                         text.len, &error) != TNK_OK)
+    err = tnk__gw_talk_failed(&error, fault);
+  tnk__buf_deinit(&text);
+  return err;
+}
+
+/* The conversation of the request with the response of a probe. `*out` is NULL
+ * on failure. */
+static int make_chat(const tnk__gw_job_t *job, const probe_t *probe,
+                     tnk_chat_t **out, tnk__gw_fault_t *fault) {
+  tnk_chat_error_t error = {0};
+  char *text;
+  size_t n;
+  int err;
+
+  *out = NULL;
+  if (tnk_chat_write(job->chat, TNK_CHAT_TEMPLATE, &text, &n, &error) != TNK_OK)
+    return tnk__gw_talk_failed(&error, fault);
+  err = tnk__gw_talk_read(job, TNK_CHAT_TEMPLATE, text, n, out, fault);
+  tnk_chat_free_text(job->chat, text);
+  if (err == 0)
+    err = add_answer(*out, &job->gateway->alloc, probe, fault);
+  if (err == 0)
+    err = tnk__gw_talk_set(job, *out, fault);
+  if (err == 0)
+    return 0;
+  tnk_chat_free(*out);
+  *out = NULL;
+  return -1;
+}
+
 /* Render a response, without the prompt in front of it. */
 static int render_answer(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
                          const probe_t *probe, tnk__buf_t *out,
                          tnk__gw_fault_t *fault) {
-  json_t *messages = json_object_get(job->doc, "messages");
-  json_t *answer = answer_of(probe, &job->gateway->alloc);
-  tnk_chat_t *chat = NULL;
+  tnk_chat_t *chat;
   int err;
 
-  if (answer == NULL || json_array_append_new(messages, answer) != 0)
-    return no_memory(fault);
-  err = tnk__gw_talk_make(job, job->doc, &chat, fault);
-  (void)json_array_remove(messages, json_array_size(messages) - 1);
-  if (err == 0)
-    err = tnk__gw_talk_set(job, chat, fault);
-  if (err == 0)
-    err = render(job, chat, TNK_NO, out, fault);
+  if (make_chat(job, probe, &chat, fault) != 0)
+    return -1;
+  err = render(job, chat, TNK_NO, out, fault);
   tnk_chat_free(chat);
   if (err != 0)
     return err;
@@ -254,13 +312,12 @@ static int check_read(const tnk__gw_job_t *job, const tnk__buf_t *ids,
  * content, and a name from a longer name. */
 static int find_begin(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
                       tnk__buf_t *ids, size_t *n, tnk__gw_fault_t *fault) {
-  probe_t call = {.suffix = "", .has_arguments = 1};
-  probe_t alike = call;
+  const probe_t call = {
+      .name = job->force_first, .suffix = "", .has_arguments = 1};
+  probe_t alike = {.name = job->force_last, .suffix = "", .has_arguments = 1};
   probe_t other = {.suffix = "0", .has_arguments = 1};
   size_t n_too_short;
 
-  if (find_names(job, &call.name, &alike.name, fault) != 0)
-    return -1;
   if (strcmp(call.name, alike.name) == 0) {
     alike.has_arguments = 0;
     other.name = call.name;

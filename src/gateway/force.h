@@ -4,10 +4,14 @@
 
 #include "gateway/state.h"
 
-/* If the client forces a call, append the ids that start it to the prompt. They
- * count as ids of the prompt, as they were not sampled. Returns 0, or -1 if the
- * template has no common start of calls, or if the parser does not read its
- * calls. */
+/* For a client that forces a call. */
+
+/* Find the tools that may be called. Returns 0, or -1 if there is none. */
+int tnk__gw_force_find(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
+/* Append the ids that start the call to the prompt. They count as ids of the
+ * prompt, as they were not sampled. Returns 0, or -1 if the template has no
+ * common start of calls, or if the parser does not read its calls. Runs on the
+ * thread that renders, so it must not use jansson. */
 int tnk__gw_force(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
 
 #endif

@@ -2,19 +2,25 @@
 /*
  * A request of an API, from its body to its response:
  *
- *   read, its prompt made --> sampled --> recorded, on the disk --> answered
+ *   read --> rendered --> sampled --> recorded, on the disk --> answered
  *
- * A request that arrives while the first model is being loaded is held after it
- * was read, for at most HOLD_MS.
+ * A request that arrives while the first model is being loaded is held before
+ * its conversation is read, for at most HOLD_MS. A plain prompt is not
+ * rendered.
  *
  * Each step may reject the request. If the client hangs up while its request is
- * sampled, the sample is canceled. If it hangs up later, the response is
+ * rendered or sampled, that is canceled. If it hangs up later, the response is
  * dropped.
+ *
+ * A response that cannot be written ends its connection, with all requests of
+ * it, inside the call. So on_gone() may want to free other jobs than the
+ * current one, which is not possible while the jobs are visited.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "gateway/prompt.h"
+#include "gateway/render.h"
 #include "gateway/reply.h"
 #include "gateway/send.h"
 #include "gateway/stop.h"
@@ -27,17 +33,23 @@ enum { MAX_IDS = 256 << 20, MAX_ANSWER = 1 << 30, HOLD_MS = 60000 };
 
 /* ---- Responses ---- */
 
+static void give_back(tnk__gw_job_t *job) {
+  if (job->sampler != NULL)
+    tnk__gw_sampler_give_back(job->sampler);
+  job->sampler = NULL;
+}
+
 static void free_job(tnk__gw_job_t *job) {
   tnk_gateway_t *gateway = job->gateway;
 
   tnk__list_remove(&job->link);
   gateway->n_jobs--;
   tnk_promise_unref(job->promise);
-  if (job->sampler != NULL)
-    tnk__gw_sampler_give_back(job->sampler);
+  give_back(job);
   tnk_chat_free(job->chat);
   json_decref(job->doc);
   tnk__gw_ask_drop(&job->ask);
+  tnk__buf_deinit(&job->variables);
   tnk__buf_deinit(&job->ids);
   tnk__buf_deinit(&job->answer);
   tnk__free(&gateway->alloc, job->session);
@@ -131,12 +143,12 @@ static void on_gone(tnk__srv_req_t *req, void *user) {
   job->req = NULL;
   job->gateway->stats.n_gone++;
   tnk__gw_log_job(job, req, -1);
-  if (job->is_held) {
-    free_job(job);
+  /* The callback of the rendering or of the promise frees the job. */
+  if (!tnk__gw_render_leave(job))
     return;
-  }
-  /* The callback of the promise frees the job. */
   tnk_promise_cancel(job->promise);
+  if (job->promise == NULL && !job->gateway->is_walking)
+    free_job(job);
 }
 
 /* ---- Sampling ---- */
@@ -151,6 +163,8 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   tnk__gw_stops_t stops;
   int err;
 
+  if (prompt.n_tokens == 0)
+    return tnk__gw_fault(fault, 400, NULL, "the prompt has no tokens");
   params.max_tokens = ask->max_tokens != TNK_ABSENT ? (int32_t)ask->max_tokens
                                                     : job->gateway->max_tokens;
   params.top_k = (int32_t)ask->top_k;
@@ -177,6 +191,19 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   return tnk__gw_fault(fault, 503, NULL, "the service is closed");
 }
 
+static void on_rendered(tnk__gw_job_t *job, const tnk__gw_fault_t *fault) {
+  tnk__gw_fault_t own;
+
+  if (job->req == NULL) {
+    free_job(job);
+    return;
+  }
+  if (fault == NULL && sample(job, &own) != 0)
+    fault = &own;
+  if (fault != NULL)
+    fail(job, fault);
+}
+
 /* ---- Starting a job ---- */
 
 static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, tnk__srv_req_t *req,
@@ -188,6 +215,9 @@ static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   job->gateway = gateway;
   job->req = req;
   job->told_ms = uv_now(gateway->loop);
+  tnk__list_init(&job->render.link);
+  atomic_init(&job->render.is_canceled, 0);
+  tnk__buf_init(&job->variables, &gateway->alloc, SIZE_MAX);
   tnk__buf_init(&job->ids, &gateway->alloc, MAX_IDS);
   tnk__buf_init(&job->answer, &gateway->alloc, MAX_ANSWER);
   tnk__list_append(&gateway->jobs, &job->link);
@@ -212,7 +242,10 @@ static int begin(tnk__gw_job_t *job, tnk__gw_sampler_t *sampler,
   job->sampler = sampler;
   if (sampler == NULL)
     return no_model(fault);
-  return tnk__gw_prompt(job, fault) == 0 ? sample(job, fault) : -1;
+  if (tnk__gw_prompt_read(job, fault) != 0)
+    return -1;
+  return job->chat != NULL ? tnk__gw_render(job, on_rendered, fault)
+                           : sample(job, fault);
 }
 
 static int prepare(tnk__gw_job_t *job, tnk__gw_api_t api,
@@ -228,14 +261,31 @@ static int prepare(tnk__gw_job_t *job, tnk__gw_api_t api,
   return job->is_held ? 0 : begin(job, sampler, fault);
 }
 
+/* Visit the jobs. Until end_walk() only the current one may be freed. */
+static void begin_walk(tnk_gateway_t *gateway) {
+  gateway->is_walking = 1;
+}
+
+/* Free the jobs whose clients have gone meanwhile. */
+static void end_walk(tnk_gateway_t *gateway) {
+  gateway->is_walking = 0;
+  TNK__LIST_FOREACH_SAFE (node, next, &gateway->jobs) {
+    tnk__gw_job_t *job = JOB(node);
+
+    if (job->req == NULL && job->promise == NULL && !job->render.is_running)
+      free_job(job);
+  }
+}
+
 void tnk__gw_jobs_resume(tnk_gateway_t *gateway) {
   if (gateway->sampler == NULL && !tnk__list_empty(&gateway->uses))
     return;
+  begin_walk(gateway);
   TNK__LIST_FOREACH_SAFE (node, next, &gateway->jobs) {
     tnk__gw_job_t *job = JOB(node);
     tnk__gw_fault_t fault;
 
-    if (!job->is_held)
+    if (!job->is_held || job->req == NULL)
       continue;
     job->is_held = 0;
     if (gateway->sampler != NULL)
@@ -243,6 +293,7 @@ void tnk__gw_jobs_resume(tnk_gateway_t *gateway) {
     if (begin(job, gateway->sampler, &fault) != 0)
       fail(job, &fault);
   }
+  end_walk(gateway);
 }
 
 void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
@@ -264,16 +315,19 @@ void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
 }
 
 void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms) {
+  begin_walk(gateway);
   TNK__LIST_FOREACH_SAFE (node, next, &gateway->jobs) {
     tnk__gw_job_t *job = JOB(node);
     tnk__gw_fault_t fault;
 
+    if (job->req == NULL)
+      continue;
     if (job->is_held && now_ms - job->held_ms >= HOLD_MS) {
       (void)no_model(&fault);
       fail(job, &fault);
       continue;
     }
-    if (!job->ask.is_stream || job->req == NULL ||
+    if (!job->ask.is_stream ||
         now_ms - job->told_ms + gateway->keep_tick_ms <= gateway->keep_alive_ms)
       continue;
     job->told_ms = now_ms;
@@ -284,19 +338,28 @@ void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms) {
     if (job->req != NULL)
       tnk__srv_req_keep(job->req, tnk__gw_keep_alive(job->ask.api));
   }
+  end_walk(gateway);
 }
 
 void tnk__gw_jobs_drop(tnk_gateway_t *gateway) {
+  begin_walk(gateway);
   TNK__LIST_FOREACH_SAFE (node, next, &gateway->jobs) {
     tnk__gw_job_t *job = JOB(node);
+    tnk__srv_req_t *req = job->req;
 
+    job->req = NULL;
     if (job->is_waiting)
       tnk__gw_journal_leave(&job->waiter);
-    else if (!job->is_held)
+    else if (job->promise != NULL)
       (void)tnk_promise_forget(job->promise, on_sample, job);
     tnk_promise_cancel(job->promise);
-    if (job->req != NULL)
-      tnk__srv_req_drop(job->req);
-    free_job(job);
+    if (req != NULL)
+      tnk__srv_req_drop(req);
+    /* on_rendered() frees a job that is rendered. */
+    if (tnk__gw_render_leave(job))
+      free_job(job);
+    else
+      give_back(job);
   }
+  end_walk(gateway);
 }

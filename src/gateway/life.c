@@ -21,7 +21,10 @@ enum {
   EXPORT_BYTES = 256 << 10,
   SWEEP_MS = 60000,
   KEEP_ALIVE_MS = 15000,
-  KEEP_TICKS = 4,  /* checks for waiting streams in that interval */
+  KEEP_TICKS = 4, /* checks for waiting streams in that interval */
+  /* Of the four threads of libuv's pool. The others are for the record, and for
+   * the library. */
+  MAX_RENDERS = 2,
   IDLE_MS = 600000 /* agents may think for minutes between their turns */
 };
 
@@ -282,6 +285,8 @@ static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
   if (o->logger != NULL)
     gateway->logger = *o->logger;
   tnk__list_init(&gateway->jobs);
+  tnk__list_init(&gateway->renders);
+  gateway->max_renders = MAX_RENDERS;
   gateway->made = tnk__gw_jobs_resume;
   tnk__list_init(&gateway->samplers);
   tnk__list_init(&gateway->uses);

@@ -18,10 +18,6 @@
  * whole conversation is tokenized as a new branch.
  */
 
-/* Maximum number of turns to try. Each costs as much as the whole conversation,
- * and a template that rejects one usually rejects all. */
-enum { MAX_TRIES = 2 };
-
 static const tnk_chat_shape_t shapes[] = {
     [TNK__GW_CHAT] = TNK_CHAT_OPENAI,
     [TNK__GW_COMPLETION] = TNK_CHAT_OPENAI,
@@ -175,62 +171,19 @@ static int read_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
     return tnk__gw_fault(fault, 400, "messages",
                          "the last message is the assistant's: answers that "
                          "are begun by the client are not supported here");
-  return tnk__gw_talk_set(job, job->chat, fault);
+  return tnk__gw_talk_collect(job, fault) == 0
+             ? tnk__gw_talk_set(job, job->chat, fault)
+             : -1;
 }
 
-/* ---- Tokens ---- */
+/* ---- Turns to continue ---- */
 
-static const tnk_chat_template_t *template_of(const tnk__gw_job_t *job) {
-  return job->gateway->template_;
-}
-
-static int take_tokens(tnk__gw_job_t *job, const tnk_chat_tokens_t *tokens,
-                       tnk__gw_fault_t *fault) {
-  size_t n;
-  const int32_t *ids = tnk_chat_tokens_ids(tokens, &n);
-
-  return tnk__buf_append(&job->ids, ids, n * sizeof(*ids)) == TNK_OK
-             ? 0
-             : no_memory(fault);
-}
-
-/* Continue from a turn. Returns 1 on success, 0 if the template does not allow
- * it, -1 on failure. */
-static int go_on_from(tnk__gw_job_t *job, tnk__gw_turn_t *turn,
-                      tnk_chat_tokens_t *tokens, size_t first,
-                      tnk__gw_fault_t *fault) {
-  const tnk_chat_options_t options = tnk__gw_talk_options(job->gateway);
-  tnk_chat_error_t error = {0};
-  size_t n = tnk__gw_turn_n_ids(turn);
-  int err;
-
-  tnk__buf_clear(&job->ids);
-  if (tnk__gw_record_ids(job->gateway->record, turn, &job->ids) != TNK_OK)
-    return tnk__gw_fault(fault, 500, NULL, "what was recorded cannot be read");
-  err = tnk_chat_continue(tokens, template_of(job), &job->gateway->tokenizer,
-                          (const int32_t *)(const void *)job->ids.data, n,
-                          job->chat, first, &options, &error);
-  if (err == TNK_ENOMEM)
-    return no_memory(fault);
-  if (err != TNK_OK) {
-    tnk__buf_clear(&job->ids);
-    return 0;
-  }
-  job->parent = turn->by_number.key;
-  job->n_before = n;
-  job->first = first;
-  return take_tokens(job, tokens, fault) == 0 ? 1 : -1;
-}
-
-/* Continue from the known turn with the longest prefix. Returns as
- * go_on_from(). */
-static int find_turn(tnk__gw_job_t *job, tnk_chat_tokens_t *tokens,
-                     tnk__gw_fault_t *fault) {
+/* Compute the key of the conversation, and find the known turns with the
+ * longest prefixes. */
+static int find_turns(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   const json_t *messages = messages_of(job);
   size_t n = json_array_size(messages);
   uint64_t *keys = tnk__alloc_array(&job->gateway->alloc, n + 1, sizeof(*keys));
-  int n_tries = 0;
-  int found = 0;
 
   if (keys == NULL)
     return no_memory(fault);
@@ -238,48 +191,46 @@ static int find_turn(tnk__gw_job_t *job, tnk_chat_tokens_t *tokens,
   for (size_t i = 0; i < n; i++)
     keys[i + 1] = tnk__gw_key_add(keys[i], json_array_get(messages, i));
   job->key = keys[n];
-  for (size_t i = n; i > 0 && found == 0 && n_tries < MAX_TRIES; i--) {
-    tnk__gw_turn_t *turn =
+  for (size_t i = n; i > 0 && job->n_tries < TNK__GW_MAX_TRIES; i--) {
+    const tnk__gw_turn_t *turn =
         is_role(json_array_get(messages, i - 1), "assistant")
             ? tnk__gw_record_find(job->gateway->record, job->session, keys[i])
             : NULL;
 
-    if (turn == NULL)
-      continue;
-    found = go_on_from(job, turn, tokens, i, fault);
-    n_tries++;
+    if (turn != NULL)
+      job->tries[job->n_tries++] =
+          (tnk__gw_try_t){.number = turn->by_number.key, .first = i};
   }
   tnk__free(&job->gateway->alloc, keys);
-  return found;
+  return 0;
 }
 
-static int encode(tnk__gw_job_t *job, tnk_chat_tokens_t *tokens,
-                  tnk__gw_fault_t *fault) {
-  const tnk_chat_options_t options = tnk__gw_talk_options(job->gateway);
-  tnk_chat_error_t error = {0};
+int tnk__gw_prompt_next(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  tnk__gw_record_t *record = job->gateway->record;
+  tnk__gw_turn_t *turn = NULL;
 
-  if (tnk_chat_encode(tokens, template_of(job), &job->gateway->tokenizer,
-                      job->chat, &options, &error) != TNK_OK)
-    return tnk__gw_talk_failed(&error, fault);
-  return take_tokens(job, tokens, fault);
+  tnk__buf_clear(&job->ids);
+  job->parent = 0;
+  job->n_before = job->first = 0;
+  while (turn == NULL && job->n_tried < job->n_tries)
+    turn = tnk__gw_record_turn(record, job->tries[job->n_tried++].number);
+  if (turn == NULL)
+    return 0;
+  if (tnk__gw_record_ids(record, turn, &job->ids) != TNK_OK)
+    return tnk__gw_fault(fault, 500, NULL, "what was recorded cannot be read");
+  job->parent = turn->by_number.key;
+  job->n_before = tnk__gw_turn_n_ids(turn);
+  job->first = job->tries[job->n_tried - 1].first;
+  return 0;
 }
 
 static int prompt_of_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
-  tnk_chat_tokens_t *tokens;
-  int found;
-
-  if (read_chat(job, fault) != 0)
+  if (read_chat(job, fault) != 0 || find_turns(job, fault) != 0)
     return -1;
-  tokens = tnk_chat_tokens_new(&job->gateway->alloc);
-  if (tokens == NULL)
-    return no_memory(fault);
-  found = find_turn(job, tokens, fault);
-  if (found == 0)
-    found = encode(job, tokens, fault);
-  tnk_chat_tokens_free(tokens);
-  if (found >= 0 && job->ask.force != TNK__GW_FORCE_NOTHING)
-    found = tnk__gw_force(job, fault);
-  return found < 0 ? -1 : 0;
+  if (job->ask.force != TNK__GW_FORCE_NOTHING &&
+      tnk__gw_force_find(job, fault) != 0)
+    return -1;
+  return tnk__gw_prompt_next(job, fault);
 }
 
 /* ---- Plain prompts ---- */
@@ -337,15 +288,12 @@ static int prompt_of_completion(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
                        "prompt must be a text or a list of token ids");
 }
 
-int tnk__gw_prompt(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
-  int err = job->ask.api == TNK__GW_COMPLETION
-                ? prompt_of_completion(job, fault)
-                : prompt_of_chat(job, fault);
-
-  if (err == 0 && job->ids.len == 0)
-    err = tnk__gw_fault(fault, 400, NULL, "the prompt has no tokens");
+int tnk__gw_prompt_read(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  if (job->ask.api != TNK__GW_COMPLETION)
+    return prompt_of_chat(job, fault);
+  if (prompt_of_completion(job, fault) != 0)
+    return -1;
   /* No conversation continues from a plain prompt. */
-  if (err == 0 && job->ask.api == TNK__GW_COMPLETION)
-    job->key = tnk__gw_hash(2, job->ids.data, job->ids.len);
-  return err;
+  job->key = tnk__gw_hash(2, job->ids.data, job->ids.len);
+  return 0;
 }

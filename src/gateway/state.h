@@ -2,6 +2,8 @@
 #ifndef TNK_GATEWAY_STATE_H
 #define TNK_GATEWAY_STATE_H
 
+#include <stdatomic.h>
+
 #include "gateway/record/record.h"
 #include "gateway/wire/answer.h"
 #include "server/http.h"
@@ -17,6 +19,8 @@ typedef struct tnk__gw_sampler {
   int is_old;     /* has been replaced */
   char name[256]; /* for logs: its path or base model */
 } tnk__gw_sampler_t;
+
+struct tnk__gw_job;
 
 struct tnk_gateway {
   tnk_allocator_t alloc;
@@ -38,6 +42,10 @@ struct tnk_gateway {
   tnk_gateway_stats_t stats; /* without the values that are counted elsewhere */
   tnk__list_t jobs;
   size_t n_jobs;
+  int is_walking;      /* the jobs are being visited; see job.c */
+  tnk__list_t renders; /* jobs whose rendering is queued, by `render.link` */
+  size_t n_renders;    /* renderings on threads */
+  size_t max_renders;
   tnk__list_t samplers;       /* all open ones */
   tnk__gw_sampler_t *sampler; /* the current one; NULL: none yet */
   tnk__list_t uses;           /* samplers that are being created */
@@ -60,22 +68,57 @@ struct tnk_gateway {
   char address[128];
 };
 
-/* A request in progress. */
+/* Maximum number of turns that a prompt tries to continue. Each costs as much
+ * as the whole conversation, and a template that rejects one usually rejects
+ * all. */
+enum { TNK__GW_MAX_TRIES = 2 };
+
+/* A turn that a prompt may continue. The record may drop it meanwhile. */
+typedef struct {
+  uint64_t number;
+  size_t first; /* index of the first message after it */
+} tnk__gw_try_t;
+
+/* `fault` is NULL after success. */
+typedef void (*tnk__gw_rendered_cb)(struct tnk__gw_job *job,
+                                    const tnk__gw_fault_t *fault);
+
+/* The rendering of a job, see render.h. */
+typedef struct {
+  tnk__list_t link; /* in the gateway, while it is queued */
+  uv_work_t work;
+  int is_running;
+  atomic_int is_canceled; /* set by the loop, read by the thread */
+  int result;
+  tnk__gw_fault_t fault;
+  tnk__gw_rendered_cb done;
+} tnk__gw_render_t;
+
+/* A request in progress. While it is rendered, the thread uses its conversation
+ * and its ids, and the loop does not. */
 typedef struct tnk__gw_job {
   tnk__list_t link; /* in the gateway */
   tnk_gateway_t *gateway;
   tnk__srv_req_t *req; /* NULL: the client has hung up */
   tnk__gw_ask_t ask;
   char *session;
-  uint64_t number;  /* number of the request in the record */
-  tnk_chat_t *chat; /* NULL: completion of a plain prompt */
-  json_t *doc;      /* its messages and tools, as templates see them */
-  uint64_t key;     /* key of the conversation as asked */
-  uint64_t parent;  /* number of the turn it continues; 0: none */
-  size_t first;     /* index of the first new message */
-  tnk__buf_t ids;   /* i32: the whole prompt */
-  size_t n_before;  /* how many ids are the parent's */
-  size_t n_forced;  /* how many of the last ids start a forced call */
+  uint64_t number;      /* number of the request in the record */
+  tnk_chat_t *chat;     /* NULL: completion of a plain prompt */
+  json_t *doc;          /* its messages and tools, as templates see them */
+  uint64_t key;         /* key of the conversation as asked */
+  tnk__buf_t variables; /* of the template, see talk.h */
+  tnk__gw_try_t tries[TNK__GW_MAX_TRIES];
+  size_t n_tries;
+  size_t n_tried;
+  tnk__gw_render_t render;
+  /* The tools whose calls are forced: the first and the last by name. Their
+   * memory is the document's. NULL: none. */
+  const char *force_first, *force_last;
+  uint64_t parent; /* number of the turn it continues; 0: none */
+  size_t first;    /* index of the first new message */
+  tnk__buf_t ids;  /* i32: the whole prompt */
+  size_t n_before; /* how many ids are the parent's */
+  size_t n_forced; /* how many of the last ids start a forced call */
   tnk__gw_sampler_t *sampler;
   tnk_promise_t *promise;
   tnk__gw_waiter_t waiter;

@@ -44,32 +44,47 @@ int tnk__gw_talk_make(const tnk__gw_job_t *job, const json_t *doc,
   return err;
 }
 
-static int set_all(tnk_chat_t *chat, const json_t *variables,
+static int collect(tnk__gw_job_t *job, const json_t *variables,
                    tnk__gw_fault_t *fault) {
-  tnk_chat_error_t error = {0};
+  tnk__buf_t *out = &job->variables;
   const char *name;
   json_t *value;
 
   json_object_foreach((json_t *)(uintptr_t)variables, name, value) {
     char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-    int err =
-        text != NULL ? tnk_chat_set(chat, name, text, &error) : TNK_ENOMEM;
 
+    tnk__buf_append(out, name, strlen(name) + 1);
+    if (text != NULL)
+      tnk__buf_append(out, text, strlen(text) + 1);
     tnk__json_free_string(text);
-    if (err != TNK_OK)
-      return text != NULL ? tnk__gw_talk_failed(&error, fault)
-                          : no_memory(fault);
+    if (text == NULL || out->err != TNK_OK)
+      return no_memory(fault);
   }
   return 0;
 }
 
-int tnk__gw_talk_set(const tnk__gw_job_t *job, tnk_chat_t *chat,
-                     tnk__gw_fault_t *fault) {
+int tnk__gw_talk_collect(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   const json_t *own = json_object_get(job->ask.body, "chat_template_kwargs");
 
-  return set_all(chat, job->gateway->variables, fault) == 0
-             ? set_all(chat, own, fault)
+  return collect(job, job->gateway->variables, fault) == 0
+             ? collect(job, own, fault)
              : -1;
+}
+
+int tnk__gw_talk_set(const tnk__gw_job_t *job, tnk_chat_t *chat,
+                     tnk__gw_fault_t *fault) {
+  const tnk__buf_t *all = &job->variables;
+
+  for (size_t at = 0; at < all->len;) {
+    const char *name = (const char *)all->data + at;
+    const char *value = name + strlen(name) + 1;
+    tnk_chat_error_t error = {0};
+
+    if (tnk_chat_set(chat, name, value, &error) != TNK_OK)
+      return tnk__gw_talk_failed(&error, fault);
+    at += strlen(name) + strlen(value) + 2;
+  }
+  return 0;
 }
 
 int tnk__gw_talk_parser(const tnk__gw_job_t *job, tnk_chat_parser_t **out,
@@ -105,12 +120,18 @@ static int64_t now_s(void *user) {
   return uv_gettimeofday(&now) == 0 ? now.tv_sec : 0;
 }
 
-tnk_chat_options_t tnk__gw_talk_options(const tnk_gateway_t *gateway) {
+static int is_canceled(void *user) {
+  return atomic_load(&((tnk__gw_job_t *)user)->render.is_canceled);
+}
+
+tnk_chat_options_t tnk__gw_talk_options(const tnk__gw_job_t *job) {
   static const char *const roles[] = {"user", "tool"};
   tnk_chat_options_t options = TNK_CHAT_OPTIONS_INIT;
 
   options.now_s = now_s;
-  if (!gateway->keeps_controls) {
+  options.is_canceled = is_canceled;
+  options.user = (void *)(uintptr_t)job;
+  if (!job->gateway->keeps_controls) {
     options.text_roles = roles;
     options.n_text_roles = sizeof(roles) / sizeof(roles[0]);
   }

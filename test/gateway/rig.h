@@ -148,6 +148,9 @@ static inline void use(rig_t *rig) {
 
 /* Requests under way at a time; 0: the default. */
 static uint32_t rig_max_requests;
+/* The template of a stranger; NULL: the plain one. */
+static tnk_chat_template_t *rig_template;
+static tnk_chat_family_t rig_family;
 
 /* `record` may be NULL; 0 stands for defaults. */
 static inline void rig_open_with(rig_t *rig, uint64_t latency_ms,
@@ -162,6 +165,8 @@ static inline void rig_open_with(rig_t *rig, uint64_t latency_ms,
       .max_memory = max_memory,
       .keep_alive_ms = keep_alive_ms,
       .max_requests = rig_max_requests,
+      .template_ = rig_template,
+      .family = rig_family,
       .allocator = test_allocator()};
   char why[256];
 

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "gateway/render.h"
+
+#include "gateway/force.h"
+#include "gateway/prompt.h"
+#include "gateway/talk.h"
+#include "lib/base/alloc.h"
+#include "tnk/error.h"
+
+/*
+ * A rendering is queued, then it runs, then it is done:
+ *
+ *   loop: queue --> thread: continue from a turn --> loop: done
+ *                      ^           | the template does not allow it
+ *                      +-----------+ loop: take the next turn, or none
+ *
+ * Without a turn to continue from, the whole conversation is rendered.
+ */
+
+/* ---- On a thread of the pool ---- */
+
+/* What a thread found out. A negative result has a fault. */
+enum { DONE = 0, NOT_ALLOWED = 1 };
+
+static int no_memory(tnk__gw_fault_t *fault) {
+  return tnk__gw_fault(fault, 500, NULL, "out of memory");
+}
+
+static int take_tokens(tnk__gw_job_t *job, const tnk_chat_tokens_t *tokens,
+                       tnk__gw_fault_t *fault) {
+  size_t n;
+  const int32_t *ids = tnk_chat_tokens_ids(tokens, &n);
+
+  return tnk__buf_append(&job->ids, ids, n * sizeof(*ids)) == TNK_OK
+             ? DONE
+             : no_memory(fault);
+}
+
+/* Append the ids after a turn, whose ids are there already. */
+static int go_on(tnk__gw_job_t *job, tnk_chat_tokens_t *tokens,
+                 tnk__gw_fault_t *fault) {
+  const tnk_gateway_t *gateway = job->gateway;
+  const tnk_chat_options_t options = tnk__gw_talk_options(job);
+  tnk_chat_error_t error = {0};
+  const int err =
+      tnk_chat_continue(tokens, gateway->template_, &gateway->tokenizer,
+                        (const int32_t *)(const void *)job->ids.data,
+                        job->n_before, job->chat, job->first, &options, &error);
+
+  if (err == TNK_ENOMEM)
+    return no_memory(fault);
+  return err == TNK_OK ? take_tokens(job, tokens, fault) : NOT_ALLOWED;
+}
+
+static int encode(tnk__gw_job_t *job, tnk_chat_tokens_t *tokens,
+                  tnk__gw_fault_t *fault) {
+  const tnk_gateway_t *gateway = job->gateway;
+  const tnk_chat_options_t options = tnk__gw_talk_options(job);
+  tnk_chat_error_t error = {0};
+
+  if (tnk_chat_encode(tokens, gateway->template_, &gateway->tokenizer,
+                      job->chat, &options, &error) != TNK_OK)
+    return tnk__gw_talk_failed(&error, fault);
+  return take_tokens(job, tokens, fault);
+}
+
+static int run(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  tnk_chat_tokens_t *tokens = tnk_chat_tokens_new(&job->gateway->alloc);
+  int result;
+
+  if (tokens == NULL)
+    return no_memory(fault);
+  result =
+      job->parent != 0 ? go_on(job, tokens, fault) : encode(job, tokens, fault);
+  tnk_chat_tokens_free(tokens);
+  if (result == DONE && job->ask.force != TNK__GW_FORCE_NOTHING)
+    result = tnk__gw_force(job, fault);
+  return result;
+}
+
+static void on_work(uv_work_t *work) {
+  tnk__gw_job_t *job = tnk__container_of(work, tnk__gw_job_t, render.work);
+
+  job->render.result = run(job, &job->render.fault);
+}
+
+/* ---- On the loop ---- */
+
+static void on_done(uv_work_t *work, int status);
+
+/* Returns 0 or -1. A job that runs keeps the gateway open. */
+static int start(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  tnk_gateway_t *gateway = job->gateway;
+  const int err =
+      uv_queue_work(gateway->loop, &job->render.work, on_work, on_done);
+
+  if (err != 0)
+    return tnk__gw_fault(fault, 500, NULL, "the prompt cannot be made: %s",
+                         uv_strerror(err));
+  job->render.is_running = 1;
+  gateway->n_renders++;
+  gateway->n_open++;
+  return 0;
+}
+
+/* Returns 1 if the job was started again. */
+static int try_again(tnk__gw_job_t *job) {
+  tnk__gw_render_t *render = &job->render;
+
+  if (job->req == NULL || render->result != NOT_ALLOWED)
+    return 0;
+  /* Once it is started, the thread writes the result. */
+  if (tnk__gw_prompt_next(job, &render->fault) == 0 &&
+      start(job, &render->fault) == 0)
+    return 1;
+  render->result = -1;
+  return 0;
+}
+
+static void on_done(uv_work_t *work, int status) {
+  tnk__gw_job_t *job = tnk__container_of(work, tnk__gw_job_t, render.work);
+  tnk_gateway_t *gateway = job->gateway;
+
+  (void)status; /* it is never canceled in libuv's queue */
+  job->render.is_running = 0;
+  gateway->n_renders--;
+  if (!try_again(job))
+    job->render.done(job, job->render.result == 0 ? NULL : &job->render.fault);
+  tnk__gw_renders_start(gateway);
+  tnk__gw_release(gateway);
+}
+
+void tnk__gw_renders_start(tnk_gateway_t *gateway) {
+  tnk__list_t *node;
+
+  while (gateway->n_renders < gateway->max_renders &&
+         (node = tnk__list_pop(&gateway->renders)) != NULL) {
+    tnk__gw_job_t *job = tnk__container_of(node, tnk__gw_job_t, render.link);
+
+    if (start(job, &job->render.fault) != 0)
+      job->render.done(job, &job->render.fault);
+  }
+}
+
+int tnk__gw_render(tnk__gw_job_t *job, tnk__gw_rendered_cb done,
+                   tnk__gw_fault_t *fault) {
+  tnk_gateway_t *gateway = job->gateway;
+
+  job->render.done = done;
+  if (gateway->n_renders < gateway->max_renders)
+    return start(job, fault);
+  tnk__list_append(&gateway->renders, &job->render.link);
+  return 0;
+}
+
+int tnk__gw_render_leave(tnk__gw_job_t *job) {
+  tnk__list_remove(&job->render.link);
+  atomic_store(&job->render.is_canceled, 1);
+  return !job->render.is_running;
+}
