@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads conversations and makes examples of them. Each example is checked by
+ * the same functions as in a training call. */
+#include "tools/tnk/text/chats.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "tnk/data.h"
+#include "tnk/error.h"
+
+const char *const cli_chats_trains[] = {"last-answer", "all-answers", "roles",
+                                        "everything", NULL};
+const char *const cli_chats_shapes[] = {"openai", "responses", "anthropic",
+                                        "template", NULL};
+
+/* ---- One conversation ---- */
+
+/* Local time as if it were UTC, because some templates write the date. */
+static int64_t wall_s(void *user) {
+  const cli_chats_t *chats = user;
+  const time_t now = time(NULL);
+  struct tm here, utc;
+  int64_t days;
+
+  if (chats->now_s != 0)
+    return chats->now_s;
+  if (localtime_r(&now, &here) == NULL || gmtime_r(&now, &utc) == NULL)
+    return (int64_t)now;
+  days = here.tm_year != utc.tm_year ? here.tm_year - utc.tm_year
+                                     : here.tm_yday - utc.tm_yday;
+  return (int64_t)now + ((days * 24 + here.tm_hour - utc.tm_hour) * 60 +
+                         here.tm_min - utc.tm_min) *
+                            60;
+}
+
+static int set_variables(cli_chats_t *chats, tnk_chat_t *chat) {
+  const tnk_chat_renderer_t *renderer = chats->renderer;
+  int err = TNK_OK;
+
+  for (uint32_t i = 0; renderer != NULL && i < renderer->n_variables; i++)
+    if (err == TNK_OK)
+      err = tnk_chat_set(chat, renderer->variables[i].name,
+                         renderer->variables[i].value, &chats->error);
+  for (size_t i = 0; i < chats->args->variables.n && err == TNK_OK; i++) {
+    const char *equals = strchr(chats->args->variables.items[i], '=');
+    char name[64];
+
+    snprintf(name, sizeof(name), "%.*s",
+             (int)(equals - chats->args->variables.items[i]),
+             chats->args->variables.items[i]);
+    err = tnk_chat_set(chat, name, equals + 1, &chats->error);
+  }
+  return err;
+}
+
+static int read_chat(cli_chats_t *chats, const char *line, size_t n,
+                     tnk_chat_t *chat) {
+  static const tnk_chat_shape_t as[] = {TNK_CHAT_OPENAI, TNK_CHAT_RESPONSES,
+                                        TNK_CHAT_ANTHROPIC, TNK_CHAT_TEMPLATE};
+  const int err =
+      tnk_chat_read(chat, as[chats->args->shape], line, n, &chats->error);
+
+  return err == TNK_OK ? set_variables(chats, chat) : err;
+}
+
+static int refuse(cli_chats_t *chats, int err, const char *text) {
+  chats->error.code = err;
+  snprintf(chats->error.text, sizeof(chats->error.text), "%s", text);
+  return err;
+}
+
+static int give(cli_chats_t *chats) {
+  tnk_batch_t *batch = tnk_batch_new(NULL);
+  cli_example_t example = {.batch = batch,
+                           .weights = tnk_chat_tokens_weights(chats->tokens)};
+  size_t n_data;
+  char why[256] = "";
+  int err;
+
+  example.ids = tnk_chat_tokens_ids(chats->tokens, &example.n);
+  if (batch == NULL)
+    return TNK_ENOMEM;
+  err = tnk_batch_add_tokens(batch, example.ids, example.weights, example.n);
+  if (err == TNK_EINVAL)
+    (void)refuse(chats, err, tnk_batch_text(batch));
+  if (err == TNK_OK) {
+    err = tnk_data_check(tnk_batch_data(batch, &n_data), 1, "cross_entropy",
+                         why, sizeof(why));
+    if (err != TNK_OK)
+      (void)refuse(chats, err, why);
+  }
+  if (err == TNK_OK)
+    err = chats->give(chats->user, &example);
+  tnk_batch_free(batch);
+  return err;
+}
+
+/* Lack of memory and write errors end the run. */
+static int is_end(int err) {
+  return err == TNK_ENOMEM || err == TNK_EFILE;
+}
+
+/* One example for the whole conversation. */
+static int take_whole(cli_chats_t *chats, const tnk_chat_t *chat) {
+  const int err =
+      tnk_chat_encode(chats->tokens, chats->template_, &chats->tokenizer, chat,
+                      &chats->options, &chats->error);
+
+  return err == TNK_OK ? give(chats) : err;
+}
+
+/* One example for each answer. The first error is returned, but the remaining
+ * examples are still made. */
+static int take_answers(cli_chats_t *chats, const tnk_chat_t *chat) {
+  tnk_chat_error_t first = {0};
+  size_t i = tnk_chat_next_answer(chat, 0);
+  int failed = TNK_OK;
+
+  if (i == SIZE_MAX)
+    return refuse(chats, TNK_EINVAL, "there is no answer of the assistant");
+  for (; i != SIZE_MAX && !is_end(failed);
+       i = tnk_chat_next_answer(chat, i + 1)) {
+    int err = tnk_chat_encode_answer(chats->tokens, chats->template_,
+                                     &chats->tokenizer, chat, i,
+                                     &chats->options, &chats->error);
+
+    if (err == TNK_OK)
+      err = give(chats);
+    if (err != TNK_OK && failed == TNK_OK)
+      first = chats->error;
+    if (err != TNK_OK && (failed == TNK_OK || is_end(err)))
+      failed = err;
+  }
+  if (failed != TNK_OK)
+    chats->error = first;
+  return failed;
+}
+
+static int accepts_each_answer(const cli_chats_t *chats,
+                               const tnk_chat_t *chat) {
+  size_t i = 0;
+  int err = TNK_OK;
+
+  for (; err == TNK_OK && (i = tnk_chat_next_answer(chat, i)) != SIZE_MAX; i++)
+    err = tnk_chat_encode_answer(chats->tokens, chats->template_,
+                                 &chats->tokenizer, chat, i, &chats->options,
+                                 NULL);
+  return err == TNK_OK;
+}
+
+static int accepts_parts(const cli_chats_t *chats, const tnk_chat_t *chat) {
+  tnk_chat_options_t options = chats->options;
+
+  options.by_parts = TNK_YES;
+  return tnk_chat_encode(chats->tokens, chats->template_, &chats->tokenizer,
+                         chat, &options, NULL) == TNK_OK;
+}
+
+/* Offer the options that work for a rejected conversation. */
+static const char *find_way_out(const cli_chats_t *chats,
+                                const tnk_chat_t *chat, int err) {
+  if (err != TNK_EUNSUPPORTED)
+    return "";
+  if (chats->args->train_on == 1 && accepts_each_answer(chats, chat))
+    return "; --each-answer accepts this conversation";
+  if (!chats->args->each_answer && !chats->args->by_parts &&
+      accepts_parts(chats, chat))
+    return "; --by-parts accepts this conversation";
+  return "";
+}
+
+static int take_line(cli_chats_t *chats, const char *line, size_t n) {
+  tnk_chat_t *chat = tnk_chat_new(NULL);
+  int err;
+
+  if (chat == NULL)
+    return TNK_ENOMEM;
+  memset(&chats->error, 0, sizeof(chats->error));
+  err = read_chat(chats, line, n, chat);
+  if (err == TNK_OK)
+    err = chats->args->each_answer ? take_answers(chats, chat)
+                                   : take_whole(chats, chat);
+  if (err == TNK_OK) {
+    chats->n_good++;
+  } else if (!is_end(err)) {
+    chats->n_bad++;
+    cli_warn(chats->cli, "%s:%zu: %s%s", chats->file, chats->line,
+             chats->error.text, find_way_out(chats, chat, err));
+    err = TNK_OK;
+  }
+  tnk_chat_free(chat);
+  return err;
+}
+
+int cli_chats_read(cli_chats_t *chats, FILE *in, const char *file) {
+  char *line = NULL;
+  size_t room = 0;
+  ssize_t n;
+  int err = TNK_OK;
+
+  chats->file = file;
+  chats->line = 0;
+  while (err == TNK_OK && (n = getline(&line, &room, in)) >= 0) {
+    chats->line++;
+    if (strspn(line, " \t\r\n") < (size_t)n)
+      err = take_line(chats, line, (size_t)n);
+  }
+  free(line);
+  if (err == TNK_OK && ferror(in))
+    err = TNK_EFILE;
+  return err;
+}
+
+/* ---- Setup ---- */
+
+static int open_template(cli_chats_t *chats) {
+  tnk_chat_template_options_t options = TNK_CHAT_TEMPLATE_OPTIONS_INIT;
+  const char *path = chats->args->template_ != NULL ? chats->args->template_
+                                                    : chats->args->which.path;
+
+  if (chats->renderer != NULL && chats->renderer->stops[0] != NULL)
+    options.stops = chats->renderer->stops;
+  return path == NULL ? tnk_chat_template_open(&chats->template_, NULL, 0,
+                                               &options, &chats->error)
+                      : tnk_chat_template_load(&chats->template_, path,
+                                               &options, &chats->error);
+}
+
+int cli_chats_open(cli_chats_t *chats) {
+  static const tnk_chat_train_t train[] = {
+      TNK_CHAT_TRAIN_LAST_ANSWER, TNK_CHAT_TRAIN_ALL_ANSWERS,
+      TNK_CHAT_TRAIN_ROLES, TNK_CHAT_TRAIN_EVERYTHING};
+  int status = CLI_EXIT_FAILED;
+
+  chats->options = (tnk_chat_options_t)TNK_CHAT_OPTIONS_INIT;
+  chats->options.train_on = train[chats->args->train_on];
+  chats->options.roles = chats->args->roles.items;
+  chats->options.n_roles = (uint32_t)chats->args->roles.n;
+  chats->options.by_parts = chats->args->by_parts ? TNK_YES : TNK_NO;
+  chats->options.now_s = wall_s;
+  chats->options.user = chats;
+  chats->tokenizer.plugin = tnk_chat_bytes_plugin();
+  if (chats->args->renderer != NULL)
+    chats->renderer = tnk_chat_find(chats->args->renderer);
+  if (chats->args->which.path != NULL || chats->args->which.model != NULL) {
+    chats->tok =
+        cli_tokenizer_open(chats->cli, &chats->args->which, &status,
+                           chats->error.text, sizeof(chats->error.text));
+    if (chats->tok == NULL)
+      return cli_tokenizer_failed(chats->cli, &chats->args->which, status,
+                                  chats->error.text, NULL);
+    chats->tokenizer.plugin = tnk_tokenizer_plugin();
+    chats->tokenizer.tokenizer = chats->tok;
+  }
+  chats->tokens = tnk_chat_tokens_new(NULL);
+  if (chats->tokens == NULL)
+    return cli_fail(chats->cli, CLI_EXIT_FAILED, "out of memory");
+  if (open_template(chats) != TNK_OK)
+    return cli_fail(chats->cli, CLI_EXIT_FILE, "%s", chats->error.text);
+  return CLI_EXIT_OK;
+}
+
+void cli_chats_close(cli_chats_t *chats) {
+  tnk_chat_tokens_free(chats->tokens);
+  tnk_chat_template_unref(chats->template_);
+  tnk_tokenizer_unref(chats->tok);
+}
+
+const char *cli_chats_check(const cli_chats_args_t *args) {
+  if (args->which.path != NULL && args->which.model != NULL)
+    return "either --tokenizer or --model";
+  if (args->which.revision != NULL && args->which.model == NULL)
+    return "--revision goes with --model";
+  if (args->which.model != NULL && args->template_ == NULL)
+    return "--model needs a --template as well";
+  if (args->each_answer && args->train_on != 0)
+    return "--each-answer learns the answers, and goes without --train-on";
+  if ((args->roles.n > 0) != (args->train_on == 2))
+    return "--train-on roles and --role go together";
+  if (args->renderer != NULL && tnk_chat_find(args->renderer) == NULL)
+    return "there is no renderer of that name";
+  for (size_t i = 0; i < args->variables.n; i++) {
+    const char *equals = strchr(args->variables.items[i], '=');
+
+    if (equals == NULL || equals == args->variables.items[i] ||
+        equals - args->variables.items[i] > 63)
+      return "--set takes NAME=JSON";
+  }
+  return NULL;
+}
