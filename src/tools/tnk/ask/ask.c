@@ -20,14 +20,16 @@ static void on_signal(uv_signal_t *signal, int number) {
   for (size_t i = 0; i < N_SIGNALS; i++)
     uv_signal_stop(&ask->signals[i]);
   ask->signal_number = number;
-  tnk_promise_cancel(ask->waits_for);
+  if (!ask->ends_itself)
+    tnk_promise_cancel(ask->waits_for);
 }
 
 static void on_late(uv_timer_t *timer) {
   cli_ask_t *ask = timer->data;
 
   ask->is_late = 1;
-  tnk_promise_cancel(ask->waits_for);
+  if (!ask->ends_itself)
+    tnk_promise_cancel(ask->waits_for);
 }
 
 /* A signal that the parent process ignores stays ignored, as with nohup(1). */
@@ -131,7 +133,7 @@ tnk_logger_t cli_ask_logger(cli_ask_t *ask) {
 /* How long a command retries failed requests. */
 enum { ASK_PATIENCE_MS = 60000 };
 
-static int open_service(cli_ask_t *ask, const tnk_service_options_t *given) {
+int cli_ask_serve(cli_ask_t *ask, const tnk_service_options_t *given) {
   const cli_t *cli = ask->cli;
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
   const tnk_logger_t logger = cli_ask_logger(ask);
@@ -159,13 +161,19 @@ static int open_service(cli_ask_t *ask, const tnk_service_options_t *given) {
   return err == TNK_OK ? CLI_EXIT_OK : cli_failure(cli, err, why, NULL);
 }
 
-int cli_ask_open(cli_ask_t *ask, const cli_t *cli,
-                 const tnk_service_options_t *options) {
+int cli_ask_begin(cli_ask_t *ask, const cli_t *cli) {
   memset(ask, 0, sizeof(*ask));
   ask->cli = cli;
   if (watch(ask) != 0)
     return cli_fail(cli, CLI_EXIT_FAILED, "no event loop can be made");
-  return open_service(ask, options);
+  return CLI_EXIT_OK;
+}
+
+int cli_ask_open(cli_ask_t *ask, const cli_t *cli,
+                 const tnk_service_options_t *options) {
+  const int status = cli_ask_begin(ask, cli);
+
+  return status == CLI_EXIT_OK ? cli_ask_serve(ask, options) : status;
 }
 
 int cli_ask_is_over(const cli_ask_t *ask) {
@@ -177,13 +185,30 @@ int cli_ask_wait(cli_ask_t *ask, tnk_promise_t *promise) {
 
   ask->waits_for = promise;
   /* A signal or timeout between two waits ends this one too. */
-  if (cli_ask_is_over(ask))
+  if (cli_ask_is_over(ask) && !ask->ends_itself)
     tnk_promise_cancel(promise);
   begin_patience(ask);
   err = tnk_wait(promise);
   end_patience(ask);
   ask->waits_for = NULL;
   return err;
+}
+
+static void on_enough(uv_timer_t *timer) {
+  cli_ask_t *ask = timer->data;
+
+  ask->waited_ms = 0;
+}
+
+void cli_ask_while(cli_ask_t *ask, int (*is_needed)(const void *user),
+                   const void *user, uint64_t max_ms) {
+  ask->waited_ms = max_ms;
+  uv_update_time(&ask->loop);
+  uv_timer_start(&ask->patience, on_enough, max_ms, 0);
+  while (ask->waited_ms > 0 && is_needed(user) && !cli_ask_is_over(ask) &&
+         uv_run(&ask->loop, UV_RUN_ONCE) != 0)
+    continue;
+  uv_timer_stop(&ask->patience);
 }
 
 int cli_ask_failed(const cli_ask_t *ask, const tnk_promise_t *promise) {
@@ -247,10 +272,20 @@ int cli_ask_model_failed(cli_ask_t *ask, const tnk_promise_t *promise,
                        .n_attempts = error->n_attempts});
 }
 
+static void close_others(void *user) {
+  const cli_ask_t *ask = user;
+
+  if (ask->on_closed != NULL)
+    ask->on_closed(ask->user);
+}
+
 int cli_ask_close(cli_ask_t *ask, int status) {
   if (!ask->has_loop)
     return status;
-  tnk_service_close(ask->service, NULL, NULL);
+  if (ask->service != NULL)
+    tnk_service_close(ask->service, close_others, ask);
+  else
+    close_others(ask);
   for (size_t i = 0; i < N_SIGNALS; i++)
     uv_close((uv_handle_t *)&ask->signals[i], NULL);
   uv_close((uv_handle_t *)&ask->timer, NULL);

@@ -33,6 +33,13 @@ typedef struct {
   int signal_number;   /* 0: none */
   int is_late;         /* --timeout has expired */
   int has_loop;
+  /* 1: a signal or the --timeout cancels nothing, because the command ends by
+   * itself when cli_ask_is_over(). */
+  int ends_itself;
+  /* Called when the service is closed, to close what else is on the loop. Set
+   * it between cli_ask_begin() and cli_ask_serve(). NULL: nothing. */
+  void (*on_closed)(void *user);
+  void *user;
 } cli_ask_t;
 
 /* Open the service. `options` is NULL or TNK_SERVICE_OPTIONS_INIT with changes;
@@ -40,9 +47,17 @@ typedef struct {
  * have been reported. */
 int cli_ask_open(cli_ask_t *ask, const cli_t *cli,
                  const tnk_service_options_t *options);
+/* The two halves of it, for a command that needs the loop before the service.
+ * After the first one cli_ask_close() must be called. */
+int cli_ask_begin(cli_ask_t *ask, const cli_t *cli);
+int cli_ask_serve(cli_ask_t *ask, const tnk_service_options_t *options);
 /* Run the loop until the promise has settled. Returns its status, or
  * TNK_ECANCELED if the command must end, possibly without a wait. */
 int cli_ask_wait(cli_ask_t *ask, tnk_promise_t *promise);
+/* Run the loop while `is_needed` returns 1, at most for `max_ms`, for work that
+ * has no promise. A signal or the --timeout ends it too. */
+void cli_ask_while(cli_ask_t *ask, int (*is_needed)(const void *user),
+                   const void *user, uint64_t max_ms);
 /* Stop showing the current step for this wait, because other output follows. */
 void cli_ask_hush(cli_ask_t *ask);
 /* Whether the command must end and may not wait again. */
