@@ -39,6 +39,7 @@ PASTED = {
     "echo '{\"messages\"": ["Hello"],
     "tnk ping": ["holds", "absent"],
     "tnk conform --spend": ["holds"],
+    "for i in 1 2": ["examples             8\n", "\ntrained 30 steps, loss 0.0"],
     "tnk run list": [],
 }
 RUN_ELSEWHERE = {
@@ -46,6 +47,7 @@ RUN_ELSEWHERE = {
     "sh test/install.sh build": "test/debian/bare.sh and check_install.sh",
     "lib=$HOME": "test/hygiene/check_install.sh: an installation",
     "tnk auth login": "test/cli/run_account.py: it asks for a key",
+    "tnk gateway --model tnk/byte-lm --key": "test/gateway/run_gateway.py: a file with a key",
     "tnk billing usage": "test/cli/run_rest.py: for administrators",
     "tnk checkpoint set-ttl": "test/cli/run_rest.py, run_weights.py and run_push.py: the reader's paths, and a hub",
     "echo 'Hello, world' | tnk tokenize": "test/cli/run_tokenize.py: files of a hub",

@@ -14,6 +14,9 @@
 #include "tools/tnk/sample/commands.h"
 #include "tools/tnk/serve/commands.h"
 #include "tools/tnk/text/commands.h"
+#ifdef CLI_TOKENIZERS
+#include "tools/tnk/train/commands.h"
+#endif
 
 /* ---- tnk version ---- */
 
@@ -63,7 +66,7 @@ static const cli_command_t *const commands[] = {
     &cli_auth,       &cli_whoami,     &cli_ping,
 
 #ifdef CLI_TOKENIZERS
-    &cli_sample,
+    &cli_train,      &cli_sample,
 #endif
     &cli_chat,       &cli_local,
 #ifdef CLI_TOKENIZERS

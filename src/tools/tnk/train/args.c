@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/tnk/train/args.h"
+
+#include <string.h>
+
+#include "tools/tnk/sample/number.h"
+#include "tools/tnk/train/plan.h"
+#include "tools/tnk/train/schedule.h"
+
+const char *const train_schedules[] = {
+    [TRAIN_CONSTANT] = "constant",
+    [TRAIN_LINEAR] = "linear",
+    [TRAIN_COSINE] = "cosine",
+    NULL,
+};
+
+train_args_t train_args = {
+    .schedule = TRAIN_LINEAR,
+    .n_batch = 32,
+    .rank = 32,
+    .save_every = 50,
+};
+
+static int set_rate(const cli_option_t *option, const char *value, char *why,
+                    size_t n_why) {
+  (void)option;
+  return cli_set_number(value, 1, &train_args.rate, why, n_why);
+}
+
+static int set_split(const cli_option_t *option, const char *value, char *why,
+                     size_t n_why) {
+  (void)option;
+  return cli_set_number(value, 0.5, &train_args.eval_split, why, n_why);
+}
+
+const cli_option_t train_options[] = {
+    {.name = "model",
+     .letter = 'm',
+     .value = "NAME",
+     .text = &train_args.model,
+     .help = "Base model. Default with --local: " TRAIN_BYTE_MODEL "."},
+    {.name = "run",
+     .value = "DIR",
+     .text = &train_args.run,
+     .offer = CLI_OFFER_FOLDERS,
+     .help = "Folder of the run: configuration, metrics and the ledger of its "
+             "checkpoints. It is created if missing. The same command resumes "
+             "an interrupted run."},
+    {.name = "local",
+     .flag = &train_args.is_local,
+     .help = "Train on a local server in this process. Its checkpoints are in "
+             "DIR/served."},
+    {.name = "dry-run",
+     .flag = &train_args.is_dry,
+     .help = "Check the data and show the plan; send nothing."},
+    {.name = "tokenizer",
+     .value = "PATH",
+     .text = &train_args.chats.which.path,
+     .offer = CLI_OFFER_FILES,
+     .help = "tokenizer.json, tiktoken.model or a SentencePiece model, or the "
+             "directory it is in, instead of the model's own."},
+    CLI_CHATS_OPTIONS(train_args.chats),
+    {.name = "max-length",
+     .value = "N",
+     .number = &train_args.max_length,
+     .min = 0,
+     .max = INT32_MAX,
+     .help = "Cut examples after N tokens. Examples that then train nothing "
+             "are left out. 0 means no limit (0)."},
+    {.name = "epochs",
+     .value = "N",
+     .number = &train_args.n_epochs,
+     .min = 1,
+     .max = (int64_t)TRAIN_MAX_EPOCHS,
+     .help = "Number of times that each example is trained (1)."},
+    {.name = "steps",
+     .value = "N",
+     .number = &train_args.n_steps,
+     .min = 1,
+     .max = (int64_t)TRAIN_MAX_STEPS,
+     .help = "Number of optimizer steps, instead of --epochs."},
+    {.name = "batch",
+     .value = "N",
+     .number = &train_args.n_batch,
+     .min = 1,
+     .max = (int64_t)TRAIN_MAX_BATCH,
+     .help = "Examples of a step, at most all of them (32)."},
+    {.name = "learning-rate",
+     .value = "X",
+     .set = set_rate,
+     .help = "Highest learning rate. Default by the number of parameters in "
+             "the model's name: 0.0005 below 2B, 0.0003 below 16B, 0.0002 "
+             "below 100B, else 0.0001; 0.01 for " TRAIN_BYTE_MODEL "."},
+    {.name = "schedule",
+     .value = "NAME",
+     .choice = &train_args.schedule,
+     .choices = train_schedules,
+     .help = "How the learning rate decays: constant, linear, cosine "
+             "(linear)."},
+    {.name = "warm-up",
+     .value = "N",
+     .number = &train_args.warm_up,
+     .min = 0,
+     .max = (int64_t)TRAIN_MAX_STEPS,
+     .help = "Steps in which the learning rate rises (0)."},
+    {.name = "rank",
+     .value = "N",
+     .number = &train_args.rank,
+     .min = 1,
+     .max = 4096,
+     .help = "Rank of the LoRA adapter (32)."},
+    {.name = "seed",
+     .value = "N",
+     .number = &train_args.seed,
+     .min = 0,
+     .max = INT32_MAX,
+     .help = "Seed of the adapter, the order of the examples and the "
+             "evaluation split (0)."},
+    {.name = "eval",
+     .value = "FILE",
+     .text = &train_args.eval,
+     .offer = CLI_OFFER_FILES,
+     .help = "Conversations for the evaluation loss."},
+    {.name = "eval-split",
+     .value = "SHARE",
+     .set = set_split,
+     .help = "Share of the examples that is not trained and used for the "
+             "evaluation loss, such as 0.05."},
+    {.name = "eval-every",
+     .value = "N",
+     .number = &train_args.eval_every,
+     .min = 0,
+     .max = INT64_MAX,
+     .help = "Steps between evaluations. 0 means only after the last step "
+             "(0)."},
+    {.name = "save-every",
+     .value = "N",
+     .number = &train_args.save_every,
+     .min = 1,
+     .max = INT64_MAX,
+     .help = "Steps between checkpoints. The last two are kept until the run "
+             "ends (50)."},
+    {.name = "prices",
+     .value = "FILE",
+     .text = &train_args.prices,
+     .offer = CLI_OFFER_FILES,
+     .help = "Prices per million tokens in USD, for --dry-run:\n"
+             "  {\"prices\": [{\"prompt\": 0.1, \"sampled\": 0.4, \"trained\": "
+             "0.4}]}\nA row may have a \"model\"."},
+    {.name = NULL}};
+
+/* The model's own tokenizer is on a hub, whose files have no single place for a
+ * template. */
+static const char *check_model(void) {
+  if (train_args.model == NULL && train_args.is_local)
+    train_args.model = TRAIN_BYTE_MODEL;
+  if (train_args.model == NULL)
+    return "--model says what to train, or --local trains a small model on "
+           "this machine";
+  if (strcmp(train_args.model, TRAIN_BYTE_MODEL) == 0 ||
+      train_args.chats.which.path != NULL)
+    return NULL;
+  if (train_args.chats.template_ == NULL)
+    return "the model needs its chat template: --template, or --tokenizer with "
+           "a directory that has both";
+  train_args.chats.which.model = train_args.model;
+  return NULL;
+}
+
+const char *train_check(const cli_t *cli) {
+  const char *wrong;
+
+  if (train_args.run == NULL && !train_args.is_dry)
+    return "--run names the folder of the run, or --dry-run trains nothing";
+  if (train_args.is_local && cli->base_url != NULL)
+    return "either --local or --base-url";
+  if (train_args.n_steps > 0 && train_args.n_epochs > 0)
+    return "either --steps or --epochs";
+  if (train_args.eval != NULL && train_args.eval_split > 0)
+    return "either --eval or --eval-split";
+  if (train_args.eval_every > 0 && train_args.eval == NULL &&
+      !(train_args.eval_split > 0))
+    return "--eval-every goes with --eval or --eval-split";
+  wrong = check_model();
+  return wrong != NULL ? wrong : cli_chats_check(&train_args.chats);
+}

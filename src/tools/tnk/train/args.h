@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TNK_TOOLS_TNK_TRAIN_ARGS_H
+#define TNK_TOOLS_TNK_TRAIN_ARGS_H
+
+#include <stdint.h>
+
+#include "tools/tnk/text/chats.h"
+
+/* The model of the local server, whose tokens are bytes. */
+#define TRAIN_BYTE_MODEL "tnk/byte-lm"
+
+/* The options of tnk train. */
+typedef struct {
+  cli_chats_args_t chats;
+  const char *model;
+  const char *run;
+  const char *eval;   /* file; NULL: none */
+  const char *prices; /* file; NULL: unknown */
+  double eval_split;  /* share of the examples */
+  double rate;        /* 0: train_default_rate() */
+  int schedule;       /* train_decay_t */
+  int64_t warm_up;
+  int64_t n_epochs; /* 0: not given, as for n_steps */
+  int64_t n_steps;
+  int64_t n_batch;
+  int64_t max_length; /* tokens of an example; 0: no limit */
+  int64_t rank;
+  int64_t seed;
+  int64_t eval_every; /* 0: only after the last step */
+  int64_t save_every;
+  int is_local;
+  int is_dry;
+} train_args_t;
+
+extern train_args_t train_args;
+extern const cli_option_t train_options[];
+/* Names of train_decay_t. */
+extern const char *const train_schedules[];
+
+/* Returns the error in the combination of options, or NULL. */
+const char *train_check(const cli_t *cli);
+
+#endif

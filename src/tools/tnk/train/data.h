@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TNK_TOOLS_TNK_TRAIN_DATA_H
+#define TNK_TOOLS_TNK_TRAIN_DATA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tnk/batch.h"
+#include "tools/common/frame/cli.h"
+
+/* A file that was read. */
+typedef struct {
+  const char *name;
+  size_t n_examples;
+  uint64_t digest; /* of the ids and weights of its examples */
+} train_file_t;
+
+/* Examples, as views of a batch. */
+typedef struct {
+  tnk_datum_t *data;
+  size_t n;
+  uint64_t n_tokens; /* of the model inputs */
+  double weight;
+  size_t longest; /* tokens of the longest input */
+} train_set_t;
+
+/* The data of a run. */
+typedef struct {
+  train_file_t *files; /* the last one is that of --eval, if it is given */
+  size_t n_files;
+  size_t n_cut;      /* examples that --max-length has cut */
+  size_t n_left_out; /* and those that it has left out */
+  size_t n_vocab;    /* token ids of the tokenizer; 0: bytes */
+  train_set_t train;
+  train_set_t eval;
+  tnk_batch_t *all; /* owns the examples */
+} train_data_t;
+
+/* Read the files of the command line. `now_s` is the time for templates.
+ * Returns the exit status; errors have been reported. Free the data in any
+ * case. */
+int train_data_read(train_data_t *data, const cli_t *cli, int64_t now_s);
+void train_data_free(train_data_t *data);
+/* The sum of the weights. */
+double train_weight(const tnk_datum_t *data, size_t n);
+
+#endif

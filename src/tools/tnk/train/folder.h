@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TNK_TOOLS_TNK_TRAIN_FOLDER_H
+#define TNK_TOOLS_TNK_TRAIN_FOLDER_H
+
+#include "tools/tnk/train/data.h"
+#include "tools/tnk/train/plan.h"
+#include "tools/tnk/train/schedule.h"
+
+/* The folder of a run. config.json has everything that determines the result.
+ * It is written before the first request and never changes. */
+typedef struct {
+  const cli_t *cli;
+  char *config; /* path of config.json */
+  char *metrics;
+  char *served;  /* checkpoints of --local */
+  void *found;   /* contents of config.json, or NULL */
+  int64_t now_s; /* when the run began */
+} train_folder_t;
+
+/* Look for the run. Returns the exit status; errors have been reported. Free
+ * the folder in any case. `path` may be NULL for a dry run. */
+int train_folder_open(train_folder_t *folder, const cli_t *cli,
+                      const char *path);
+/* Write the configuration of a new run, or compare that of the command line
+ * with that of the found run. */
+int train_folder_keep(train_folder_t *folder, const train_data_t *data,
+                      const train_plan_t *plan,
+                      const train_schedule_t *schedule);
+void train_folder_free(train_folder_t *folder);
+
+#endif

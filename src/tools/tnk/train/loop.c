@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The training loop. TRAIN_IN_FLIGHT steps are called before the first result
+ * is awaited, so the service never waits for this process.
+ *
+ * The loop awaits all results before each save. The metrics of all steps of a
+ * state are therefore on the disk before the service has that state, and a run
+ * that resumes from it has each step exactly once. The next steps are called
+ * right after the save, without waiting for it.
+ *
+ * After TNK_ESESSION the library restores the model from its last state. The
+ * loop removes the metrics of later steps and continues there.
+ */
+#include "tools/tnk/train/loop.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tnk/error.h"
+#include "tnk/observe.h"
+#include "tools/tnk/train/metrics.h"
+
+/* The outcome of a part of the loop. */
+enum {
+  FINE = 0,
+  LOST = -1 /* the model was lost, and the library restores it */
+  /* Other values are exit statuses of reported errors. */
+};
+
+/* ---- A step ---- */
+
+static int is_evaluated(const train_loop_t *loop, uint64_t number) {
+  if (loop->data->eval.n == 0)
+    return 0;
+  return number == loop->plan->n_steps ||
+         (loop->eval_every > 0 && number % loop->eval_every == 0);
+}
+
+static void begin_step(train_loop_t *loop) {
+  const uint64_t index = loop->n_begun++;
+  train_flight_t *flight = &loop->flight[index % TRAIN_IN_FLIGHT];
+  const size_t n = (size_t)train_plan_count(loop->plan, index);
+  const train_set_t *eval = &loop->data->eval;
+  tnk_optim_t optim = TNK_OPTIM_INIT;
+  tnk_promise_t *all[3];
+  size_t n_all = 2;
+
+  flight->step = (train_step_t){
+      .number = index + 1,
+      .eval = NAN,
+      .rate = train_schedule_rate(loop->schedule, index),
+  };
+  for (size_t i = 0; i < n; i++) {
+    flight->data[i] =
+        loop->data->train.data[train_plan_example(loop->plan, index, i)];
+    flight->step.n_tokens += flight->data[i].input.n_tokens;
+  }
+  flight->weight = train_weight(flight->data, n);
+  optim.learning_rate = flight->step.rate;
+  all[0] = tnk_training_forward_backward(loop->model, flight->data, n, NULL);
+  all[1] = tnk_training_optim_step(loop->model, &optim);
+  if (is_evaluated(loop, index + 1))
+    all[n_all++] = tnk_training_forward(loop->model, eval->data, eval->n, NULL);
+  flight->done = tnk_all(all, n_all);
+}
+
+/* The mean of a trained token. Some servers send no metrics. */
+static double mean_loss(const tnk_promise_t *promise, double weight) {
+  const tnk_pass_t *pass = tnk_promise_pass(promise);
+  const tnk_metrics_t *metrics = tnk_pass_metrics(pass);
+  const double sum = tnk_metrics_count(metrics) > 0
+                         ? tnk_metrics_get(metrics, "loss:sum")
+                         : tnk_pass_loss(pass);
+
+  return sum / weight;
+}
+
+static int write_metrics(const train_loop_t *loop, const train_step_t *step) {
+  const tnk_number_t numbers[] = {
+      {"train/loss", step->loss},
+      {"learning_rate", step->rate},
+      {"epoch", train_plan_epoch(loop->plan, step->number)},
+      {"tokens", (double)step->n_tokens},
+      {"eval/loss", step->eval},
+  };
+  const size_t n = sizeof(numbers) / sizeof(*numbers);
+
+  if (tnk_numbers_append(loop->metrics, (int64_t)step->number, numbers,
+                         isnan(step->eval) ? n - 1 : n) == TNK_OK)
+    return FINE;
+  return cli_fail(loop->ask->cli, CLI_EXIT_FILE, "%s: %s", loop->metrics,
+                  strerror(errno));
+}
+
+/* Why a promise was rejected. A lost model is no failure. */
+static int failed(const train_loop_t *loop, const tnk_promise_t *promise) {
+  return tnk_promise_status(promise) == TNK_ESESSION
+             ? LOST
+             : cli_ask_failed(loop->ask, promise);
+}
+
+static int end_step(train_loop_t *loop) {
+  train_flight_t *flight = &loop->flight[loop->n_done % TRAIN_IN_FLIGHT];
+  train_step_t *step = &flight->step;
+  const int err = cli_ask_wait(loop->ask, flight->done);
+  int result = err == TNK_OK ? FINE : failed(loop, flight->done);
+
+  if (result == FINE) {
+    step->loss = mean_loss(tnk_promise_child(flight->done, 0), flight->weight);
+    if (is_evaluated(loop, step->number))
+      step->eval = mean_loss(tnk_promise_child(flight->done, 2),
+                             loop->data->eval.weight);
+    result = write_metrics(loop, step);
+  }
+  if (result == FINE) {
+    loop->n_done++;
+    loop->loss = step->loss;
+    loop->eval = step->eval;
+    train_show_step(&loop->show, step);
+  }
+  tnk_promise_unref(flight->done);
+  flight->done = NULL;
+  return result;
+}
+
+/* ---- Saves ---- */
+
+static int end_save(train_loop_t *loop) {
+  int result = FINE;
+
+  if (loop->saving == NULL)
+    return FINE;
+  if (cli_ask_wait(loop->ask, loop->saving) != TNK_OK)
+    result = failed(loop, loop->saving);
+  tnk_promise_unref(loop->saving);
+  loop->saving = NULL;
+  return result;
+}
+
+/* Save the state of `n_done` steps. No step is in flight. */
+static int begin_save(train_loop_t *loop) {
+  const int is_last = loop->n_done == loop->plan->n_steps;
+  tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
+  const int result = end_save(loop);
+
+  if (result != FINE)
+    return result;
+  if (train_metrics_sync(loop->metrics) != TNK_OK)
+    return cli_fail(loop->ask->cli, CLI_EXIT_FILE, "%s: %s", loop->metrics,
+                    strerror(errno));
+  how.is_final = is_last ? TNK_YES : TNK_NO;
+  how.with_sampler = is_last ? TNK_YES : TNK_NO;
+  loop->saving = tnk_ledger_save(loop->ledger, loop->model, &how);
+  loop->n_saved = loop->n_done;
+  return FINE;
+}
+
+/* ---- A lost model ---- */
+
+static void drop_all(train_loop_t *loop) {
+  for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++) {
+    tnk_promise_unref(loop->flight[i].done);
+    loop->flight[i].done = NULL;
+  }
+  tnk_promise_unref(loop->saving);
+  loop->saving = NULL;
+}
+
+static int rewind_to(train_loop_t *loop, uint64_t n_steps) {
+  const int err = train_metrics_rewind(loop->metrics, n_steps);
+
+  loop->n_done = loop->n_begun = loop->n_saved = n_steps;
+  if (err == TNK_OK)
+    return FINE;
+  return cli_fail(loop->ask->cli, CLI_EXIT_FILE, "%s: %s", loop->metrics,
+                  err == TNK_ENOMEM ? "out of memory" : strerror(errno));
+}
+
+/* Await everything in flight, which fails as well, and then the restored
+ * model. */
+static int restore(train_loop_t *loop) {
+  tnk_promise_t *ready;
+  int result = FINE;
+
+  for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++)
+    if (loop->flight[i].done != NULL)
+      (void)cli_ask_wait(loop->ask, loop->flight[i].done);
+  if (loop->saving != NULL)
+    (void)cli_ask_wait(loop->ask, loop->saving);
+  drop_all(loop);
+  ready = tnk_training_ready(loop->model);
+  if (cli_ask_wait(loop->ask, ready) != TNK_OK)
+    result = cli_ask_failed(loop->ask, ready);
+  else
+    result = rewind_to(loop, tnk_promise_saved(ready)->n_steps);
+  tnk_promise_unref(ready);
+  if (result == FINE)
+    cli_note(loop->ask->cli, "the model was restored after step %" PRIu64,
+             loop->n_done);
+  return result;
+}
+
+/* ---- The loop ---- */
+
+/* Call steps up to the next save, and await the first one. */
+static int turn(train_loop_t *loop) {
+  const uint64_t n_steps = loop->plan->n_steps;
+  const uint64_t left = loop->save_every - loop->n_done % loop->save_every;
+  const uint64_t stop =
+      left < n_steps - loop->n_done ? loop->n_done + left : n_steps;
+  int result;
+
+  while (loop->n_begun < stop && !cli_ask_is_over(loop->ask) &&
+         loop->n_begun - loop->n_done < TRAIN_IN_FLIGHT)
+    begin_step(loop);
+  result = loop->n_done < loop->n_begun ? end_step(loop) : FINE;
+  if (result == FINE && loop->n_done == stop)
+    result = begin_save(loop);
+  return result;
+}
+
+/* Whether steps are left, in flight or allowed. */
+static int has_more(const train_loop_t *loop) {
+  return loop->n_done < loop->n_begun ||
+         (loop->n_done < loop->plan->n_steps && !cli_ask_is_over(loop->ask));
+}
+
+static int run_all(train_loop_t *loop) {
+  int result = FINE;
+
+  do {
+    if (result == LOST)
+      result = restore(loop);
+    while (result == FINE && has_more(loop))
+      result = turn(loop);
+    /* After a signal, or for a final state without sampler weights. */
+    if (result == FINE &&
+        (loop->n_done != loop->n_saved ||
+         (loop->n_done == loop->plan->n_steps && loop->saving == NULL)))
+      result = begin_save(loop);
+    if (result == FINE)
+      result = end_save(loop);
+  } while (result == LOST);
+  return result;
+}
+
+int train_loop_run(train_loop_t *loop, uint64_t first) {
+  int result = rewind_to(loop, first);
+
+  loop->loss = loop->eval = NAN;
+  loop->show.first = first;
+  for (size_t i = 0; i < TRAIN_IN_FLIGHT && result == FINE; i++) {
+    loop->flight[i].data =
+        calloc((size_t)loop->plan->n_batch, sizeof(tnk_datum_t));
+    if (loop->flight[i].data == NULL)
+      result = cli_fail(loop->ask->cli, CLI_EXIT_FAILED, "out of memory");
+  }
+  if (result == FINE) {
+    loop->ask->ends_itself = 1;
+    result = run_all(loop);
+    loop->ask->ends_itself = 0;
+  }
+  train_show_end(&loop->show);
+  return result;
+}
+
+void train_loop_free(train_loop_t *loop) {
+  drop_all(loop);
+  for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++)
+    free(loop->flight[i].data);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TNK_TOOLS_TNK_TRAIN_LOOP_H
+#define TNK_TOOLS_TNK_TRAIN_LOOP_H
+
+#include "tnk/training.h"
+#include "tools/tnk/ask/ask.h"
+#include "tools/tnk/train/data.h"
+#include "tools/tnk/train/folder.h"
+#include "tools/tnk/train/plan.h"
+#include "tools/tnk/train/schedule.h"
+#include "tools/tnk/train/show.h"
+
+enum { TRAIN_IN_FLIGHT = 3 };
+
+/* A step whose results have not arrived. */
+typedef struct {
+  tnk_promise_t *done; /* the pass, the update and possibly the evaluation */
+  tnk_datum_t *data;   /* memory for a batch */
+  double weight;
+  train_step_t step;
+} train_flight_t;
+
+/* A run. The caller sets everything up to `show`. */
+typedef struct {
+  cli_ask_t *ask;
+  tnk_ledger_t *ledger;
+  tnk_training_t *model;
+  const train_data_t *data;
+  const train_plan_t *plan;
+  const train_schedule_t *schedule;
+  const char *metrics;
+  uint64_t save_every;
+  uint64_t eval_every;
+  train_show_t show;
+
+  uint64_t n_done;  /* steps whose results are in the metrics */
+  uint64_t n_begun; /* steps that were called */
+  uint64_t n_saved; /* steps of the last state */
+  train_flight_t flight[TRAIN_IN_FLIGHT]; /* by the step's number */
+  tnk_promise_t *saving;                  /* or NULL */
+  double loss;                            /* of the last step; or NaN */
+  double eval;
+} train_loop_t;
+
+/*
+ * Train from step `first` to the end. A signal or the --timeout ends the loop
+ * after the steps in flight, and the state is saved. Returns the exit status;
+ * errors have been reported.
+ */
+int train_loop_run(train_loop_t *loop, uint64_t first);
+/* Release what is left. */
+void train_loop_free(train_loop_t *loop);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/tnk/train/metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "tnk/error.h"
+
+/* Whether a line ends the part to keep. Lines of other programs are kept. */
+static int is_end(const char *line, size_t n, uint64_t n_steps) {
+  static const char head[] = "{\"step\":";
+
+  if (line[n - 1] != '\n')
+    return 1;
+  return strncmp(line, head, sizeof(head) - 1) == 0 &&
+         strtoull(line + sizeof(head) - 1, NULL, 10) > n_steps;
+}
+
+int train_metrics_rewind(const char *path, uint64_t n_steps) {
+  FILE *file = fopen(path, "r+");
+  char *line = NULL;
+  size_t room = 0;
+  off_t end = 0;
+  ssize_t n;
+  int err = TNK_OK;
+
+  if (file == NULL)
+    return errno == ENOENT ? TNK_OK : TNK_EFILE;
+  while ((n = getline(&line, &room, file)) > 0 &&
+         !is_end(line, (size_t)n, n_steps))
+    end += n;
+  if (ferror(file) || (n < 0 && !feof(file)))
+    err = ferror(file) ? TNK_EFILE : TNK_ENOMEM;
+  /* The steps are in order, so everything behind is of later steps too. */
+  else if (ftruncate(fileno(file), end) != 0)
+    err = TNK_EFILE;
+  free(line);
+  fclose(file);
+  return err;
+}
+
+int train_metrics_sync(const char *path) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int is_synced;
+
+  if (fd < 0)
+    return errno == ENOENT ? TNK_OK : TNK_EFILE;
+  is_synced = fsync(fd) == 0;
+  close(fd);
+  return is_synced ? TNK_OK : TNK_EFILE;
+}

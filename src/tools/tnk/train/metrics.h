@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TNK_TOOLS_TNK_TRAIN_METRICS_H
+#define TNK_TOOLS_TNK_TRAIN_METRICS_H
+
+#include <stdint.h>
+
+/* The file metrics.jsonl, one line per step as tnk_numbers_append() writes it.
+ * All functions return TNK_OK, TNK_EFILE with errno set, or TNK_ENOMEM. */
+
+/* Remove the lines after step `n_steps`, and an incomplete last line, because
+ * the run continues there. A missing file has no lines. */
+int train_metrics_rewind(const char *path, uint64_t n_steps);
+/* Write the file to the disk. Call it before a save: after a loss of power the
+ * lines up to the save must exist. */
+int train_metrics_sync(const char *path);
+
+#endif

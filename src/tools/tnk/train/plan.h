@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TNK_TOOLS_TNK_TRAIN_PLAN_H
+#define TNK_TOOLS_TNK_TRAIN_PLAN_H
+
+#include <stdint.h>
+
+/*
+ * Which examples are trained in which step. Everything is computed from these
+ * numbers, so a resumed run needs no other state than its step.
+ *
+ * Each epoch has all examples once, in its own order. The epochs follow each
+ * other without a gap: if the number of examples is not a multiple of the
+ * batch, a step has the end of one epoch and the start of the next one. Only
+ * the last step may be smaller.
+ */
+typedef struct {
+  uint64_t seed;
+  uint64_t n_examples;
+  uint64_t n_batch; /* examples of a step */
+  uint64_t n_steps;
+  uint64_t n_total; /* examples of all steps; an example counts per epoch */
+} train_plan_t;
+
+/* Limits of each number, so that no product overflows. */
+#define TRAIN_MAX_EXAMPLES ((uint64_t)1 << 40)
+#define TRAIN_MAX_BATCH ((uint64_t)1 << 20)
+#define TRAIN_MAX_STEPS ((uint64_t)1 << 40)
+#define TRAIN_MAX_EPOCHS ((uint64_t)1 << 20)
+
+/* Plan a number of epochs. Returns TNK_OK, or TNK_EINVAL for a number that is 0
+ * or above its limit. */
+int train_plan_epochs(train_plan_t *plan, uint64_t seed, uint64_t n_examples,
+                      uint64_t n_batch, uint64_t n_epochs);
+/* As above for a number of steps, each with a whole batch. */
+int train_plan_steps(train_plan_t *plan, uint64_t seed, uint64_t n_examples,
+                     uint64_t n_batch, uint64_t n_steps);
+/* The number of examples in a step; the first step is 0. 0 after the last. */
+uint64_t train_plan_count(const train_plan_t *plan, uint64_t step);
+/* The index of example `i` of a step. */
+uint64_t train_plan_example(const train_plan_t *plan, uint64_t step,
+                            uint64_t i);
+/* The epochs that are complete after `n_steps` steps, with their fraction. */
+double train_plan_epoch(const train_plan_t *plan, uint64_t n_steps);
+
+/* Element `i` of a permutation of 0 to n - 1 that `seed` and `epoch` select, in
+ * constant memory. */
+uint64_t train_shuffle(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t i);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/tnk/train/show.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib/base/alloc.h"
+#include "lib/base/arena.h"
+#include "lib/base/text.h"
+#include "lib/wire/data/prices.h"
+#include "tnk/error.h"
+#include "tools/common/base/clean.h"
+#include "tools/common/base/input.h"
+#include "tools/tnk/out/json.h"
+#include "tools/tnk/out/table.h"
+#include "tools/tnk/train/args.h"
+
+/* ---- Progress ---- */
+
+static uint64_t now_ms(void) {
+  struct timespec now;
+
+  return clock_gettime(CLOCK_MONOTONIC, &now) == 0
+             ? (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000
+             : 0;
+}
+
+/* Without a terminal about twenty lines of a run are printed, and all
+ * evaluations. */
+static int is_due(const train_show_t *show, const train_step_t *step) {
+  const uint64_t every = show->n_steps / 20 > 0 ? show->n_steps / 20 : 1;
+
+  return step->number % every == 0 || step->number == show->n_steps ||
+         step->number == show->first + 1 || isfinite(step->eval);
+}
+
+static void describe(const train_show_t *show, const train_step_t *step,
+                     char *out, size_t n) {
+  const uint64_t ms = now_ms() - show->began_ms;
+  /* The first step of this process began the clock. */
+  const uint64_t n_timed = step->number - show->first - 1;
+  tnk__text_t text;
+
+  tnk__text_init(&text, out, n);
+  tnk__text_printf(&text, "step %" PRIu64 "/%" PRIu64 "  loss %.4f",
+                   step->number, show->n_steps, step->loss);
+  if (isfinite(step->eval))
+    tnk__text_printf(&text, "  eval %.4f", step->eval);
+  tnk__text_printf(&text, "  rate %.3g", step->rate);
+  if (ms == 0 || n_timed == 0)
+    return;
+  tnk__text_printf(&text, "  %.0f tokens/s",
+                   (double)show->n_tokens * 1000 / (double)ms);
+  if (step->number == show->n_steps)
+    return;
+  tnk__text_printf(&text, "  left ");
+  tnk__text_time(&text, ms * (show->n_steps - step->number) / n_timed);
+}
+
+static void put_json(const train_step_t *step, uint64_t n_steps) {
+  fprintf(stderr,
+          "{\"progress\":{\"label\":\"train\",\"unit\":\"steps\",\"done\":"
+          "%" PRIu64 ",\"total\":%" PRIu64 ",\"loss\":%.17g",
+          step->number, n_steps, isfinite(step->loss) ? step->loss : 0.0);
+  if (isfinite(step->eval))
+    fprintf(stderr, ",\"eval\":%.17g", step->eval);
+  fprintf(stderr, "}}\n");
+}
+
+void train_show_step(train_show_t *show, const train_step_t *step) {
+  char text[256];
+
+  if (show->cli->quiet)
+    return;
+  if (show->began_ms == 0)
+    show->began_ms = now_ms();
+  else
+    show->n_tokens += step->n_tokens;
+  describe(show, step, text, sizeof(text));
+  if (show->cli->json) {
+    if (is_due(show, step))
+      put_json(step, show->n_steps);
+  } else if (!cli_can_rewrite(stderr)) {
+    if (is_due(show, step))
+      fprintf(stderr, "%s\n", text);
+  } else {
+    cli_cut(text, cli_columns(stderr) - 1);
+    /* An evaluation stays above the line. */
+    fprintf(stderr, "\r\033[K%s%s", text, isfinite(step->eval) ? "\n" : "");
+    fflush(stderr);
+    show->has_line = 1;
+  }
+}
+
+void train_show_end(train_show_t *show) {
+  if (show->has_line)
+    fprintf(stderr, "\r\033[K");
+  show->has_line = 0;
+}
+
+/* ---- Plan ---- */
+
+/* The price of trained tokens per million in USD; NaN if it is unknown. Returns
+ * the exit status. */
+static int read_price(const cli_t *cli, double *out) {
+  tnk__arena_t arena;
+  tnk_price_t *prices = NULL;
+  char why[512] = "";
+  size_t n = 0, n_text;
+  char *text;
+  int err;
+
+  *out = NAN;
+  if (train_args.prices == NULL)
+    return CLI_EXIT_OK;
+  text = cli_read_file(train_args.prices, &n_text, why, sizeof(why));
+  if (text == NULL)
+    return cli_fail(cli, CLI_EXIT_FILE, "%s", why);
+  tnk__arena_init(&arena, tnk__allocator_default(), SIZE_MAX / 2);
+  err = tnk__prices_read(&prices, &n, &arena, text, n_text, why, sizeof(why));
+  if (err == TNK_OK)
+    err = tnk__prices_check(prices, n, why, sizeof(why));
+  for (size_t i = 0; i < n && err == TNK_OK; i++)
+    if (prices[i].model == NULL
+            ? isnan(*out)
+            : strcmp(prices[i].model, train_args.model) == 0)
+      *out = prices[i].trained;
+  free(text);
+  tnk__arena_deinit(&arena);
+  return err == TNK_OK
+             ? CLI_EXIT_OK
+             : cli_fail(cli, CLI_EXIT_FILE, "%s: %s", train_args.prices, why);
+}
+
+/* Tokens of all steps. */
+static uint64_t planned_tokens(const train_data_t *data,
+                               const train_plan_t *plan) {
+  const uint64_t n_whole = plan->n_total / plan->n_examples;
+  uint64_t n = n_whole * data->train.n_tokens;
+
+  /* The incomplete epoch. */
+  for (uint64_t i = 0; i < plan->n_total % plan->n_examples; i++)
+    n += data->train
+             .data[train_shuffle(plan->seed, n_whole, plan->n_examples, i)]
+             .input.n_tokens;
+  return n;
+}
+
+static int put_plan_json(const cli_t *cli, const train_data_t *data,
+                         const train_plan_t *plan,
+                         const train_schedule_t *schedule, uint64_t n_tokens,
+                         double price) {
+  cli_json_t json;
+
+  cli_json_begin(&json);
+  tnk__json_put_text(&json.w, "model", train_args.model);
+  tnk__json_put_int(&json.w, "examples", (int64_t)data->train.n);
+  tnk__json_put_int(&json.w, "eval_examples", (int64_t)data->eval.n);
+  tnk__json_put_int(&json.w, "tokens", (int64_t)data->train.n_tokens);
+  tnk__json_put_int(&json.w, "longest", (int64_t)data->train.longest);
+  tnk__json_put_int(&json.w, "cut", (int64_t)data->n_cut);
+  tnk__json_put_int(&json.w, "left_out", (int64_t)data->n_left_out);
+  tnk__json_put_int(&json.w, "steps", (int64_t)plan->n_steps);
+  tnk__json_put_int(&json.w, "batch", (int64_t)plan->n_batch);
+  tnk__json_put_double(&json.w, "learning_rate", schedule->peak);
+  tnk__json_put_int(&json.w, "trained_tokens", (int64_t)n_tokens);
+  tnk__json_put_double(&json.w, "cost_usd", (double)n_tokens * price / 1e6);
+  return cli_json_end(&json, cli);
+}
+
+/* Add a row with a number. */
+static void row(cli_table_t *table, const char *name, uint64_t n) {
+  cli_table_add(table, "%s", name);
+  cli_table_add(table, "%" PRIu64, n);
+}
+
+int train_show_plan(const cli_t *cli, const train_data_t *data,
+                    const train_plan_t *plan,
+                    const train_schedule_t *schedule) {
+  const uint64_t n_tokens = planned_tokens(data, plan);
+  cli_table_t *table;
+  double price;
+  const int status = read_price(cli, &price);
+
+  if (status != CLI_EXIT_OK)
+    return status;
+  if (cli->json)
+    return put_plan_json(cli, data, plan, schedule, n_tokens, price);
+  table = cli_table_new(NULL, 2);
+  cli_table_add_row(table, "model", train_args.model);
+  row(table, "examples", data->train.n);
+  if (data->eval.n > 0)
+    row(table, "for evaluation", data->eval.n);
+  row(table, "tokens", data->train.n_tokens);
+  cli_table_add(table, "of them trained");
+  cli_table_add(table, "%.6g", data->train.weight);
+  row(table, "longest", data->train.longest);
+  row(table, "cut", data->n_cut);
+  row(table, "left out", data->n_left_out);
+  row(table, "steps", plan->n_steps);
+  row(table, "batch", plan->n_batch);
+  cli_table_add(table, "epochs");
+  cli_table_add(table, "%.4g", train_plan_epoch(plan, plan->n_steps));
+  cli_table_add(table, "learning rate");
+  cli_table_add(table, "%g, %s", schedule->peak,
+                train_schedules[schedule->decay]);
+  row(table, "tokens of all steps", n_tokens);
+  cli_table_add(table, "cost");
+  if (isfinite(price))
+    cli_table_add(table, "%.2f USD", (double)n_tokens * price / 1e6);
+  else
+    cli_table_add(table, "unknown without --prices");
+  return cli_table_end(table, cli);
+}
+
+/* ---- Result ---- */
+
+static int put_result_json(const cli_t *cli, const tnk_ledger_entry_t *entry,
+                           double loss, double eval) {
+  cli_json_t json;
+
+  cli_json_begin(&json);
+  tnk__json_put_text(&json.w, "run", train_args.run);
+  tnk__json_put_int(&json.w, "steps", (int64_t)entry->n_steps);
+  tnk__json_put_double(&json.w, "loss", loss);
+  tnk__json_put_double(&json.w, "eval_loss", eval);
+  tnk__json_put_text(&json.w, "state_path", entry->state_path);
+  tnk__json_put_text(&json.w, "sampler_path", entry->sampler_path);
+  return cli_json_end(&json, cli);
+}
+
+static void put_option(const char *name, const char *value) {
+  if (value != NULL)
+    printf(" --%s '%s'", name, value);
+}
+
+int train_show_result(const cli_t *cli, const tnk_ledger_entry_t *entry,
+                      const char *served, double loss, double eval) {
+  const char *tokenizer = train_args.chats.which.path;
+
+  if (cli->json)
+    return put_result_json(cli, entry, loss, eval);
+  printf("trained %" PRIu64 " steps", entry->n_steps);
+  if (isfinite(loss))
+    printf(", loss %.4f", loss);
+  if (isfinite(eval))
+    printf(", eval %.4f", eval);
+  printf("\nweights   %s\n", entry->sampler_path);
+  if (train_args.is_local) {
+    printf("serve     tnk local --port 8000 --data '%s'", served);
+    if (strcmp(train_args.model, TRAIN_BYTE_MODEL) != 0)
+      put_option("model", train_args.model);
+    put_option("tokenizer", tokenizer);
+    printf(" &\n          export TINKER_BASE_URL=http://127.0.0.1:8000 "
+           "TINKER_API_KEY=tml-local\n");
+  }
+  printf("sample    tnk sample --checkpoint %s", entry->sampler_path);
+  put_option("tokenizer", tokenizer);
+  printf(" 'TEXT'\ndownload  tnk checkpoint download %s\n",
+         entry->sampler_path);
+  return fflush(stdout) == 0 ? CLI_EXIT_OK : CLI_EXIT_FILE;
+}

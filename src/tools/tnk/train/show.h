@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TNK_TOOLS_TNK_TRAIN_SHOW_H
+#define TNK_TOOLS_TNK_TRAIN_SHOW_H
+
+#include "tnk/ledger.h"
+#include "tools/tnk/train/data.h"
+#include "tools/tnk/train/plan.h"
+#include "tools/tnk/train/schedule.h"
+
+/* The results of a step. */
+typedef struct {
+  uint64_t number; /* from 1 */
+  double loss;     /* mean of the trained tokens */
+  double eval;     /* NaN: not evaluated */
+  double rate;
+  uint64_t n_tokens;
+} train_step_t;
+
+/* Progress on standard error: a line that is overwritten on a terminal, lines
+ * elsewhere, JSON with --json, nothing with --quiet. */
+typedef struct {
+  const cli_t *cli;
+  uint64_t n_steps;
+  uint64_t first;    /* steps of earlier processes */
+  uint64_t began_ms; /* 0: no step is shown yet */
+  uint64_t n_tokens;
+  int has_line;
+} train_show_t;
+
+void train_show_step(train_show_t *show, const train_step_t *step);
+/* Remove the line. */
+void train_show_end(train_show_t *show);
+
+/* Print what a run would do. Returns the exit status. */
+int train_show_plan(const cli_t *cli, const train_data_t *data,
+                    const train_plan_t *plan, const train_schedule_t *schedule);
+/* Print the result of a run and how to use it. `loss` and `eval` are NaN if
+ * this process did not compute them. Returns the exit status. */
+int train_show_result(const cli_t *cli, const tnk_ledger_entry_t *entry,
+                      const char *served, double loss, double eval);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/* tnk train: supervised fine-tuning on conversations. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tnk/error.h"
+#include "tnk/ledger.h"
+#include "tools/tnk/ask/ask.h"
+#include "tools/tnk/train/args.h"
+#include "tools/tnk/train/commands.h"
+#include "tools/tnk/train/folder.h"
+#include "tools/tnk/train/loop.h"
+#include "tools/tnk/train/served.h"
+#include "tools/tnk/train/show.h"
+
+/* Outages that a run survives without being started again. */
+enum { PATIENCE_MS = 15 * 60 * 1000 };
+/* The time to delete old states after the last save. A state that cannot be
+ * deleted stays until the user deletes it. */
+enum { DELETION_MS = 5000 };
+
+typedef struct {
+  const cli_t *cli;
+  train_folder_t folder;
+  train_data_t data;
+  train_plan_t plan;
+  train_schedule_t schedule;
+  train_served_t served;
+  cli_ask_t ask;
+  tnk_ledger_t *ledger;
+} work_t;
+
+/* ---- Before the first request ---- */
+
+static int make_plan(work_t *work) {
+  const uint64_t n = work->data.train.n;
+  const uint64_t given = (uint64_t)train_args.n_batch;
+  const uint64_t n_batch = given < n ? given : n;
+  const uint64_t seed = (uint64_t)train_args.seed;
+  const uint64_t n_epochs =
+      train_args.n_epochs > 0 ? (uint64_t)train_args.n_epochs : 1;
+  const int err =
+      train_args.n_steps > 0
+          ? train_plan_steps(&work->plan, seed, n, n_batch,
+                             (uint64_t)train_args.n_steps)
+          : train_plan_epochs(&work->plan, seed, n, n_batch, n_epochs);
+
+  if (err != TNK_OK)
+    return cli_fail(work->cli, CLI_EXIT_USAGE, "there are too many examples");
+  work->schedule = (train_schedule_t){
+      .decay = (train_decay_t)train_args.schedule,
+      .peak = train_args.rate > 0 ? train_args.rate
+                                  : train_default_rate(train_args.model),
+      .n_warm_up = (uint64_t)train_args.warm_up,
+      .n_steps = work->plan.n_steps,
+  };
+  if (work->schedule.n_warm_up > work->plan.n_steps)
+    return cli_fail(work->cli, CLI_EXIT_USAGE,
+                    "--warm-up has %" PRIu64 " steps, and the run has %" PRIu64,
+                    work->schedule.n_warm_up, work->plan.n_steps);
+  return CLI_EXIT_OK;
+}
+
+static int prepare(work_t *work) {
+  int status = train_folder_open(&work->folder, work->cli,
+                                 train_args.is_dry ? NULL : train_args.run);
+
+  if (status == CLI_EXIT_OK)
+    status = train_data_read(&work->data, work->cli, work->folder.now_s);
+  if (status == CLI_EXIT_OK)
+    status = make_plan(work);
+  if (status != CLI_EXIT_OK || train_args.is_dry)
+    return status;
+  if (work->data.n_cut > 0)
+    cli_note(work->cli,
+             "%zu examples are cut after %" PRId64
+             " tokens; %zu of them train nothing and are left out",
+             work->data.n_cut, train_args.max_length, work->data.n_left_out);
+  return train_folder_keep(&work->folder, &work->data, &work->plan,
+                           &work->schedule);
+}
+
+/* ---- The model ---- */
+
+static int open_ledger(work_t *work) {
+  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
+  tnk_promise_t *opened;
+  int status = CLI_EXIT_OK;
+
+  options.n_rolling = 2;
+  opened = tnk_ledger_open(work->ask.service, train_args.run, &options);
+  if (cli_ask_wait(&work->ask, opened) == TNK_OK)
+    work->ledger = tnk_promise_ledger(opened);
+  else
+    status = cli_ask_failed(&work->ask, opened);
+  tnk_promise_unref(opened);
+  return status;
+}
+
+static int create(work_t *work, tnk_training_t **model) {
+  tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
+  tnk_promise_t *created;
+  int status = CLI_EXIT_OK;
+
+  lora.base_model = train_args.model;
+  lora.rank = (uint32_t)train_args.rank;
+  lora.seed = train_args.seed;
+  created = tnk_service_create_lora(work->ask.service, &lora);
+  if (cli_ask_wait(&work->ask, created) == TNK_OK)
+    *model = tnk_promise_training(created);
+  else
+    status = cli_ask_model_failed(&work->ask, created, train_args.model);
+  tnk_promise_unref(created);
+  return status;
+}
+
+/* Resume the run, or begin it. *first receives the steps in the model. */
+static int open_model(work_t *work, tnk_training_t **model, uint64_t *first) {
+  tnk_promise_t *resumed = tnk_ledger_resume(work->ledger, NULL);
+  const int err = cli_ask_wait(&work->ask, resumed);
+  int status = CLI_EXIT_OK;
+
+  *first = 0;
+  if (err == TNK_OK) {
+    *model = tnk_promise_training(resumed);
+    *first = tnk_ledger_resumed(work->ledger)->n_steps;
+    cli_note(work->cli, "resuming after step %" PRIu64, *first);
+  } else if (err != TNK_ENOTFOUND) {
+    status = cli_ask_failed(&work->ask, resumed);
+  } else if (tnk_ledger_count(work->ledger) > 0) {
+    /* To begin again would overwrite what the run has. */
+    status = cli_fail(work->cli, CLI_EXIT_NOT_FOUND,
+                      "the service has none of the checkpoints of %s. Is it "
+                      "the service that the run began with?",
+                      train_args.run);
+  }
+  tnk_promise_unref(resumed);
+  if (status != CLI_EXIT_OK || err == TNK_OK)
+    return status;
+  return create(work, model);
+}
+
+/* ---- The run ---- */
+
+static int is_ended(const tnk_ledger_entry_t *last) {
+  return last != NULL && last->is_final && last->sampler_path != NULL;
+}
+
+static int has_rolling(const void *user) {
+  const tnk_ledger_t *ledger = user;
+  int has = 0;
+
+  for (size_t i = 0; i < tnk_ledger_count(ledger); i++) {
+    const tnk_ledger_entry_t *entry = tnk_ledger_entry(ledger, i);
+
+    has |= entry->is_rolling && entry->state_path != NULL && !entry->is_deleted;
+  }
+  return has;
+}
+
+static int train(work_t *work, train_loop_t *loop) {
+  uint64_t first = 0;
+  int status = open_model(work, &loop->model, &first);
+
+  if (status == CLI_EXIT_OK)
+    status = train_loop_run(loop, first);
+  if (status == CLI_EXIT_OK && loop->n_done == work->plan.n_steps)
+    /* The ledger deletes the rolling states, and closing it would end that. */
+    cli_ask_while(&work->ask, has_rolling, work->ledger, DELETION_MS);
+  if (status != CLI_EXIT_OK || loop->n_done == work->plan.n_steps)
+    return status;
+  /* The status of a signal or of the --timeout. */
+  return cli_report(
+      work->cli,
+      &(cli_problem_t){
+          .status = work->ask.signal_number != 0 ? CLI_EXIT_INTERRUPT
+                                                 : CLI_EXIT_NETWORK,
+          .message = "the run is not finished",
+          .code = "interrupted",
+          .hint = "Its state is saved. The same command continues it."});
+}
+
+static int run_service(work_t *work) {
+  train_loop_t loop = {
+      .ask = &work->ask,
+      .data = &work->data,
+      .plan = &work->plan,
+      .schedule = &work->schedule,
+      .metrics = work->folder.metrics,
+      .save_every = (uint64_t)train_args.save_every,
+      .eval_every = (uint64_t)train_args.eval_every,
+      .show = {.cli = work->cli, .n_steps = work->plan.n_steps},
+      .loss = NAN,
+      .eval = NAN,
+  };
+  int status = open_ledger(work);
+
+  loop.ledger = work->ledger;
+  if (status == CLI_EXIT_OK && !is_ended(tnk_ledger_last(work->ledger)))
+    status = train(work, &loop);
+  if (status == CLI_EXIT_OK)
+    status = train_show_result(work->cli, tnk_ledger_last(work->ledger),
+                               work->folder.served, loop.loss, loop.eval);
+  train_loop_free(&loop);
+  return status;
+}
+
+static int serve(work_t *work) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  int status = cli_ask_begin(&work->ask, work->cli);
+
+  options.recovery = TNK_YES;
+  options.patience_ms = PATIENCE_MS;
+  if (status == CLI_EXIT_OK && train_args.is_local)
+    status = train_served_open(&work->served, &work->ask, work->folder.served,
+                               train_args.model, work->data.n_vocab, &options);
+  if (status == CLI_EXIT_OK)
+    status = cli_ask_serve(&work->ask, &options);
+  if (status == CLI_EXIT_OK)
+    status = run_service(work);
+  return cli_ask_close(&work->ask, status);
+}
+
+static int run_train(cli_t *cli) {
+  static work_t work;
+  int status;
+
+  work.cli = cli;
+  status = prepare(&work);
+  if (status == CLI_EXIT_OK)
+    status = train_args.is_dry
+                 ? train_show_plan(cli, &work.data, &work.plan, &work.schedule)
+                 : serve(&work);
+  train_data_free(&work.data);
+  train_folder_free(&work.folder);
+  return status;
+}
+
+static const cli_item_t examples[] = {
+    {"tnk train chats.jsonl --local --run first",
+     "train the built-in model on this machine"},
+    {"tnk train chats.jsonl --dry-run --local",
+     "check the data and count tokens and steps"},
+    {"tnk train chats.jsonl -m Qwen/Qwen3-8B --tokenizer DIR --run first",
+     "train with the service; DIR has the model's tokenizer"},
+    {NULL, NULL}};
+
+static const cli_item_t files[] = {
+    {"config.json", "What determines the result."},
+    {"metrics.jsonl", "The loss and the learning rate of each step, once."},
+    {"checkpoints.jsonl", "The ledger of the checkpoints."},
+    {"served", "The checkpoints of --local."},
+    {NULL, NULL}};
+
+static const cli_section_t sections[] = {
+    {"Files",
+     "A run that was interrupted or killed continues with the same command, "
+     "and ends with the same metrics and weights. Other options or other data "
+     "are refused in its folder.",
+     files},
+    {NULL, NULL, NULL}};
+
+const cli_command_t cli_train = {
+    .name = "train",
+    .brief = "train a model on conversations",
+    .about =
+        "Train a LoRA adapter on conversations. A line of a FILE is a "
+        "conversation, as for tnk chat-data:\n  {\"messages\": [{\"role\": "
+        "\"user\", \"content\": \"Hi\"},\n                {\"role\": "
+        "\"assistant\", \"content\": \"Hello\"}]}\nAll files are checked "
+        "before the first request. Ctrl-C saves the state and ends the "
+        "command; a second one ends it at once. After the last step the "
+        "sampler weights are saved.",
+    .words = "FILE...",
+    .min_words = 1,
+    .max_words = SIZE_MAX,
+    .offer = CLI_OFFER_FILES,
+    .options = train_options,
+    .sections = sections,
+    .examples = examples,
+    .failed = "The data cannot be used for training, or the training failed.",
+    .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
+    .check = train_check,
+    .run = run_train,
+};

@@ -1,0 +1,382 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tnk train: trains, resumes after kills, refuses bad input.
+
+usage: run_train.py TNK_COMMAND
+
+KILLS=20 makes so many for each row of the matrix. Output is TAP, see
+test/support/tap.py.
+"""
+import json
+import os
+import pathlib
+import pty
+import random
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+
+from console import CLEAN, TNK, Local, check, plan, tnk
+
+KILLS = int(os.environ.get("KILLS", "2"))
+STEPS = 12
+RATES = ("--batch", "4", "--learning-rate", "0.01")
+RUN = ("--steps", STEPS, *RATES, "--save-every", "4", "--eval-split", "0.2", "--eval-every", "3",
+       "--schedule", "cosine", "--warm-up", "2")
+
+
+def chat(question, answer):
+    return {"messages": [{"role": "user", "content": question},
+                         {"role": "assistant", "content": answer}]}
+
+
+CHATS = [chat(f"{i % 5}?", "ab" * (1 + i % 3)) for i in range(25)]
+
+
+def write(path, chats):
+    path.write_text("".join(json.dumps(c) + "\n" for c in chats))
+    return path
+
+
+def metrics(run):
+    return (run / "metrics.jsonl").read_text()
+
+
+def weights(run, served):
+    """The bytes of the final weights and of the optimizer state."""
+    last = [json.loads(line) for line in (run / "checkpoints.jsonl").read_text().splitlines()][::-1]
+    entry = next(e for e in last if e.get("final") and "sampler_path" in e)
+    found = {}
+    for path in (entry["state_path"], entry["sampler_path"]):
+        model, kind, name = path.removeprefix("tinker://").split("/")
+        for file in sorted((served / model.replace(":", "_") / kind / name).iterdir()):
+            if file.name != "meta.json":
+                found[kind, file.name] = file.read_bytes()
+    return found
+
+
+def trains(folder, data):
+    """One line trains offline, and the loss falls."""
+    run = folder / "plain"
+    got = tnk("train", data, "--local", "--run", run, *RUN)
+    check(got.returncode == 0 and got.stdout.startswith(f"trained {STEPS} steps, loss "), "it trains", got)
+    lines = [json.loads(line) for line in metrics(run).splitlines()]
+    check([line["step"] for line in lines] == [*range(1, STEPS + 1)], "each step once", lines)
+    check(lines[-1]["train/loss"] <= 0.6 * lines[0]["train/loss"], "the loss falls", lines)
+    evals = {line["step"]: line["eval/loss"] for line in lines if "eval/loss" in line}
+    check([*evals] == [3, 6, 9, 12] and evals[12] <= 0.6 * lines[0]["train/loss"],
+          "an evaluation every three steps", lines)
+    rates = [line["learning_rate"] for line in lines]
+    check(rates[:2] == [0.005, 0.01] and rates[1:] == sorted(rates[1:], reverse=True),
+          "the rate rises and falls", rates)
+    check(got.stderr.splitlines()[0].startswith(f"step 1/{STEPS}  loss ") and "\x1b" not in got.stderr,
+          "plain lines in a pipe", got.stderr)
+    states = [p.name for p in (run / "served").glob("*/weights/*")]
+    check(states == ["save-3"], "only the last state stays", states)
+    again = tnk("train", data, "--local", "--run", run, *RUN, "--json")
+    result = json.loads(again.stdout)
+    check(again.returncode == 0 and result["steps"] == STEPS and result["loss"] is None,
+          "the same command shows the result again", again)
+    with Local("--data", run / "served") as server:
+        got = server("sample", "--checkpoint", result["sampler_path"], "--temperature", 0,
+                     "--max-tokens", 3, "User: 1?\n\nAssistant:")
+        check(got.returncode == 0 and got.stdout == " ab\n", "the weights can be sampled from", got)
+    return run
+
+
+def progress(folder, data):
+    """On a terminal one line is rewritten; with --json there are objects."""
+    args = ["train", data, "--local", "--steps", 2, *RATES]
+    got = tnk(*args, "--run", folder / "json", "--json")
+    done = [json.loads(line)["progress"]["done"] for line in got.stderr.splitlines()]
+    check(done == [1, 2] and json.loads(got.stdout)["steps"] == 2, "progress in JSON", got)
+    got = tnk(*args, "--run", folder / "quiet", "--quiet")
+    check(got.returncode == 0 and not got.stderr, "nothing with --quiet", got)
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([TNK, *map(str, args), "--run", folder / "tty"], env={**CLEAN, "TERM": "xterm"},
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs) as run:
+        os.close(theirs)
+        text = b""
+        try:
+            while part := os.read(ours, 4096):
+                text += part
+        except OSError:
+            pass
+    os.close(ours)
+    check(run.returncode == 0 and b"\r\x1b[Kstep 2/2  loss" in text, "a line on a terminal", text)
+
+
+def interrupted(folder, data, plain):
+    """Ctrl-C saves; the same command continues."""
+    run = folder / "interrupted"
+    args = [TNK, "train", data, "--local", "--run", run, *map(str, RUN)]
+    with subprocess.Popen(args, env=CLEAN, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as process:
+        while not process.stderr.readline().startswith("step 5/"):
+            pass
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    check(process.returncode == 130 and "The same command continues it" in said, "Ctrl-C", said)
+    kept = json.loads((run / "checkpoints.jsonl").read_text().splitlines()[-1])
+    check(kept["tnk"] in ("saved", "deleted") and metrics(run) == "".join(
+        metrics(plain).splitlines(True)[:len(metrics(run).splitlines())]), "saved with its metrics", kept)
+    got = subprocess.run(args, env=CLEAN, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    at = int(got.stderr.split("resuming after step ")[1].split()[0])
+    check(got.returncode == 0 and 5 <= at <= 8, "it continues there", got)
+    check(metrics(run) == metrics(plain) and
+          weights(run, run / "served") == weights(plain, plain / "served"), "with the same result")
+
+
+def killed_local(folder, data, plain):
+    """SIGKILL of the one process that has both, at seeded steps."""
+    for seed in range(KILLS):
+        draw = random.Random(seed)
+        run = folder / f"local-{seed}"
+        args = [TNK, "train", data, "--local", "--run", run, *map(str, RUN)]
+        at = draw.sample(range(1, STEPS + 1), 2)
+        for step in sorted(at):
+            with subprocess.Popen(args, env=CLEAN, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True) as process:
+                for line in process.stderr:
+                    if line.startswith(f"step {step}/"):
+                        break
+                process.kill()
+        got = subprocess.run(args, env=CLEAN, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                             timeout=120)
+        check(got.returncode == 0 and metrics(run) == metrics(plain) and
+              weights(run, run / "served") == weights(plain, plain / "served"),
+              f"killed at {at}: the same metrics and weights", got)
+
+
+class Pair:
+    """A server with its folder and a client, which may be killed and started again."""
+
+    def __init__(self, run, data):
+        self.run, self.data = run, data
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = str(free.getsockname()[1])
+        self.server = self.client = None
+        self.n_seen, self.n_again, self.kill_at, self.who = 0, 0, (), ""
+
+    def serve(self):
+        self.server = subprocess.Popen(
+            [TNK, "local", "--port", self.port, "--verbose", "--data", str(self.run) + "-served",
+             "--exit-with-stdin"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=CLEAN)
+        url = self.server.stdout.readline().split()[-1]
+        threading.Thread(target=self.watch, args=(self.server,), daemon=True).start()
+        return url
+
+    def watch(self, server):
+        """Count requests, and kill at the ones that were drawn."""
+        for _ in server.stderr:
+            self.n_seen += 1
+            if self.kill_at and self.n_seen == self.kill_at[0]:
+                self.kill_at = self.kill_at[1:]
+                for name in ("client", "server"):
+                    if self.who in (name, "both"):
+                        getattr(self, name).kill()
+
+    def train(self, url):
+        return subprocess.Popen(
+            [TNK, "train", self.data, "--model", "tnk/byte-lm", "--run", self.run, *map(str, RUN)],
+            env={**CLEAN, "TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-local"},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def restart(self, n_left):
+        """Wait until one has ended. Start again what was killed. Returns what to do next."""
+        url = f"http://127.0.0.1:{self.port}"
+        if self.who in ("server", "both") and self.server.poll() is not None:
+            self.server.wait()
+            self.serve()
+        try:
+            self.client.wait(0.02)
+        except subprocess.TimeoutExpired:
+            return n_left
+        self.said = self.client.stderr.read()
+        if self.client.returncode == 0 or n_left == 0:
+            return -1
+        self.client.stderr.close()
+        if self.server.poll() is not None:
+            self.server.wait()
+            self.serve()
+        self.client = self.train(url)
+        self.n_again += 1
+        return n_left - 1
+
+    def all(self, who, kill_at):
+        self.who, self.kill_at = who, kill_at
+        self.client = self.train(self.serve())
+        n_left = 2 * len(kill_at) + 1
+        while n_left >= 0:
+            n_left = self.restart(n_left)
+        code = self.client.returncode
+        self.client.stderr.close()
+        self.server.stdin.close()
+        self.server.wait(60)
+        return code
+
+
+def killed_apart(folder, data, plain):
+    """SIGKILL of the client, the server, or both, at seeded requests."""
+    for who in ("client", "server", "both"):
+        for seed in range(KILLS):
+            draw = random.Random(f"{who}{seed}")
+            # The client waits for a server that is gone, if the run has begun.
+            at = tuple(sorted(draw.sample(range(25 if who == "server" else 4, 110), 2)))
+            pair = Pair(folder / f"{who}-{seed}", data)
+            code = pair.all(who, at)
+            check(who != "server" or pair.n_again == 0, "it is one process", pair.n_again)
+            same = code == 0 and metrics(pair.run) == metrics(plain)
+            check(same and weights(pair.run, pathlib.Path(f"{pair.run}-served")) ==
+                  weights(plain, plain / "served"),
+                  f"{who} killed at the requests {at}: the same metrics and weights", (code, pair.said))
+
+
+def other_runs(folder, data, plain):
+    """The folder of another run is refused, by what differs."""
+    before = {p: p.read_bytes() for p in plain.iterdir() if p.is_file()}
+    args = [data, "--local", "--run", plain, *RUN]
+    for more, words in ((["--seed", 1], "--seed is 0 there and 1 here"),
+                        (["--learning-rate", "0.02"], "--learning-rate is 0.01 there and 0.02 here"),
+                        (["--train-on", "everything"], "--train-on is \"last-answer\" there"),
+                        (["--steps", "13"], "--steps is 12 there and 13 here"),
+                        (["--renderer", "qwen3"], "--renderer is not set there and \"qwen3\" here")):
+        got = tnk("train", *args, *more)
+        check(got.returncode == 6 and words in got.stderr and "another run" in got.stderr,
+              f"refused: {' '.join(map(str, more))}", got)
+    other = write(folder / "other.jsonl", CHATS[:-1] + [chat("x", "y")])
+    got = tnk("train", other, *args[1:])
+    check(got.returncode == 6 and "other.jsonl" in got.stderr, "other data", got)
+    got = tnk("train", data, other, *args[1:])
+    check(got.returncode == 6 and "1 data files, not 2" in got.stderr, "more data", got)
+    moved = write(folder / "moved.jsonl", CHATS)
+    got = tnk("train", moved, *args[1:], "--save-every", 3)
+    check(got.returncode == 0, "the same data by another name", got)
+    check(before == {p: p.read_bytes() for p in before}, "the run is unchanged")
+    foreign = folder / "foreign"
+    foreign.mkdir()
+    (foreign / "notes").write_text("mine")
+    got = tnk("train", data, "--local", "--run", foreign)
+    check(got.returncode == 6 and "no config.json" in got.stderr and
+          [p.name for p in foreign.iterdir()] == ["notes"], "a folder of something else", got)
+    (foreign / "config.json").write_text("{}")
+    got = tnk("train", data, "--local", "--run", foreign)
+    check(got.returncode == 6 and "not a configuration" in got.stderr, "another config.json", got)
+    got = tnk("train", data, "--local", "--run", data)
+    check(got.returncode == 6 and str(data) in got.stderr, "a file", got)
+
+
+def lost_checkpoints(folder, data):
+    """A service without the checkpoints: the run does not begin again."""
+    run = folder / "moved"
+    got = tnk("train", data, "--local", "--run", run, *RUN, "--timeout", 0)
+    check(got.returncode == 0, "a run", got)
+    lines = (run / "checkpoints.jsonl").read_text().splitlines(True)
+    first = next(i for i, line in enumerate(lines) if '"tnk":"saved"' in line)
+    (run / "checkpoints.jsonl").write_text("".join(lines[:first + 1]))
+    (run / "served").rename(run / "gone")
+    got = tnk("train", data, "--local", "--run", run, *RUN)
+    check(got.returncode == 4 and "none of the checkpoints" in got.stderr, "its checkpoints are gone", got)
+    check(len(metrics(run).splitlines()) == STEPS, "its metrics stay", metrics(run))
+
+
+def bad_input(folder, data):
+    bad = folder / "bad.jsonl"
+    bad.write_text(json.dumps(CHATS[0]) + "\n\nnonsense\n" +
+                   json.dumps({"messages": [{"role": "user"}]}) + "\n" +
+                   json.dumps({"messages": [{"role": "user", "content": "Hi"}]}) + "\n")
+    got = tnk("train", data, bad, "--local", "--run", folder / "none")
+    check(got.returncode == 1 and all(f"bad.jsonl:{n}: " in got.stderr for n in (3, 4, 5)) and
+          "content" in got.stderr and "3 of 29 conversations" in got.stderr, "bad lines are named", got)
+    check(not (folder / "none").exists(), "and nothing was begun")
+    (folder / "empty.jsonl").write_text("\n")
+    for args, status, words in (
+            ([folder / "nowhere", "--local"], 6, "nowhere"),
+            ([folder / "empty.jsonl", "--local"], 6, "no conversation"),
+            ([data, "--local", "--eval", folder / "nowhere"], 6, "nowhere"),
+            ([data, "--local", "--warm-up", 99], 2, "--warm-up"),
+            ([data, "--local", "--max-length", 3], 1, "no example is left")):
+        got = tnk("train", *args, "--run", folder / "none")
+        check(got.returncode == status and words in got.stderr, f"refused: {words}", got)
+    for args, words in (([], "--model"), (["--model", "a/b"], "--template"),
+                        (["--local", "--steps", "0"], "--steps"),
+                        (["--local", "--steps", "1", "--epochs", "1"], "--epochs"),
+                        (["--local", "--learning-rate", "x"], "--learning-rate"),
+                        (["--local", "--eval-split", "0.6"], "--eval-split"),
+                        (["--local", "--eval-split", "0.1", "--eval", "x"], "--eval-split"),
+                        (["--local", "--eval-every", "1"], "--eval-every"),
+                        (["--local", "--schedule", "sine"], "constant, linear or cosine"),
+                        (["--local", "--base-url", "http://127.0.0.1:1"], "--base-url"),
+                        (["--local", "--train-on", "roles"], "--role"),
+                        (["--local", "--epoch", "2"], "did you mean \"--epochs\"")):
+        got = tnk("train", data, "--run", folder / "none", *args)
+        check(got.returncode == 2 and words in got.stderr, f"refused: {' '.join(args)}", got)
+    got = tnk("train", data, "--local")
+    check(got.returncode == 2 and "--run" in got.stderr, "a run without a folder", got)
+    check(not (folder / "none").exists(), "still nothing was begun")
+
+
+def missing_model(folder, data):
+    with Local("--faults", "422/create_model@1-", "--model", "a/b") as server:
+        got = server("train", data, "--model", "tnk/byte-lm", "--run", folder / "missing")
+        check(got.returncode == 4 and "tnk model list" in got.stderr, "a model that there is not", got)
+
+
+def pipelined(folder, data):
+    """Three steps are called before the first result. Only the poll for the model is answered."""
+    with Local("--verbose", "--faults", "try_again/retrieve_future@2-:active") as server:
+        with subprocess.Popen([TNK, "train", data, "--model", "tnk/byte-lm", "--run", folder / "full",
+                               *map(str, RUN)], env={**CLEAN, **server.env}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            n = {"/forward_backward ": 0, "/optim_step ": 0, "/retrieve_future ": 0}
+            while min(n["/forward_backward "], n["/optim_step "]) < 3 and n["/retrieve_future "] < 60:
+                line = server.process.stderr.readline()
+                for name in n:
+                    n[name] += name in line
+            process.kill()
+    check(n["/forward_backward "] == n["/optim_step "] == 3, "three steps are in flight", n)
+
+
+def dry(folder, data):
+    got = tnk("train", data, data, "--local", "--dry-run", "--json", "--epochs", 3, "--batch", 8,
+              "--eval-split", "0.1", "--max-length", 24)
+    said = json.loads(got.stdout)
+    check(got.returncode == 0 and said["examples"] == 45 and said["eval_examples"] == 5 and
+          said["steps"] == 17 and said["batch"] == 8 and said["trained_tokens"] == 3 * said["tokens"] and
+          said["cost_usd"] is None and said["longest"] == 23 and said["learning_rate"] == 0.01,
+          "a dry run", said)
+    whole = json.loads(tnk("train", data, "--local", "--dry-run", "--json").stdout)
+    check(said["cut"] > 0 and said["left_out"] == 0 and whole["cut"] == 0 and whole["longest"] > 23,
+          "examples that are cut are counted", (said, whole))
+    prices = folder / "prices.json"
+    prices.write_text('{"prices": [{"prompt": 1, "sampled": 1, "trained": 9},'
+                      ' {"model": "tnk/byte-lm", "prompt": 1, "sampled": 1, "trained": 2000}]}')
+    got = tnk("train", data, "--local", "--dry-run", "--prices", prices)
+    cost = f"{whole['tokens'] * 0.002:.2f} USD"
+    check(got.returncode == 0 and cost in got.stdout, "its cost", (cost, got.stdout))
+    prices.write_text("[]")
+    got = tnk("train", data, "--local", "--dry-run", "--prices", prices)
+    check(got.returncode == 6 and "prices.json" in got.stderr, "prices that are none", got)
+    got = tnk("train", data, "--dry-run", "--model", "x/Foo-8B", "--template", folder / "nowhere", "--tokenizer", "x")
+    check(got.returncode == 6, "a tokenizer that there is not", got)
+
+
+with tempfile.TemporaryDirectory() as tmp:
+    top = pathlib.Path(tmp)
+    chats = write(top / "chats.jsonl", CHATS)
+    undisturbed = trains(top, chats)
+    progress(top, chats)
+    interrupted(top, chats, undisturbed)
+    killed_local(top, chats, undisturbed)
+    killed_apart(top, chats, undisturbed)
+    other_runs(top, chats, undisturbed)
+    lost_checkpoints(top, chats)
+    bad_input(top, chats)
+    missing_model(top, chats)
+    pipelined(top, chats)
+    dry(top, chats)
+plan()
