@@ -277,6 +277,64 @@ TEST(an_answer_after_other_messages_than_its_prompt_is_rejected) {
   stage_close(&s);
 }
 
+/* A template that writes history differently once the answer or more messages
+ * follow. The answer would be trained after other tokens than it is sampled
+ * after. */
+TEST(what_is_before_an_answer_must_not_change) {
+#define OLD_USERS                                                              \
+  "{% set ns = namespace(user=0) %}{% for m in messages %}"                    \
+  "{% if m.role == 'user' %}{% set ns.user = loop.index0 %}{% endif %}"        \
+  "{% endfor %}{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}"    \
+  "{% if m.role == 'user' and loop.index0 < ns.user %}"                        \
+  "{{ m.content | upper }}{% else %}" BODY "{% endif %}" FINISH("")
+  static const char answer[] = "{\"role\":\"assistant\",\"content\":\"so\"}";
+  static const char call[] =
+      "{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[\"f\"]}";
+  static const struct {
+    const char *text, *answer;
+    int is_last; /* no messages follow */
+  } rows[] = {
+      {OLD_USERS, answer, 0},
+      {OLD_USERS, call, 0},
+      /* the start of the answer, which is history too */
+      {BEGIN ANSWER
+       "{{ '<b>' if loop.last else '<a>' }}{% endif %}" BODY FINISH("<a>"),
+       call, 0},
+      /* the first words of the whole text */
+      {"{{ 'open' if add_generation_prompt else 'shut' }}" BEGIN BODY FINISH(
+           "<think>"),
+       answer, 1},
+  };
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    const char *rest = rows[i].is_last ? ""
+                                       : ",{\"role\":\"user\",\"content\":"
+                                         "\"?\"},{\"role\":\"assistant\","
+                                         "\"content\":\"x\"}";
+    char text[512];
+    stage_t s;
+
+    stage_open(&s, 0, KEEPS, 0);
+    tnk_chat_template_unref(s.of);
+    tnk_chat_free(s.chat);
+    s.of = toy_open(rows[i].text);
+    s.chat = tnk_chat_new(test_allocator());
+    snprintf(text, sizeof(text),
+             "[{\"role\":\"user\",\"content\":\"hi\"},%s%s]", rows[i].answer,
+             rest);
+    CHECK_INT(
+        tnk_chat_read(s.chat, TNK_CHAT_TEMPLATE, text, strlen(text), NULL),
+        TNK_OK);
+    snprintf(text, sizeof(text), "row %zu", i);
+    test_context(text);
+    CHECK_INT(tnk_chat_encode(s.all, s.of, &toy, s.chat, &s.options, &s.error),
+              TNK_EUNSUPPORTED);
+    CHECK(strncmp(s.error.text, "message 1 cannot be trained", 27) == 0);
+    stage_close(&s);
+  }
+#undef OLD_USERS
+}
+
 /* The time to find a block grows with its length. */
 TEST(a_block_that_is_removed_is_short) {
   static const char block[] = "'<think>'";
