@@ -40,6 +40,16 @@ DEEPSEEK = ("{{ bos_token }}{% for m in messages %}{% if m.role == 'system' %}"
 TURNS = ("{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + "
          "'<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}"
          "{{ '<|im_start|>assistant\n' }}{% endif %}")
+# Without tools and images.
+QWEN3_5 = ("{% set ns = namespace(user=-1) %}{% for m in messages %}"
+           "{% if m.role == 'user' %}{% set ns.user = loop.index0 %}{% endif %}{% endfor %}"
+           "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}"
+           "{% if m.role == 'assistant' and loop.index0 > ns.user %}"
+           "{{ '<think>\n' + (m.reasoning_content or '') | trim + '\n</think>\n\n' }}"
+           "{% endif %}{{ m.content | trim + '<|im_end|>\n' }}{% endfor %}"
+           "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}"
+           "{{ '<think>\n\n</think>\n\n' if enable_thinking is defined and "
+           "enable_thinking is false else '<think>\n' }}{% endif %}")
 OWN, PLAIN = "the model's own", None
 # renderer: vocabulary, template, whether answers may have thoughts
 CASES = {
@@ -48,12 +58,16 @@ CASES = {
     "qwen3": ("qwen3", OWN, True),
     "qwen3_disable_thinking": ("qwen3", OWN, False),
     "qwen3_instruct": ("qwen3", TURNS, False),
+    "qwen3_5": ("qwen3", QWEN3_5, True),
+    "qwen3_5_disable_thinking": ("qwen3", QWEN3_5, False),
     "deepseekv3": ("deepseek_v3", DEEPSEEK, False),
     "deepseekv3_disable_thinking": ("deepseek_v3", DEEPSEEK, False),
 }
 WORDS = """Hello world, é ü 中文 日本語 😀 <b> "quoted" it's \n \n\n \t 123 4.5 {x} a_b
 user assistant . ! ? — ... \u00a0 e\u0301""".split(" ")
-MARK, PREFILL = "<|im_end|>", "<think>\n\n</think>\n\n"
+MARK = "<|im_end|>"
+# What the prompt of the last answer ends with.
+PREFILLS = {"qwen3_disable_thinking": "<think>\n\n</think>\n\n", "qwen3_5": "<think>\n"}
 # The cookbook's word: our option, and of which messages the weight is 1.
 MASKS = {
     "last_assistant_message": (1, None),
@@ -176,9 +190,9 @@ class Case:
         if mask == "all_tokens" and their_weights[0] == 0 and weights[0] == 1:
             names.append("first")
             their_weights[0] = 1.0
-        if self.name == "qwen3_disable_thinking" and ids == their_ids:
+        if self.name in PREFILLS and ids == their_ids:
             other = [i for i, w in enumerate(weights) if w != their_weights[i]]
-            if self.tokenizer.decode([ids[i] for i in other]) == PREFILL:
+            if self.tokenizer.decode([ids[i] for i in other]) == PREFILLS[self.name]:
                 names.append("prefill")
                 weights = their_weights
         if (ids, weights) == (their_ids, their_weights):
