@@ -33,7 +33,8 @@ extern "C" {
  * Without a name it is "default".
  *
  * Agents run generated code beside their key. So `key` only samples, and the
- * endpoints for training need `admin_key`.
+ * endpoints for training need `admin_key`. POST /tnk/sessions creates a key
+ * that is bound to one session and has limits; see tnk_gateway_key_create().
  *
  * The model name of a request is ignored: the gateway uses its current weights.
  * If the record cannot be written, for example because the disk is full,
@@ -112,6 +113,11 @@ typedef struct {
    * `key`, and open to all clients if there is no `key` either. It may equal
    * `key`. Copied. */
   const char *admin_key;
+  /** Prices of the model in USD per million tokens, for keys with `max_usd`.
+   * All prompt tokens cost `usd_prompt`, cached ones too. Both 0 means that the
+   * prices are unknown. */
+  double usd_prompt;
+  double usd_sampled;
 } tnk_gateway_options_t;
 
 #define TNK_GATEWAY_OPTIONS_INIT TNK_SIZED(tnk_gateway_options_t)
@@ -196,8 +202,98 @@ TNK_API tnk_promise_t *tnk_gateway_use(tnk_gateway_t *gateway,
 TNK_API int tnk_gateway_reward(tnk_gateway_t *gateway, const char *session,
                                const char *id, uint32_t choice, double reward);
 
+/** A key for one session, with limits. 0 or NULL means no limit. */
+typedef struct {
+  size_t size; /**< Set by TNK_GATEWAY_KEY_OPTIONS_INIT. */
+  /** Name of the session: 1 to 128 printable ASCII characters without space and
+   * '/'. NULL makes a name. Copied. */
+  const char *session;
+  uint64_t expires_in_s;   /**< Lifetime in seconds, at most 100 years. */
+  uint64_t max_requests;   /**< Most answered requests. */
+  uint64_t max_tokens;     /**< Most tokens of prompts and answers together. */
+  uint64_t max_turns;      /**< Most answers; a request for n choices has n. */
+  double max_usd;          /**< Most costs; needs prices. At most 1,000,000. */
+  uint64_t max_body;       /**< Bytes of a request; larger ones get 413. */
+  uint32_t max_concurrent; /**< Most requests in progress. */
+  uint32_t max_per_minute; /**< Most requests in a minute, at most 1,000,000. */
+  /** TNK_YES permits POST /tnk/reward for this session. Default: no. */
+  tnk_choice_t may_reward;
+  uint32_t reserved; /**< Must be 0. */
+} tnk_gateway_key_options_t;
+
+#define TNK_GATEWAY_KEY_OPTIONS_INIT TNK_SIZED(tnk_gateway_key_options_t)
+
+enum {
+  TNK_GATEWAY_KEY_SIZE = 80,   /**< Enough for a key and its NUL. */
+  TNK_GATEWAY_KEY_ID_SIZE = 32 /**< Enough for the id of a key and its NUL. */
+};
+
 /**
- * Receives one recorded example. It must not call the gateway.
+ * Create a key for one session, as POST /tnk/sessions does. A client with this
+ * key samples in this session alone: a request that names another one gets 403.
+ * The most that a request can use is counted when it starts, and what it did
+ * not use is given back when it ends. Requests beyond a total get 403, requests
+ * beyond `max_concurrent` or `max_per_minute` get 429.
+ *
+ * The gateway keeps only a hash of the key. With a record file, the key and its
+ * use survive a restart; they are written asynchronously, and are on disk when
+ * the gateway has closed.
+ *
+ * @param gateway   Must have a key or an admin key. Otherwise all clients could
+ *                  do everything without any key.
+ * @param options   NULL means a key for a new session, without limits. Copied.
+ * @param[out] key  Receives the key. Wipe it after use.
+ * @param key_size  Size of @p key in bytes: TNK_GATEWAY_KEY_SIZE.
+ * @param[out] id   Receives the id, which is no secret. May be NULL.
+ * @param id_size   Size of @p id in bytes: TNK_GATEWAY_KEY_ID_SIZE.
+ *
+ * @return TNK_OK, or TNK_EINVAL (an argument is NULL or too small, an option is
+ *         out of range, max_usd without prices, the gateway has no key, or it
+ * is closing), TNK_ENOTSUP (an option that this library does not know),
+ *         TNK_EFULL (65,536 keys), TNK_EFILE (an earlier write has failed),
+ *         TNK_ETOOBIG (the disk is too slow), TNK_ESYSTEM (no random numbers),
+ *         TNK_ENOMEM.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API int tnk_gateway_key_create(tnk_gateway_t *gateway,
+                                   const tnk_gateway_key_options_t *options,
+                                   char *key, size_t key_size, char *id,
+                                   size_t id_size);
+
+/**
+ * Replace the secret of a key, as POST /tnk/sessions/ID/rotate does. The old
+ * one ends at once. Id, limits and use stay.
+ *
+ * @param gateway   The gateway.
+ * @param id        Id of the key.
+ * @param[out] key  Receives the new key. Wipe it after use.
+ * @param key_size  Size of @p key in bytes: TNK_GATEWAY_KEY_SIZE.
+ *
+ * @return TNK_OK, or TNK_EINVAL (an argument is NULL or too small, or the
+ *         gateway is closing), TNK_ENOTFOUND (no such key), or TNK_EFILE,
+ *         TNK_ETOOBIG, TNK_ESYSTEM or TNK_ENOMEM as for
+ *         tnk_gateway_key_create(). After a failure the old key is valid.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API int tnk_gateway_key_rotate(tnk_gateway_t *gateway, const char *id,
+                                   char *key, size_t key_size);
+
+/**
+ * End a key, as DELETE /tnk/sessions/ID does. Requests in progress are
+ * answered.
+ *
+ * @param gateway  The gateway.
+ * @param id       Id of the key.
+ *
+ * @return TNK_OK, or TNK_EINVAL (an argument is NULL, or the gateway is
+ *         closing), TNK_ENOTFOUND (no such key), or TNK_EFILE, TNK_ETOOBIG or
+ *         TNK_ENOMEM as for tnk_gateway_key_create(). After a failure the key
+ * is valid. Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API int tnk_gateway_key_revoke(tnk_gateway_t *gateway, const char *id);
+
+/**
+ * Receives one recorded example, or one key. It must not call the gateway.
  *
  * @param user  As passed to tnk_gateway_datums().
  * @param line  A datum as JSON with a newline, not NUL-terminated. Valid during
@@ -206,6 +302,24 @@ TNK_API int tnk_gateway_reward(tnk_gateway_t *gateway, const char *session,
  * @return TNK_OK, or a code that ends the export.
  */
 typedef int (*tnk_gateway_line_cb)(void *user, const char *line, size_t n);
+
+/**
+ * List the keys of sessions, as GET /tnk/sessions does. Each key is a line of
+ * JSON with "id", "session", "expires_at" (seconds since 1970, if it expires),
+ * "may_reward", "limits", "used" (requests, tokens, turns, usd; with what is
+ * reserved for requests in progress) and "active" (requests in progress). No
+ * line has a key or a hash.
+ *
+ * @param gateway  The gateway.
+ * @param cb       Called for each key, inside this call.
+ * @param user     Passed to @p cb.
+ *
+ * @return TNK_OK, TNK_EINVAL (@p gateway or @p cb is NULL, or the gateway is
+ *         closing), TNK_ENOMEM, or the code of @p cb.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API int tnk_gateway_keys(tnk_gateway_t *gateway, tnk_gateway_line_cb cb,
+                             void *user);
 
 /**
  * Export the record as training examples, one for each branch of a

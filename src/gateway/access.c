@@ -4,7 +4,8 @@
  * may start with /s/NAME, which selects the session.
  *
  * The key of agents samples. Rewards, weights and the record need the key of
- * administrators, because agents run generated code beside their own key.
+ * administrators, because agents run generated code beside their own key. The
+ * key of a session samples in this session alone.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,21 @@
 
 #include "gateway/send.h"
 
-typedef enum { NOBODY = 0, AGENT, ADMIN } power_t;
+/* `note` of a request. */
+typedef enum {
+  NOBODY = 0,
+  SESSION, /* its `owner` is the grant */
+  AGENT,
+  ADMIN,
+  /* Reasons of refusals. Some have a number of seconds above the low byte. */
+  OF_A_PAGE,
+  REPEATED,
+  EXPIRED,
+  TOO_FAST,
+  TOO_MANY
+} note_t;
+
+enum { SECONDS = 8 /* shift of the seconds */ };
 
 /* ---- Credentials ---- */
 
@@ -49,8 +64,8 @@ static int is_given(const char *key, const char *given, size_t *n) {
 }
 
 /* *n receives the length of the key in the credential. */
-static power_t power_of(const tnk_gateway_t *gateway, const char *given,
-                        size_t *n) {
+static note_t power_of(const tnk_gateway_t *gateway, const char *given,
+                       size_t *n) {
   if (is_given(gateway->admin_key, given, n))
     return ADMIN;
   if (is_given(gateway->key, given, n))
@@ -86,15 +101,87 @@ static int is_of_a_page(const tnk_gateway_t *gateway,
   return strcmp(host, strstr(gateway->address, "//") + 2) != 0;
 }
 
+/* A program between client and gateway might look at one of two values, and the
+ * gateway at the other. */
+static int is_repeated(const tnk__srv_req_t *req) {
+  static const char *const names[] = {"authorization", "x-api-key",
+                                      "x-tnk-session"};
+
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+    if (tnk__srv_req_count(req, names[i]) > 1)
+      return 1;
+  return 0;
+}
+
+static int refuse(tnk__srv_req_t *req, int status, note_t why,
+                  uint32_t wait_s) {
+  req->note = (uint32_t)why | wait_s << SECONDS;
+  return status;
+}
+
+/* Admit the request of a session key. */
+static int admit_grant(tnk_gateway_t *gateway, tnk__srv_req_t *req,
+                       const char *given) {
+  tnk__gw_grant_t *grant =
+      tnk__gw_grant_by_key(&gateway->grants, given, strcspn(given, ":"));
+  uint32_t wait_s;
+
+  if (grant == NULL)
+    return 401;
+  switch (tnk__gw_grant_enter(&gateway->grants, grant, &wait_s)) {
+  case TNK__GW_EXPIRED:
+    return refuse(req, 401, EXPIRED, 0);
+  case TNK__GW_TOO_FAST:
+    return refuse(req, 429, TOO_FAST, wait_s);
+  case TNK__GW_TOO_MANY:
+    return refuse(req, 429, TOO_MANY, wait_s);
+  case TNK__GW_ENTERED:
+    break;
+  }
+  req->owner = grant;
+  req->note = SESSION;
+  if (grant->limits.max_body > 0 && grant->limits.max_body < req->max_body)
+    req->max_body = (size_t)grant->limits.max_body;
+  return 0;
+}
+
 /* Check the credential before the body is read. */
 int tnk__gw_admit(tnk__srv_req_t *req, void *user) {
-  const tnk_gateway_t *gateway = user;
+  tnk_gateway_t *gateway = user;
+  const char *given = credential(req);
   size_t n;
 
   tnk__gw_log_begin(gateway, req);
-  if (gateway->key == NULL && gateway->admin_key == NULL)
-    return is_of_a_page(gateway, req) ? 403 : 0;
-  return power_of(gateway, credential(req), &n) == NOBODY ? 401 : 0;
+  if (is_repeated(req))
+    return refuse(req, 400, REPEATED, 0);
+  if (gateway->key == NULL && gateway->admin_key == NULL &&
+      is_of_a_page(gateway, req))
+    return refuse(req, 403, OF_A_PAGE, 0);
+  req->note = power_of(gateway, given, &n);
+  return req->note != NOBODY ? 0 : admit_grant(gateway, req, given);
+}
+
+void tnk__gw_on_end(void *owner, void *user) {
+  tnk__gw_grant_leave(&((tnk_gateway_t *)user)->grants, owner);
+}
+
+void tnk__gw_explain(const tnk__srv_req_t *req, tnk__gw_fault_t *fault) {
+  static const char *const why[] = {
+      [OF_A_PAGE] = "web pages, and names other than localhost, need a key",
+      [REPEATED] = "Authorization, X-Api-Key and X-Tnk-Session may be given "
+                   "once",
+      [EXPIRED] = "this key has expired",
+      [TOO_FAST] = "this key may not send so many requests in a minute",
+      [TOO_MANY] = "this key may not have more requests in progress"};
+  note_t note = (note_t)(req->note & ((1U << SECONDS) - 1));
+
+  if (note >= OF_A_PAGE)
+    (void)tnk__gw_fault(fault, fault->status, NULL, "%s", why[note]);
+  else if (fault->status == 401)
+    (void)tnk__gw_fault(fault, 401, NULL, "the key of this gateway is another");
+  fault->retry_s = req->note >> SECONDS;
+  if (fault->status == 401)
+    fault->code = "invalid_api_key";
 }
 
 /* The whole folder of administrators is guarded, and not only its routes, so
@@ -103,26 +190,35 @@ static int is_for_admins(const char *path) {
   return strncmp(path, "/tnk", 4) == 0 && (path[4] == '/' || path[4] == '\0');
 }
 
-int tnk__gw_may(const tnk__gw_call_t *call) {
-  const tnk_gateway_t *gateway = call->gateway;
-  size_t n;
+/* What the key of a session may do there, if it may set rewards. */
+static int is_own_reward(const tnk__gw_call_t *call) {
+  const tnk__gw_grant_t *grant = call->req->owner;
 
-  if (!is_for_admins(call->path) ||
-      power_of(gateway, credential(call->req), &n) == ADMIN)
+  return call->req->note == SESSION && grant->limits.may_reward &&
+         strcmp(call->path, "/tnk/reward") == 0;
+}
+
+int tnk__gw_may(const tnk__gw_call_t *call) {
+  if (!is_for_admins(call->path) || call->req->note == ADMIN ||
+      is_own_reward(call))
     return 1;
   tnk__gw_call_refuse(
       call, 403, "admin_key_required", "%s%s",
       "this key is for sampling alone; /tnk/ needs the admin key",
-      gateway->admin_key != NULL
+      call->gateway->admin_key != NULL
           ? " of this gateway"
           : ": start the gateway with --admin-key or TNK_GATEWAY_ADMIN_KEY, "
             "and send that key here");
   return 0;
 }
 
+int tnk__gw_may_reward(const tnk__gw_call_t *call, const char *session) {
+  return call->req->note != SESSION || strcmp(call->session, session) == 0;
+}
+
 /* ---- Sessions ---- */
 
-static int is_name(const char *name, size_t n) {
+int tnk__gw_is_session(const char *name, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (name[i] <= ' ' || name[i] > '~' || name[i] == '/')
       return 0;
@@ -130,7 +226,15 @@ static int is_name(const char *name, size_t n) {
 }
 
 static int set_session(tnk__gw_call_t *call, const char *name, size_t n) {
-  if (!is_name(name, n)) {
+  const tnk__gw_grant_t *grant = call->req->owner;
+
+  if (grant != NULL &&
+      (n != strlen(grant->session) || memcmp(name, grant->session, n) != 0)) {
+    tnk__gw_call_refuse(call, 403, "session_not_permitted",
+                        "this key is for another session");
+    return -1;
+  }
+  if (!tnk__gw_is_session(name, n)) {
     tnk__gw_call_refuse(
         call, 400, NULL,
         "the name of a session has 1 to %d printable characters",
@@ -142,14 +246,17 @@ static int set_session(tnk__gw_call_t *call, const char *name, size_t n) {
   return 0;
 }
 
-/* The path takes precedence, then the header, then the session after the
- * key. */
+/* The path takes precedence, then the header, then the session after the key.
+ * With the key of a session, each of them must name this session. */
 int tnk__gw_find_session(tnk__gw_call_t *call) {
+  const tnk__gw_grant_t *grant = call->req->owner;
   const char *header = tnk__srv_req_header(call->req, "x-tnk-session");
   const char *given = credential(call->req);
   size_t n;
 
   (void)power_of(call->gateway, given, &n);
+  if (grant != NULL)
+    memcpy(call->session, grant->session, strlen(grant->session) + 1);
   if (given[n] == ':' && given[n + 1] != '\0' &&
       set_session(call, given + n + 1, strlen(given + n + 1)) != 0)
     return -1;

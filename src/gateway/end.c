@@ -10,6 +10,7 @@ static void on_record_closed(void *user) {
   tnk_close_cb closed = gateway->closed;
   void *closed_user = gateway->closed_user;
 
+  tnk__gw_grants_deinit(&gateway->grants);
   tnk_chat_template_unref(gateway->template_);
   json_decref(gateway->variables);
   tnk__free_secret(&alloc, gateway->key);

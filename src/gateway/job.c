@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/account.h"
 #include "gateway/prompt.h"
 #include "gateway/render.h"
 #include "gateway/reply.h"
@@ -44,6 +45,7 @@ static void free_job(tnk__gw_job_t *job) {
 
   tnk__list_remove(&job->link);
   gateway->n_jobs--;
+  tnk__gw_account_end(job);
   tnk_promise_unref(job->promise);
   give_back(job);
   tnk_chat_free(job->chat);
@@ -119,6 +121,10 @@ static void on_sample(tnk_promise_t *promise, int status, void *user) {
 
   if (status != TNK_OK)
     tnk__gw_service_fault(&fault, promise);
+  else
+    tnk__gw_account_samples(job, tnk_promise_samples(promise));
+  if (status != TNK_OK && job->req == NULL)
+    tnk__gw_account_lost(job);
   if (status != TNK_OK || job->req == NULL)
     (void)note(job, job->req == NULL ? "gone" : "failed", "why",
                tnk_err_name(status));
@@ -179,6 +185,8 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   options.n_samples = (uint32_t)ask->n;
   options.topk_sample_logprobs = (uint32_t)ask->n_top;
   job->number = tnk__gw_record_number(job->gateway->record);
+  if (tnk__gw_account_begin(job, params.max_tokens, fault) != 0)
+    return -1;
   /* Do not sample if the result could not be recorded. */
   err = note(job, "asked", "session", job->session);
   if (err != TNK_OK)
@@ -224,6 +232,8 @@ static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   gateway->n_jobs++;
   job->session = tnk__strdup(&gateway->alloc, session);
   if (job->session != NULL) {
+    job->grant = req->owner;
+    req->owner = NULL;
     tnk__gw_log_later(req);
     return job;
   }
@@ -352,6 +362,8 @@ void tnk__gw_jobs_drop(tnk_gateway_t *gateway) {
       tnk__gw_journal_leave(&job->waiter);
     else if (job->promise != NULL)
       (void)tnk_promise_forget(job->promise, on_sample, job);
+    if (job->promise != NULL)
+      tnk__gw_account_lost(job);
     tnk_promise_cancel(job->promise);
     if (req != NULL)
       tnk__srv_req_drop(req);

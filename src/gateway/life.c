@@ -105,6 +105,10 @@ static int is_set(const char *text) {
   return text != NULL && text[0] != '\0';
 }
 
+static int is_price(double usd) {
+  return usd >= 0 && usd <= TNK__GW_MAX_USD;
+}
+
 static const char *check(const tnk_gateway_options_t *o) {
   const char *host = o->host != NULL ? o->host : "127.0.0.1";
 
@@ -116,6 +120,8 @@ static const char *check(const tnk_gateway_options_t *o) {
     return "the host must be a numeric address, such as 127.0.0.1";
   if (!is_loopback(host) && !is_set(o->key) && !is_set(o->admin_key))
     return "an address other than a loopback one needs a key";
+  if (!is_price(o->usd_prompt) || !is_price(o->usd_sampled))
+    return "a price must be from 0 to 1000000";
   if (o->port < 0 || o->port > 65535)
     return "the port is out of range";
   if (o->max_tokens < 0)
@@ -198,15 +204,24 @@ static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
        * are unknown. Starting from the time keeps them from being used
        * again. */
       .first = (uint64_t)gateway->began_s << 20,
+      .take = tnk__gw_grants_take,
+      .user = &gateway->grants,
       .vocabulary =
           o->record != NULL ? tnk__gw_vocabulary(&gateway->tokenizer) : 0,
       .why = why,
       .n_why = why_size};
   int err = tnk__gw_record_open(&gateway->record, &options);
 
-  if (err == TNK_OK)
-    gateway->version = tnk__gw_record_version(gateway->record);
-  return err;
+  if (err != TNK_OK)
+    return err;
+  gateway->version = tnk__gw_record_version(gateway->record);
+  gateway->grants.record = gateway->record;
+  if (gateway->grants.n > 0 && gateway->key == NULL &&
+      gateway->admin_key == NULL)
+    return say(why, why_size, TNK_EINVAL,
+               "the record has keys of sessions, so the gateway needs an admin "
+               "key: without one it would serve everybody");
+  return TNK_OK;
 }
 
 static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
@@ -227,6 +242,7 @@ static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
       .refuse = tnk__gw_refuse_early,
       .handle = tnk__gw_handle,
       .on_reply = tnk__gw_log_reply,
+      .on_end = tnk__gw_on_end,
       .user = gateway};
   int is_ip6 = strchr(host, ':') != NULL;
   uint64_t tick;
@@ -277,6 +293,9 @@ static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
   gateway->service = service;
   gateway->tokenizer = o->tokenizer;
   gateway->family = o->family;
+  /* 10^12 of the unit per USD, and 10^6 tokens. */
+  gateway->pico_prompt = o->usd_prompt * 1e6;
+  gateway->pico_sampled = o->usd_sampled * 1e6;
   gateway->keeps_controls =
       o->keep_control_tokens == TNK_YES || !lists_controls(&o->tokenizer);
   gateway->max_tokens = o->max_tokens > 0 ? o->max_tokens : MAX_TOKENS;
@@ -284,6 +303,7 @@ static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
   gateway->began_s = now.tv_sec;
   if (o->logger != NULL)
     gateway->logger = *o->logger;
+  tnk__gw_grants_init(&gateway->grants, &gateway->alloc);
   tnk__list_init(&gateway->jobs);
   tnk__list_init(&gateway->renders);
   gateway->max_renders = MAX_RENDERS;

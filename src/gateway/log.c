@@ -5,6 +5,7 @@
  * so only its printable characters are written.
  */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,9 +63,26 @@ void tnk__gw_log_job(const tnk__gw_job_t *job, const tnk__srv_req_t *req,
 
   if (!is_on(job->gateway))
     return;
-  (void)snprintf(about, sizeof(about), ", session %s, %" PRIu64 " tokens",
-                 job->session, job->n_sampled);
+  (void)snprintf(about, sizeof(about), ", session %s%s%s, %" PRIu64 " tokens",
+                 job->session, job->grant != NULL ? ", " : "",
+                 job->grant != NULL ? job->grant->id : "", job->n_sampled);
   write_line(job->gateway, req, status, about);
+}
+
+void tnk__gw_log_note(const tnk_gateway_t *gateway, const char *format, ...) {
+  char line[MAX_LINE];
+  va_list args;
+  int n;
+
+  if (!is_on(gateway))
+    return;
+  va_start(args, format);
+  n = vsnprintf(line, sizeof(line), format, args);
+  va_end(args);
+  if (n >= (int)sizeof(line))
+    n = (int)sizeof(line) - 1;
+  gateway->logger.write(TNK_LOG_INFO, "gateway", line, (size_t)n,
+                        gateway->logger.user);
 }
 
 void tnk__gw_log_reply(tnk__srv_req_t *req, int status, void *user) {

@@ -51,51 +51,15 @@ int tnk_gateway_reward(tnk_gateway_t *gateway, const char *session,
 /* ---- Requests of clients ---- */
 
 /* A reward is written to the disk before its request is answered. */
-typedef struct {
-  tnk__gw_waiter_t waiter;
-  tnk_gateway_t *gateway;
-  tnk__srv_req_t *req; /* NULL: the client has hung up */
-} reward_t;
-
-static void on_reward_gone(tnk__srv_req_t *req, void *user) {
-  (void)req;
-  ((reward_t *)user)->req = NULL;
-}
-
-static void on_reward(tnk__gw_waiter_t *waiter, int err) {
-  reward_t *reward = tnk__container_of(waiter, reward_t, waiter);
-  tnk__srv_req_t *req = reward->req;
-
-  tnk__free(&reward->gateway->alloc, reward);
-  if (req == NULL)
-    return;
-  if (err == TNK_ECLOSED)
-    tnk__srv_req_drop(req);
-  else
-    tnk__srv_req_reply_text(
-        req, err == TNK_OK ? 200 : 500, "application/json",
-        err == TNK_OK ? "{\"ok\":true}"
-                      : "{\"error\":{\"message\":\"the reward cannot be "
-                        "recorded\",\"type\":\"server_error\"}}");
-}
-
 static void confirm_reward(const tnk__gw_call_t *call) {
-  reward_t *reward = tnk__calloc(&call->gateway->alloc, 1, sizeof(*reward));
-  int written;
+  tnk__buf_t body;
 
-  if (reward == NULL) {
-    tnk__gw_call_refuse(call, 500, NULL, "out of memory");
-    return;
-  }
-  reward->gateway = call->gateway;
-  reward->req = call->req;
-  reward->waiter.done = on_reward;
-  written = tnk__gw_journal_wait(tnk__gw_record_journal(call->gateway->record),
-                                 &reward->waiter);
-  if (written != 0)
-    on_reward(&reward->waiter, written < 0 ? written : TNK_OK);
+  tnk__buf_init(&body, &call->gateway->alloc, 64);
+  if (tnk__buf_text(&body, "{\"ok\":true}") == TNK_OK)
+    tnk__gw_confirm(call, &body, "the reward");
   else
-    tnk__srv_req_park(call->req, on_reward_gone, reward);
+    tnk__gw_call_refuse(call, 500, NULL, "out of memory");
+  tnk__buf_deinit(&body);
 }
 
 /* Returns 0, or -1 if the body is not a reward. */
@@ -125,7 +89,8 @@ void tnk__gw_reward_take(const tnk__gw_call_t *call) {
         "the body must be an object with a number \"reward\", and perhaps a "
         "text \"id\" and a whole number \"choice\"");
   } else if ((turn = find_turn(call->gateway, tnk__gw_call_session(call), name,
-                               (uint64_t)choice)) == NULL) {
+                               (uint64_t)choice)) == NULL ||
+             !tnk__gw_may_reward(call, turn->session->name)) {
     tnk__gw_call_refuse(call, 404, NULL, "there is no such answer");
   } else {
     err = tnk__gw_record_reward(call->gateway->record, turn, value);

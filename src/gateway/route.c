@@ -116,6 +116,8 @@ static const struct {
     {"POST", "/tnk/reward", TNK__GW_CHAT, tnk__gw_reward_take},
     {"POST", "/tnk/sampler", TNK__GW_CHAT, serve_sampler},
     {"GET", "/tnk/datums", TNK__GW_CHAT, tnk__gw_export},
+    {"POST", "/tnk/sessions", TNK__GW_CHAT, tnk__gw_key_create},
+    {"GET", "/tnk/sessions", TNK__GW_CHAT, tnk__gw_key_list},
 };
 
 /* The server omits the body of a response to HEAD. */
@@ -136,6 +138,7 @@ static void refuse_method(const tnk__gw_call_t *call, const char *method) {
 static void route(const tnk__gw_call_t *call) {
   static const char model[] = "/v1/models/";
   const char *coding = tnk__srv_req_header(call->req, "content-encoding");
+  const char *allowed = NULL;
 
   if (!tnk__gw_may(call))
     return;
@@ -148,13 +151,17 @@ static void route(const tnk__gw_call_t *call) {
   for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
     if (strcmp(routes[i].path, call->path) != 0)
       continue;
-    if (is_method(call, routes[i].method))
+    if (is_method(call, routes[i].method)) {
       routes[i].serve(call);
-    else
-      refuse_method(call, routes[i].method);
-    return;
+      return;
+    }
+    allowed = allowed == NULL ? routes[i].method : "GET, HEAD, POST";
   }
-  if (strncmp(call->path, model, sizeof(model) - 1) != 0)
+  if (allowed != NULL)
+    refuse_method(call, allowed);
+  else if (strncmp(call->path, TNK__GW_SESSIONS, strlen(TNK__GW_SESSIONS)) == 0)
+    tnk__gw_key_change(call);
+  else if (strncmp(call->path, model, sizeof(model) - 1) != 0)
     tnk__gw_call_refuse(call, 404, NULL, "there is no %.120s", call->req->path);
   else if (is_method(call, "GET"))
     show_model(call);
@@ -189,13 +196,11 @@ static tnk__gw_call_t call_of(tnk_gateway_t *gateway, tnk__srv_req_t *req) {
 void tnk__gw_refuse_early(tnk__srv_req_t *req, int status, const char *text,
                           void *user) {
   tnk__gw_call_t call = call_of(user, req);
+  tnk__gw_fault_t fault;
 
-  if (status == 401)
-    text = "the key of this gateway is another";
-  else if (status == 403)
-    text = "web pages, and names other than localhost, need a key";
-  tnk__gw_call_refuse(&call, status, status == 401 ? "invalid_api_key" : NULL,
-                      "%s", text);
+  (void)tnk__gw_fault(&fault, status, NULL, "%s", text);
+  tnk__gw_explain(req, &fault);
+  tnk__gw_refuse(call.gateway, req, call.api, &fault);
 }
 
 void tnk__gw_handle(tnk__srv_req_t *req, void *user) {

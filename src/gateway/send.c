@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "lib/base/alloc.h"
 #include "tnk/error.h"
 
 enum { MAX_EXTRA = 160, MAX_ERROR = 64 * 1024 };
@@ -44,6 +45,8 @@ void tnk__gw_refuse(tnk_gateway_t *gateway, tnk__srv_req_t *req,
     tnk__buf_clear(&body);
   if (fault->allow != NULL)
     (void)snprintf(allow, sizeof(allow), "Allow: %s\r\n", fault->allow);
+  else if (fault->retry_s > 0)
+    (void)snprintf(allow, sizeof(allow), "Retry-After: %u\r\n", fault->retry_s);
   write_extra(req, allow, extra);
   data = tnk__buf_take(&body, &n);
   tnk__srv_req_reply(req, fault->status, "application/json", extra, data,
@@ -67,6 +70,57 @@ void tnk__gw_call_refuse(const tnk__gw_call_t *call, int status,
 
 const char *tnk__gw_call_session(const tnk__gw_call_t *call) {
   return call->session[0] != '\0' ? call->session : "default";
+}
+
+/* ---- Responses that wait for the disk ---- */
+
+typedef struct {
+  tnk__gw_waiter_t waiter;
+  tnk__gw_call_t call; /* its `req` is NULL if the client has hung up */
+  const char *what;
+  tnk__buf_t body;
+} confirm_t;
+
+static void on_confirm_gone(tnk__srv_req_t *req, void *user) {
+  (void)req;
+  ((confirm_t *)user)->call.req = NULL;
+}
+
+static void on_written(tnk__gw_waiter_t *waiter, int err) {
+  confirm_t *confirm = tnk__container_of(waiter, confirm_t, waiter);
+  const tnk__gw_call_t *call = &confirm->call;
+
+  if (call->req != NULL && err == TNK_ECLOSED)
+    tnk__srv_req_drop(call->req);
+  else if (call->req != NULL && err == TNK_OK)
+    tnk__gw_send(call->req, 200, 0, &confirm->body);
+  else if (call->req != NULL)
+    tnk__gw_call_refuse(call, 500, NULL, "%s cannot be recorded",
+                        confirm->what);
+  tnk__buf_deinit(&confirm->body);
+  tnk__free(&call->gateway->alloc, confirm);
+}
+
+void tnk__gw_confirm(const tnk__gw_call_t *call, tnk__buf_t *body,
+                     const char *what) {
+  confirm_t *confirm = tnk__calloc(&call->gateway->alloc, 1, sizeof(*confirm));
+  int written;
+
+  if (confirm == NULL) {
+    tnk__gw_call_refuse(call, 500, NULL, "out of memory");
+    return;
+  }
+  confirm->call = *call;
+  confirm->what = what;
+  confirm->body = *body;
+  tnk__buf_init(body, body->alloc, 0);
+  confirm->waiter.done = on_written;
+  written = tnk__gw_journal_wait(tnk__gw_record_journal(call->gateway->record),
+                                 &confirm->waiter);
+  if (written != 0)
+    on_written(&confirm->waiter, written < 0 ? written : TNK_OK);
+  else
+    tnk__srv_req_park(call->req, on_confirm_gone, confirm);
 }
 
 /* ---- Streams that have waited ---- */

@@ -16,6 +16,10 @@ __attribute__((format(printf, 4, 5)))
 #endif
 void tnk__gw_call_refuse(const tnk__gw_call_t *call, int status,
                          const char *code, const char *format, ...);
+/* Answer a request when the lines of the record so far are written. Takes the
+ * content of `body`. `what` names in an error what is recorded. */
+void tnk__gw_confirm(const tnk__gw_call_t *call, tnk__buf_t *body,
+                     const char *what);
 /* The name of the request's session. */
 const char *tnk__gw_call_session(const tnk__gw_call_t *call);
 /* Start the stream of a request that waits. */

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "gateway/keys/grant.h"
 #include "gateway/record/record.h"
 #include "gateway/wire/answer.h"
 #include "server/http.h"
@@ -31,11 +32,14 @@ struct tnk_gateway {
   tnk_chat_template_t *template_;
   tnk_chat_tokenizer_t tokenizer;
   tnk_chat_family_t family;
-  int keeps_controls; /* control tokens in user and tool messages count */
-  char *key;          /* key of agents, or NULL */
-  char *admin_key;    /* key of administrators, or NULL */
-  char *model;        /* NULL: the base model's name */
-  json_t *variables;  /* template variables: an object of JSON values */
+  int keeps_controls;      /* control tokens in user and tool messages count */
+  char *key;               /* key of agents, or NULL */
+  char *admin_key;         /* key of administrators, or NULL */
+  tnk__gw_grants_t grants; /* keys of one session each */
+  double pico_prompt;      /* price of a token in 10^-12 USD; 0: unknown */
+  double pico_sampled;
+  char *model;       /* NULL: the base model's name */
+  json_t *variables; /* template variables: an object of JSON values */
   int32_t max_tokens;
   uint32_t max_jobs;
   uint64_t max_body;
@@ -102,11 +106,14 @@ typedef struct tnk__gw_job {
   tnk__srv_req_t *req; /* NULL: the client has hung up */
   tnk__gw_ask_t ask;
   char *session;
-  uint64_t number;      /* number of the request in the record */
-  tnk_chat_t *chat;     /* NULL: completion of a plain prompt */
-  json_t *doc;          /* its messages and tools, as templates see them */
-  uint64_t key;         /* key of the conversation as asked */
-  tnk__buf_t variables; /* of the template, see talk.h */
+  tnk__gw_grant_t *grant; /* of its key, or NULL; see account.h */
+  tnk__gw_use_t most;     /* reserved for it */
+  tnk__gw_use_t spent;    /* used by it */
+  uint64_t number;        /* number of the request in the record */
+  tnk_chat_t *chat;       /* NULL: completion of a plain prompt */
+  json_t *doc;            /* its messages and tools, as templates see them */
+  uint64_t key;           /* key of the conversation as asked */
+  tnk__buf_t variables;   /* of the template, see talk.h */
   tnk__gw_try_t tries[TNK__GW_MAX_TRIES];
   size_t n_tries;
   size_t n_tried;
@@ -146,6 +153,11 @@ void tnk__gw_log_later(tnk__srv_req_t *req);
  * client has disconnected. */
 void tnk__gw_log_job(const tnk__gw_job_t *job, const tnk__srv_req_t *req,
                      int status);
+/* Log a change that an administrator has made. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+void tnk__gw_log_note(const tnk_gateway_t *gateway, const char *format, ...);
 /* Log any other request. It is called with each response. */
 void tnk__gw_log_reply(tnk__srv_req_t *req, int status, void *user);
 
@@ -198,12 +210,30 @@ void tnk__gw_handle(tnk__srv_req_t *req, void *user);
 
 /* Check the credential of a request. Returns 0 or an HTTP status. */
 int tnk__gw_admit(tnk__srv_req_t *req, void *user);
+/* The key of a request is free again. */
+void tnk__gw_on_end(void *owner, void *user);
+/* Explain a refusal of tnk__gw_admit(). Others stay as they are. */
+void tnk__gw_explain(const tnk__srv_req_t *req, tnk__gw_fault_t *fault);
+/* Returns whether this is a name of a session. */
+int tnk__gw_is_session(const char *name, size_t n);
+/* Returns whether the key of a request permits rewards of this session. */
+int tnk__gw_may_reward(const tnk__gw_call_t *call, const char *session);
 /* Find the session that a request names, and cut its prefix off the path.
  * Returns 0, or -1 after rejecting the request. */
 int tnk__gw_find_session(tnk__gw_call_t *call);
 /* Returns whether the credential of a request permits its path. If not, the
  * request has been rejected. */
 int tnk__gw_may(const tnk__gw_call_t *call);
+
+/* ---- session.c ---- */
+
+#define TNK__GW_SESSIONS "/tnk/sessions/"
+
+/* Create a key for a session; list all keys; rotate or revoke the key that the
+ * path names. */
+void tnk__gw_key_create(const tnk__gw_call_t *call);
+void tnk__gw_key_list(const tnk__gw_call_t *call);
+void tnk__gw_key_change(const tnk__gw_call_t *call);
 
 /* ---- reward.c ---- */
 

@@ -83,6 +83,9 @@ typedef struct tnk__srv_req {
   size_t n_bytes_sent; /* size of the request's body, before any decoding */
   int64_t seq_id;      /* for the observer; -1: none */
   uint64_t tag;        /* free for the handler; initially 0 */
+  uint32_t note;       /* free for `admit` and what follows; initially 0 */
+  void *owner;         /* set by `admit`, see `on_end`; initially NULL */
+  size_t max_body;     /* bytes of its body; `admit` may lower it */
   uint64_t key_hash;   /* if not 0: remember the response under this key */
   uint64_t n;          /* running number, from 1 */
   size_t n_headers;
@@ -141,6 +144,10 @@ typedef struct {
                     size_t len, void *user);
   /* Called with the status that is sent, or -1 for none. May be NULL. */
   void (*on_reply)(tnk__srv_req_t *req, int status, void *user);
+  /* Called once with an `owner` when its request has been answered, was dropped
+   * or is lost. The handler may take the owner over by setting it to NULL. NULL
+   * if there are no owners. */
+  void (*on_end)(void *owner, void *user);
   /* Called when a connection waits and all others are busy. A held request
    * should be answered now, to make a connection free. May be NULL. */
   void (*on_full)(void *user);

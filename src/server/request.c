@@ -44,7 +44,16 @@ static void srv_req_forget(tnk__srv_req_t *req) {
   req->end = (tnk__srv_end_t){TNK__SRV_END_NOT, 0};
 }
 
+static void end_owner(tnk__srv_req_t *req) {
+  void *owner = req->owner;
+
+  req->owner = NULL;
+  if (owner != NULL)
+    req->http->config.on_end(owner, req->http->config.user);
+}
+
 void tnk__srv_req_deinit(tnk__srv_req_t *req) {
+  end_owner(req);
   srv_req_forget(req);
   tnk__buf_deinit(&req->url);
   tnk__buf_deinit(&req->head);
@@ -63,6 +72,9 @@ void tnk__srv_req_begin(tnk__srv_req_t *req) {
   req->seq_id = -1;
   req->is_head = 0;
   req->tag = 0;
+  req->note = 0;
+  end_owner(req);
+  req->max_body = req->body.max = req->http->config.max_body;
   srv_req_forget(req);
   req->key_hash = 0;
 }
@@ -128,8 +140,9 @@ int tnk__srv_req_end_head(tnk__srv_req_t *req, uint64_t n_body) {
 
   if (refusal != 0)
     return refusal;
-  if (n_body > config->max_body)
+  if (n_body > req->max_body)
     return 413;
+  req->body.max = req->max_body;
   if (config->hooks == NULL)
     return 0;
   url = tnk__buf_cstr(&req->url);
@@ -310,6 +323,7 @@ void tnk__srv_req_reply(tnk__srv_req_t *req, int status,
                               .n_sent = len};
 
   req->on_gone = NULL;
+  end_owner(req);
   if (config->on_answer != NULL)
     config->on_answer(req, status, body, len, config->user);
   if (config->hooks != NULL)
@@ -345,11 +359,13 @@ void tnk__srv_req_keep(tnk__srv_req_t *req, const char *text) {
 
 void tnk__srv_req_finish(tnk__srv_req_t *req, uint8_t *body, size_t len) {
   req->on_gone = NULL;
+  end_owner(req);
   req->ops->finish(req, body, len);
 }
 
 void tnk__srv_req_drop(tnk__srv_req_t *req) {
   req->on_gone = NULL;
+  end_owner(req);
   req->ops->drop(req);
 }
 
@@ -364,6 +380,7 @@ void tnk__srv_req_gone(tnk__srv_req_t *req) {
   void (*on_gone)(tnk__srv_req_t *, void *) = req->on_gone;
 
   req->on_gone = NULL;
+  end_owner(req);
   if (on_gone != NULL)
     on_gone(req, req->user);
 }

@@ -378,13 +378,23 @@ static int open_gateway(tnk_gateway_t **of,
                           sizeof(why));
 }
 
+static int create_key(tnk_gateway_t *of,
+                      const tnk_gateway_key_options_t *options) {
+  char key[TNK_GATEWAY_KEY_SIZE];
+
+  return tnk_gateway_key_create(of, options, key, sizeof(key), NULL, 0);
+}
+
 static void use_gateway(void) {
   tnk_gateway_t *of = NULL;
+  MAKE(tnk_gateway_key_options_t, limits, TNK_GATEWAY_KEY_OPTIONS_INIT);
   MAKE(tnk_gateway_options_t, options, TNK_GATEWAY_OPTIONS_INIT);
   MAKE(tnk_gateway_stats_t, stats, TNK_GATEWAY_STATS_INIT);
 
   options->tokenizer.plugin = tnk_chat_bytes_plugin();
+  options->key = "key";
   TRY(tnk_gateway_options_t, options, open_gateway(&of, options));
+  TRY(tnk_gateway_key_options_t, limits, create_key(of, limits));
   TRY_OUT(tnk_gateway_stats_t, stats, tnk_gateway_stats(stats, of));
   tnk_gateway_close(of, NULL, NULL);
 }

@@ -147,6 +147,13 @@ TAKE(tnk_gateway_options_t) {
   return TNK__LOAD(tnk_gateway_options_t, &own,
                    (const tnk_gateway_options_t *)data, s->why, sizeof(s->why));
 }
+TAKE(tnk_gateway_key_options_t) {
+  tnk_gateway_key_options_t own = TNK_GATEWAY_KEY_OPTIONS_INIT;
+
+  return TNK__LOAD(tnk_gateway_key_options_t, &own,
+                   (const tnk_gateway_key_options_t *)data, s->why,
+                   sizeof(s->why));
+}
 TAKE(tnk_gateway_stats_t) {
   const tnk_gateway_stats_t own = TNK_GATEWAY_STATS_INIT;
 

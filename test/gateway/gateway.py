@@ -73,9 +73,9 @@ def local(tnk, *args, log=None):
     return Command(tnk, "local", "--port", "0", *key, *args, log=log)
 
 
-def gateway(tnk, service, *args):
+def gateway(tnk, service, *args, log=None):
     return Command(tnk, "gateway", "--model", "tnk/byte-lm", "--port", "0", *args,
-                   env={"TINKER_BASE_URL": service.url, "TINKER_API_KEY": SERVICE_KEY})
+                   env={"TINKER_BASE_URL": service.url, "TINKER_API_KEY": SERVICE_KEY}, log=log)
 
 
 class Client:

@@ -151,6 +151,8 @@ static uint32_t rig_max_requests;
 /* The template of a stranger; NULL: the plain one. */
 static tnk_chat_template_t *rig_template;
 static tnk_chat_family_t rig_family;
+/* NULL: no key is needed. */
+static const char *rig_admin_key;
 
 /* `record` may be NULL; 0 stands for defaults. */
 static inline void rig_open_with(rig_t *rig, uint64_t latency_ms,
@@ -167,6 +169,7 @@ static inline void rig_open_with(rig_t *rig, uint64_t latency_ms,
       .max_requests = rig_max_requests,
       .template_ = rig_template,
       .family = rig_family,
+      .admin_key = rig_admin_key,
       .allocator = test_allocator()};
   char why[256];
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* For memmem(). */
+#define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -335,5 +337,86 @@ TEST_LIMIT(requests_under_way_are_bounded, 20) {
   CHECK_INT(peer_end(&rig, peers[0]), 200);
   CHECK_INT(peer_end(&rig, peers[1]), 200);
   CHECK_INT(peer_end(&rig, chat(&rig)), 200);
+  rig_close(&rig);
+}
+
+/* ---- Keys of sessions ---- */
+
+static int count_line(void *user, const char *line, size_t n) {
+  CHECK(n > 0 && line[n - 1] == '\n');
+  CHECK(memmem(line, n, "tnk-", 4) == NULL);
+  CHECK(memmem(line, n, "\"session\":\"me\"", 14) != NULL);
+  ++*(int *)user;
+  return TNK_OK;
+}
+
+static int n_keys(const rig_t *rig) {
+  int n = 0;
+
+  CHECK_INT(tnk_gateway_keys(rig->gateway, count_line, &n), TNK_OK);
+  return n;
+}
+
+TEST_LIMIT(keys_are_made_by_calls, 20) {
+  tnk_gateway_key_options_t options = TNK_GATEWAY_KEY_OPTIONS_INIT;
+  char key[TNK_GATEWAY_KEY_SIZE], next[TNK_GATEWAY_KEY_SIZE];
+  char id[TNK_GATEWAY_KEY_ID_SIZE];
+  rig_t rig;
+
+  rig_admin_key = "admin";
+  rig_open(&rig, NEVER);
+  options.session = "me";
+  CHECK_INT(tnk_gateway_key_create(rig.gateway, &options, key, sizeof(key), id,
+                                   sizeof(id)),
+            TNK_OK);
+  CHECK_INT(n_keys(&rig), 1);
+  CHECK_INT(tnk_gateway_key_rotate(rig.gateway, id, next, sizeof(next)),
+            TNK_OK);
+  CHECK(strcmp(key, next) != 0);
+  CHECK_INT(tnk_gateway_key_rotate(rig.gateway, id, next, 8), TNK_EINVAL);
+  CHECK_INT(tnk_gateway_key_rotate(rig.gateway, "x", next, sizeof(next)),
+            TNK_ENOTFOUND);
+  CHECK_INT(tnk_gateway_key_revoke(rig.gateway, id), TNK_OK);
+  CHECK_INT(tnk_gateway_key_revoke(rig.gateway, id), TNK_ENOTFOUND);
+  CHECK_INT(tnk_gateway_key_revoke(NULL, id), TNK_EINVAL);
+  CHECK_INT(tnk_gateway_keys(rig.gateway, NULL, NULL), TNK_EINVAL);
+  CHECK_INT(n_keys(&rig), 0);
+  rig_close(&rig);
+}
+
+TEST_LIMIT(wrong_keys_are_not_made, 20) {
+  static const tnk_gateway_key_options_t wrong[] = {
+      {.session = ""},
+      {.session = "a b"},
+      {.session = "a/b"},
+      {.expires_in_s = UINT64_C(1) << 40},
+      {.max_tokens = UINT64_MAX},
+      {.max_usd = 1}, /* without prices */
+      {.max_usd = -1},
+      {.max_per_minute = 1000001},
+      {.may_reward = (tnk_choice_t)7}};
+  char key[TNK_GATEWAY_KEY_SIZE];
+  rig_t rig;
+
+  rig_admin_key = "admin";
+  rig_open(&rig, NEVER);
+  for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+    tnk_gateway_key_options_t options = wrong[i];
+
+    options.size = sizeof(options);
+    CHECK_INT(tnk_gateway_key_create(rig.gateway, &options, key, sizeof(key),
+                                     NULL, 0),
+              TNK_EINVAL);
+  }
+  CHECK_INT(tnk_gateway_key_create(rig.gateway, NULL, key, 8, NULL, 0),
+            TNK_EINVAL);
+  CHECK_INT(n_keys(&rig), 0);
+  rig_close(&rig);
+  /* Without any key all clients could do everything. */
+  rig_admin_key = NULL;
+  rig_open(&rig, NEVER);
+  CHECK_INT(
+      tnk_gateway_key_create(rig.gateway, NULL, key, sizeof(key), NULL, 0),
+      TNK_EINVAL);
   rig_close(&rig);
 }

@@ -112,6 +112,10 @@ static int on_line(void *user, const char *data, size_t n, uint64_t offset) {
     err = take_weights(record, line);
   } else if (strcmp(type, "vocabulary") == 0) {
     err = take_vocabulary(record, line);
+  } else if (record->take != NULL) {
+    err = record->take(record->take_user, type, line);
+    if (err == TNK_EPROTO)
+      err = bad_line(record, "is malformed");
   }
   json_decref(line);
   return err;
@@ -166,6 +170,8 @@ int tnk__gw_record_open(tnk__gw_record_t **out,
       options->max_memory > 0 ? options->max_memory : MAX_MEMORY;
   record->max_turns = options->max_turns > 0 ? options->max_turns : MAX_TURNS;
   record->next = options->first > 0 ? options->first : 1;
+  record->take = options->take;
+  record->take_user = options->user;
   record->path = options->path;
   record->why = options->why;
   record->n_why = options->n_why;

@@ -399,7 +399,7 @@ int tnk__gw_record_add(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
   return TNK_OK;
 }
 
-static int add_line(tnk__gw_record_t *record, tnk__buf_t *line, int err) {
+int tnk__gw_record_write(tnk__gw_record_t *record, tnk__buf_t *line, int err) {
   uint64_t offset;
 
   if (err == TNK_OK && record->has_file)
@@ -415,7 +415,7 @@ int tnk__gw_record_reward(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
 
   tnk__buf_init(&line, record->alloc, 4096);
   err = tnk__gw_line_reward(turn->by_number.key, reward, &line);
-  err = add_line(record, &line, err);
+  err = tnk__gw_record_write(record, &line, err);
   if (err == TNK_OK)
     turn->reward = reward;
   return err;
@@ -428,5 +428,5 @@ int tnk__gw_record_note(tnk__gw_record_t *record, const char *type,
 
   tnk__buf_init(&line, record->alloc, 64 * 1024);
   err = tnk__gw_line_note(type, name, value, number, &line);
-  return add_line(record, &line, err);
+  return tnk__gw_record_write(record, &line, err);
 }

@@ -29,6 +29,11 @@ typedef struct {
   /* Hash of the vocabulary, see vocabulary.h. A file with a different one is
    * rejected, as no turn can continue its ids. 0 accepts any. */
   uint64_t vocabulary;
+  /* Called while the file is read, with each line of a type that is not the
+   * record's. Returns TNK_OK, or a code that opening fails with. TNK_EPROTO
+   * means that the line is malformed. May be NULL. */
+  int (*take)(void *user, const char *type, const json_t *line);
+  void *user;
   char *why; /* receives a sentence if opening fails */
   size_t n_why;
 } tnk__gw_record_options_t;
@@ -77,6 +82,10 @@ int tnk__gw_record_add(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
 /* Set the reward of a turn. It replaces an earlier one. */
 int tnk__gw_record_reward(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
                           double reward);
+/* Write a line of a type that is not the record's, unless `err` is a failure to
+ * make it. Frees the content of `line`. Returns `err`, or a code of the
+ * journal. */
+int tnk__gw_record_write(tnk__gw_record_t *record, tnk__buf_t *line, int err);
 /* Write an informational line with a `type` and one more member. */
 int tnk__gw_record_note(tnk__gw_record_t *record, const char *type,
                         const char *name, const char *value, uint64_t number);

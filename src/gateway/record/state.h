@@ -27,7 +27,9 @@ struct tnk__gw_record {
   uint64_t vocabulary; /* hash of the ids; 0: unknown */
   char weights[256];   /* name of the latest weights in the file; "": unknown */
   size_t n_lines;      /* lines read so far */
-  const char *path;    /* this and the fields below are set while opening */
+  int (*take)(void *user, const char *type, const json_t *line);
+  void *take_user;
+  const char *path; /* this and the fields below are set while opening */
   char *why;
   size_t n_why;
 };

@@ -14,6 +14,7 @@ int tnk__gw_fault(tnk__gw_fault_t *fault, int status, const char *param,
   fault->status = status;
   fault->code = NULL;
   fault->allow = NULL;
+  fault->retry_s = 0;
   (void)snprintf(fault->param, sizeof(fault->param), "%s",
                  param != NULL ? param : "");
   va_start(args, format);

@@ -17,6 +17,7 @@ typedef struct {
   int status;        /* HTTP status */
   const char *code;  /* error code, or NULL */
   const char *allow; /* for 405: value of the Allow header, or NULL */
+  uint32_t retry_s;  /* for 429: value of the Retry-After header; 0: none */
   char param[64];    /* the invalid member of the request; "": none */
   char text[400];
 } tnk__gw_fault_t;

@@ -77,8 +77,10 @@
   X(tnk_chat_template_options_t, TNK_CHAT_TEMPLATE_OPTIONS_INIT, stops, 48,    \
     stops, NO)                                                                 \
   X(tnk_chat_options_t, TNK_CHAT_OPTIONS_INIT, user, 64, is_canceled, NO)      \
-  X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144, admin_key,  \
-    NO)
+  X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144,             \
+    usd_sampled, NO)                                                           \
+  X(tnk_gateway_key_options_t, TNK_GATEWAY_KEY_OPTIONS_INIT, reserved, 80,     \
+    reserved, YES)
 
 /* Their members of type tnk_choice_t, which allow only its three values.
  * test/hygiene/check_sized.py finds a missing one. */
@@ -112,7 +114,8 @@
   X(tnk_chat_options_t, generation_prompt)                                     \
   X(tnk_chat_options_t, by_parts)                                              \
   X(tnk_gateway_options_t, record_sync)                                        \
-  X(tnk_gateway_options_t, keep_control_tokens)
+  X(tnk_gateway_options_t, keep_control_tokens)                                \
+  X(tnk_gateway_key_options_t, may_reward)
 
 #define TNK__STRUCTS_OUT(X)                                                    \
   X(tnk_drift_t, TNK_DRIFT_INIT, effective_tokens, 96, effective_tokens, NO)   \

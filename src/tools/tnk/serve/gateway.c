@@ -124,6 +124,7 @@ static struct {
   const char *template, *datums, *tls_cert, *tls_key, *admin_key, *admin_file;
   cli_tokenizer_t which;
   cli_texts_t sets;
+  const char *prices;
   int64_t port, max_tokens, drain_s;
   int only_rewarded, exit_with_stdin, syncs, keeps_controls;
 } args = {.max_tokens = 1024, .drain_s = 30};
@@ -224,6 +225,11 @@ static const cli_option_t options[] = {
      .min = 1,
      .max = INT32_MAX,
      .help = "Default for clients that set none (1024)."},
+    {.name = "prices",
+     .value = "PROMPT,SAMPLED",
+     .text = &args.prices,
+     .help = "USD per million tokens, such as 0.13,0.4, for keys of sessions "
+             "with max_usd."},
     {.name = "drain-s",
      .value = "N",
      .number = &args.drain_s,
@@ -392,6 +398,19 @@ static int read_admin_key(const work_t *work, char **out) {
                   args.admin_file);
 }
 
+/* Returns 0, or -1 if the option is malformed. The gateway checks the range. */
+static int read_prices(double *prompt, double *sampled) {
+  char *end;
+
+  if (args.prices == NULL)
+    return 0;
+  *prompt = strtod(args.prices, &end);
+  if (end == args.prices || *end != ',')
+    return -1;
+  *sampled = strtod(end + 1, &end);
+  return *end == '\0' && end[-1] != ',' ? 0 : -1;
+}
+
 static int open_gateway(work_t *work, const char *admin_key) {
   const tnk_chat_renderer_t *renderer =
       args.renderer != NULL ? tnk_chat_find(args.renderer) : NULL;
@@ -424,6 +443,9 @@ static int open_gateway(work_t *work, const char *admin_key) {
 
   if (status != CLI_EXIT_OK)
     return status;
+  if (read_prices(&o.usd_prompt, &o.usd_sampled) != 0)
+    return cli_fail(work->cli, CLI_EXIT_USAGE,
+                    "--prices takes two numbers, such as 0.13,0.4");
   o.n_variables = work->n_variables;
   o.logger = &logger;
   err = tnk_gateway_open(&work->gateway, &work->ask.loop, work->ask.service, &o,
@@ -559,6 +581,10 @@ static const cli_item_t endpoints[] = {
      "id, of the latest one of the session."},
     {"GET /tnk/datums", "The record, as --datums prints it; with ?rewarded=1 "
                         "only examples with a reward."},
+    {"POST /tnk/sessions",
+     "{\"session\": NAME, \"max_tokens\": N, ...}: creates a key for one "
+     "session. GET lists the keys, DELETE /tnk/sessions/ID revokes one, and "
+     "POST /tnk/sessions/ID/rotate replaces its secret."},
     {"POST /tnk/sampler",
      "{\"model_path\": PATH}: uses these weights for new requests."},
     {NULL, NULL}};

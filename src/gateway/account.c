@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* What the request of a session key may use, and what it has used. */
+#include <inttypes.h>
+
+#include "gateway/account.h"
+#include "tnk/error.h"
+
+/* More than the limit of any key, and far from an overflow. */
+#define TOO_MUCH (INT64_C(1) << 62)
+
+static uint64_t cost_of(const tnk_gateway_t *gateway, uint64_t n_prompt,
+                        uint64_t n_sampled) {
+  double cost = (double)n_prompt * gateway->pico_prompt +
+                (double)n_sampled * gateway->pico_sampled;
+
+  /* Round up, so that the sum is not below the real cost. */
+  return cost < (double)TOO_MUCH ? (uint64_t)cost + (cost > (uint64_t)cost)
+                                 : (uint64_t)TOO_MUCH;
+}
+
+static int refuse(const char *what, uint64_t left, tnk__gw_fault_t *fault) {
+  if (what[0] == 'U')
+    (void)tnk__gw_fault(fault, 403, NULL,
+                        "this key has %.6f USD left, and the request may cost "
+                        "more",
+                        (double)left / TNK__GW_PICO);
+  else
+    (void)tnk__gw_fault(fault, 403, NULL,
+                        "this key has %" PRIu64
+                        " %s left, and the request may use more",
+                        left, what);
+  fault->code = "key_limit";
+  return -1;
+}
+
+int tnk__gw_account_begin(tnk__gw_job_t *job, int32_t max_tokens,
+                          tnk__gw_fault_t *fault) {
+  uint64_t n_prompt = job->ids.len / sizeof(int32_t);
+  uint64_t n_sampled = (uint64_t)job->ask.n * (uint64_t)max_tokens;
+  const tnk__gw_use_t most = {
+      .n_requests = 1,
+      .n_tokens = n_prompt + n_sampled,
+      .n_turns = (uint64_t)job->ask.n,
+      .pico =
+          cost_of(job->gateway, n_prompt * (uint64_t)job->ask.n, n_sampled)};
+  const char *what = "";
+  uint64_t left = 0;
+  int err;
+
+  if (job->grant == NULL)
+    return 0;
+  err = tnk__gw_grant_reserve(&job->gateway->grants, job->grant, &most, &what,
+                              &left);
+  if (err == TNK_EBUDGET)
+    return refuse(what, left, fault);
+  if (err != TNK_OK)
+    return tnk__gw_fault(fault, 500, NULL,
+                         "the use of the key cannot be recorded: %s",
+                         tnk_strerror(err));
+  job->most = most;
+  return 0;
+}
+
+void tnk__gw_account_samples(tnk__gw_job_t *job, const tnk_samples_t *samples) {
+  size_t n = tnk_samples_count(samples);
+  uint64_t n_prompt = job->ids.len / sizeof(int32_t);
+  uint64_t n_sampled = 0;
+
+  if (job->grant == NULL)
+    return;
+  for (size_t i = 0; i < n; i++) {
+    size_t n_tokens;
+
+    (void)tnk_samples_tokens(samples, i, &n_tokens);
+    n_sampled += n_tokens;
+  }
+  job->spent = (tnk__gw_use_t){
+      .n_requests = 1,
+      .n_tokens = n_prompt + n_sampled,
+      .n_turns = n,
+      .pico =
+          cost_of(job->gateway, n_prompt * (uint64_t)job->ask.n, n_sampled)};
+}
+
+void tnk__gw_account_lost(tnk__gw_job_t *job) {
+  job->spent = job->most;
+}
+
+void tnk__gw_account_end(tnk__gw_job_t *job) {
+  tnk__gw_grants_t *grants = &job->gateway->grants;
+
+  if (job->grant == NULL)
+    return;
+  if (job->most.n_requests > 0)
+    tnk__gw_grant_settle(grants, job->grant, &job->most, &job->spent);
+  tnk__gw_grant_leave(grants, job->grant);
+}

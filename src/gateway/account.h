@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TNK_GATEWAY_ACCOUNT_H
+#define TNK_GATEWAY_ACCOUNT_H
+
+#include "gateway/state.h"
+
+/* The account of a request whose key has limits. For other requests nothing
+ * happens. */
+
+/* Reserve the most that the request can use; its prompt is made. Returns 0, or
+ * -1 with the reason in `fault`. */
+int tnk__gw_account_begin(tnk__gw_job_t *job, int32_t max_tokens,
+                          tnk__gw_fault_t *fault);
+/* The samples have arrived. */
+void tnk__gw_account_samples(tnk__gw_job_t *job, const tnk_samples_t *samples);
+/* Nobody knows how much was sampled, because the client has hung up or the
+ * gateway closes. All that was reserved counts: hanging up must not be a way to
+ * sample for nothing. */
+void tnk__gw_account_lost(tnk__gw_job_t *job);
+/* Give back what was not used. The job no longer has the key afterwards. */
+void tnk__gw_account_end(tnk__gw_job_t *job);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* Grants as lines of the record. */
+#include <string.h>
+
+#include "gateway/keys/grant.h"
+#include "lib/base/alloc.h"
+#include "lib/wire/format/json_read.h"
+#include "lib/wire/format/json_write.h"
+#include "tnk/error.h"
+
+enum { MAX_LINE = 8192 };
+
+/* ---- Writing ---- */
+
+static void put_use(tnk__json_writer_t *w, const tnk__gw_use_t *use) {
+  tnk__json_put_int(w, "requests", (int64_t)use->n_requests);
+  tnk__json_put_int(w, "tokens", (int64_t)use->n_tokens);
+  tnk__json_put_int(w, "turns", (int64_t)use->n_turns);
+  tnk__json_put_int(w, "pico_usd", (int64_t)use->pico);
+}
+
+static void begin(const tnk__gw_grants_t *grants, const char *type,
+                  const char *id, tnk__buf_t *line, tnk__json_writer_t *w) {
+  tnk__buf_init(line, grants->alloc, MAX_LINE);
+  tnk__json_writer_init(w, line);
+  tnk__json_begin_object(w);
+  tnk__json_put_text(w, "type", type);
+  tnk__json_put_text(w, "id", id);
+}
+
+static int end(tnk__gw_grants_t *grants, tnk__buf_t *line,
+               tnk__json_writer_t *w) {
+  tnk__json_end(w);
+  return tnk__gw_record_write(grants->record, line, tnk__json_finish(w));
+}
+
+int tnk__gw_grant_put(tnk__gw_grants_t *grants, const tnk__gw_grant_t *grant,
+                      const uint8_t hash[TNK__GW_HASH]) {
+  const tnk__gw_limits_t *limits = &grant->limits;
+  char text[TNK__GW_DIGITS + 1];
+  tnk__json_writer_t w;
+  tnk__buf_t line;
+
+  tnk__gw_secret_write(hash, text);
+  begin(grants, "key", grant->id, &line, &w);
+  tnk__json_put_text(&w, "session", grant->session);
+  tnk__json_put_text(&w, "hash", text);
+  tnk__json_put_int(&w, "expires", limits->expires_s);
+  put_use(&w, &(tnk__gw_use_t){limits->max_requests, limits->max_tokens,
+                               limits->max_turns, limits->max_pico});
+  tnk__json_put_int(&w, "body", (int64_t)limits->max_body);
+  tnk__json_put_int(&w, "concurrent", limits->max_concurrent);
+  tnk__json_put_int(&w, "per_minute", limits->max_per_minute);
+  tnk__json_put_bool(&w, "may_reward", limits->may_reward);
+  return end(grants, &line, &w);
+}
+
+int tnk__gw_grant_put_use(tnk__gw_grants_t *grants,
+                          const tnk__gw_grant_t *grant) {
+  tnk__json_writer_t w;
+  tnk__buf_t line;
+
+  begin(grants, "key_used", grant->id, &line, &w);
+  put_use(&w, &grant->used);
+  return end(grants, &line, &w);
+}
+
+int tnk__gw_grant_put_end(tnk__gw_grants_t *grants,
+                          const tnk__gw_grant_t *grant) {
+  tnk__json_writer_t w;
+  tnk__buf_t line;
+
+  begin(grants, "key_revoked", grant->id, &line, &w);
+  return end(grants, &line, &w);
+}
+
+/* ---- Reading ---- */
+
+static int get(const json_t *line, const char *key, int64_t max,
+               uint64_t *out) {
+  int64_t value = 0;
+
+  if (tnk__json_get_int(line, key, 0, max, &value) != TNK__JSON_FOUND)
+    return -1;
+  *out = (uint64_t)value;
+  return 0;
+}
+
+static int read_use(const json_t *line, tnk__gw_use_t *use) {
+  return get(line, "requests", INT64_MAX, &use->n_requests) == 0 &&
+                 get(line, "tokens", INT64_MAX, &use->n_tokens) == 0 &&
+                 get(line, "turns", INT64_MAX, &use->n_turns) == 0 &&
+                 get(line, "pico_usd", INT64_MAX, &use->pico) == 0
+             ? 0
+             : -1;
+}
+
+static int read_limits(const json_t *line, tnk__gw_limits_t *limits) {
+  uint64_t concurrent = 0, per_minute = 0, expires = 0;
+  tnk__gw_use_t most = {0};
+
+  if (read_use(line, &most) != 0 ||
+      get(line, "expires", INT64_MAX, &expires) != 0 ||
+      get(line, "body", INT64_MAX, &limits->max_body) != 0 ||
+      get(line, "concurrent", UINT32_MAX, &concurrent) != 0 ||
+      get(line, "per_minute", TNK__GW_MAX_RATE, &per_minute) != 0 ||
+      tnk__json_get_bool(line, "may_reward", &limits->may_reward) !=
+          TNK__JSON_FOUND)
+    return -1;
+  limits->expires_s = (int64_t)expires;
+  limits->max_requests = most.n_requests;
+  limits->max_tokens = most.n_tokens;
+  limits->max_turns = most.n_turns;
+  limits->max_pico = most.pico;
+  limits->max_concurrent = (uint32_t)concurrent;
+  limits->max_per_minute = (uint32_t)per_minute;
+  return 0;
+}
+
+/* The line of a new grant, or of a grant with another key. */
+static int take_key(tnk__gw_grants_t *grants, const char *id,
+                    const json_t *line) {
+  tnk__gw_grant_t *grant = tnk__gw_grant_by_id(grants, id);
+  const char *session = tnk__json_str(line, "session");
+  const char *hash = tnk__json_str(line, "hash");
+  uint8_t bytes[TNK__GW_HASH];
+  tnk__gw_limits_t limits = {0};
+
+  if (session == NULL || session[0] == '\0' || hash == NULL ||
+      tnk__gw_secret_read(hash, bytes) != 0 || read_limits(line, &limits) != 0)
+    return TNK_EPROTO;
+  if (grant != NULL)
+    return tnk__gw_grant_set_hash(grants, grant, bytes);
+  /* The file keeps all keys; expired ones need no memory. */
+  if (limits.expires_s != 0 && limits.expires_s <= grants->now_ms() / 1000)
+    return TNK_OK;
+  grant = tnk__gw_grant_make(grants, session, &limits);
+  if (grant == NULL)
+    return TNK_ENOMEM;
+  memcpy(grant->id, id, strlen(id) + 1);
+  memcpy(grant->hash, bytes, TNK__GW_HASH);
+  return tnk__gw_grant_link(grants, grant);
+}
+
+int tnk__gw_grants_take(void *user, const char *type, const json_t *line) {
+  tnk__gw_grants_t *grants = user;
+  const char *id = tnk__json_str(line, "id");
+  tnk__gw_grant_t *grant;
+  tnk__gw_use_t use;
+
+  if (strncmp(type, "key", 3) != 0 || (type[3] != '\0' && type[3] != '_'))
+    return TNK_OK;
+  if (id == NULL || strlen(id) >= TNK__GW_ID_TEXT)
+    return TNK_EPROTO;
+  if (type[3] == '\0')
+    return take_key(grants, id, line);
+  grant = tnk__gw_grant_by_id(grants, id);
+  if (grant == NULL)
+    return TNK_OK;
+  if (strcmp(type, "key_revoked") == 0) {
+    tnk__gw_grant_drop(grants, grant);
+  } else if (strcmp(type, "key_used") == 0) {
+    if (read_use(line, &use) != 0)
+      return TNK_EPROTO;
+    grant->used = use;
+  }
+  return TNK_OK;
+}

@@ -1,0 +1,375 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What an agent with a key of its own session tries, over both versions of HTTP.
+
+usage: run_attacks.py TNK_COMMAND
+
+A row is one attack. It must have one of the statuses, and no effect: no reward, no
+turn in another session, no other weights, no other keys.
+
+Output is TAP, see test/support/tap.py.
+"""
+import concurrent.futures
+import hashlib
+import json
+import pathlib
+import re
+import select
+import sys
+import tempfile
+
+from gateway import Client, gateway, local, records
+from tap import check, plan
+from wire import Http2, answer1, dial, fields, head1, http1, http2
+
+TNK = sys.argv[1]
+CHAT = "/v1/chat/completions"
+HI = {"max_tokens": 4, "messages": [{"role": "user", "content": "hi"}]}
+NO = (400, 401, 403, 404, 405)
+FEW = 50  # connections that race
+
+
+class Place:
+    """A gateway with a victim's session, and with the keys of an agent."""
+
+    def __init__(self, url):
+        self.url = url
+        self.admin = Client(url, x_api_key="admin")
+        self.mine = self.key(session="mine")
+        self.rewards = self.key(session="mine", may_reward=True)
+        self.small = self.key(session="mine", max_body=300)
+        self.victim = self.key(session="victim", may_reward=True)
+        self.own = self.ask(self.mine["key"], CHAT, HI)["id"]
+        self.other = self.ask(self.victim["key"], CHAT, HI)["id"]
+        self.response = self.ask(self.victim["key"], "/v1/responses", {"input": "hi", "max_output_tokens": 4})["id"]
+        self.revoked = self.key(session="mine")
+        self.admin.ask("DELETE", "/tnk/sessions/" + self.revoked["id"])
+        self.old = self.key(session="mine")
+        self.admin.post(f"/tnk/sessions/{self.old['id']}/rotate", "")
+
+    def key(self, **limits):
+        status, made = self.admin.post("/tnk/sessions", limits)
+        check(status == 200, f"a key with {limits}", made)
+        return made
+
+    def ask(self, key, path, body):
+        client = Client(self.url, x_api_key=key)
+        status, answer = client.post(path, body)
+        client.close()
+        check(status == 200, f"{path} with its own key", answer)
+        return answer
+
+    def harm(self):
+        """What no attack may change."""
+        lines = self.admin.ask("GET", "/tnk/datums")[1].splitlines()
+        rows = [json.loads(line) for line in lines]
+        keys = self.admin.ask("GET", "/tnk/sessions")[1]["data"]
+        return {"sessions": {(row["session"], turn["turn"]) for row in rows for turn in row["turns"]
+                             if row["session"] != "mine"},
+                "rewards": [turn["turn"] for row in rows for turn in row["turns"] if "reward" in turn
+                            and turn["reward"] is not None],
+                "versions": {turn["version"] for row in rows for turn in row["turns"]},
+                "keys": [(k["id"], k["session"], k["limits"]) for k in keys]}
+
+
+def rows(p):
+    """name, method, path, body, headers, key, statuses; a key of None sends none."""
+    m, r = p.mine["key"], p.rewards["key"]
+    reward, victim = {"reward": 1}, ("X-Tnk-Session", "victim")
+
+    def row(name, method, path, body=None, *headers, key=m, ok=NO):
+        return name, method, path, body, list(headers), key, ok
+
+    for path in ("/tnk/reward", "/s/mine/tnk/reward", "/tnk/reward/", "/tnk//reward", "//tnk/reward", "/TNK/reward",
+                 "/%74nk/reward", "/tnk%2freward", "/tnk/reward?x=1", "/tnk/./reward", "/v1/../tnk/reward",
+                 "/s/mine/s/mine/tnk/reward", "/tnk/reward;x", "/tnk/reward%00", "/s/mine//tnk/reward",
+                 "http://localhost/tnk/reward", "/tnk/rewards", "/s/mine/%2ftnk/reward"):
+        yield row(f"own reward by {path}", "POST", path, reward)
+    yield row("own reward by its id", "POST", "/tnk/reward", {"id": p.own, "reward": 1})
+    yield row("own reward, its session named", "POST", "/tnk/reward", reward, ("X-Tnk-Session", "mine"))
+    yield row("own reward, its session after the key", "POST", "/tnk/reward", reward, key=m + ":mine")
+    for method in ("PUT", "GET", "PATCH", "DELETE", "OPTIONS", "HEAD"):
+        yield row(f"own reward by {method}", method, "/tnk/reward", reward)
+    for name in ("X-HTTP-Method-Override", "X-Original-URL", "X-Rewrite-URL", "X-Forwarded-Path"):
+        yield row(f"own reward by {name}", "GET", "/v1/models", None, (name, "/tnk/reward"), ok=(200,))
+
+    yield row("another's reward by its id", "POST", "/tnk/reward", {"id": p.other, "reward": 1}, key=r)
+    yield row("another's reward by id and own session", "POST", "/s/mine/tnk/reward", {"id": p.other, "reward": 1},
+              key=r)
+    yield row("another's reward by path", "POST", "/s/victim/tnk/reward", reward, key=r)
+    yield row("another's reward by header", "POST", "/tnk/reward", reward, victim, key=r)
+    yield row("another's reward after the key", "POST", "/tnk/reward", reward, key=r + ":victim")
+    yield row("another's reward by body", "POST", "/tnk/reward", {"id": p.other, "session": "victim", "reward": 1},
+              key=r)
+    prefix, n = p.other.rsplit("-", 1)
+    for step in range(-3, 4):
+        yield row(f"a guessed id, {step:+}", "POST", "/tnk/reward", {"id": f"{prefix}-{int(n) + step}", "reward": 1}, key=r) \
+            if f"{prefix}-{int(n) + step}" != p.own else row("no id", "POST", "/tnk/reward", {"reward": "x"}, key=r)
+    for choice in (1, 2, 3, -1, 1 << 40):
+        yield row(f"a choice beyond its own, {choice}", "POST", "/tnk/reward",
+                  {"id": p.own, "choice": choice, "reward": 1}, key=r)
+    yield row("weights by the key for rewards", "POST", "/tnk/sampler", {"base_model": "tnk/byte-lm"}, key=r)
+    yield row("record by the key for rewards", "GET", "/tnk/datums", key=r)
+
+    for path in ("/s/victim", "/s/%76ictim", "/s/mine%2f..%2fvictim", "/s/mine/../victim", "/s/", "/s/mine%00victim",
+                 "/s/Mine", "/s/min", "/s/mine2", "/s/mine ", "/s/victim/s/mine", "/s/mine/s/victim", "/s/*",
+                 "/s/default"):
+        yield row(f"another session by {path}", "POST", path.replace(" ", "%20") + CHAT, HI)
+    for value in ("victim", "mine, victim", "mine;victim", "victim\t", "MINE", "../victim", "default", "*"):
+        yield row(f"another session by the header {value!r}", "POST", CHAT, HI, ("X-Tnk-Session", value))
+    yield row("two headers", "POST", CHAT, HI, ("X-Tnk-Session", "mine"), victim)
+    yield row("two headers, the other order", "POST", CHAT, HI, victim, ("X-Tnk-Session", "mine"))
+    yield row("header and path", "POST", "/s/mine" + CHAT, HI, victim)
+    yield row("path and header", "POST", "/s/victim" + CHAT, HI, ("X-Tnk-Session", "mine"))
+    for end in (":victim", ":mine:victim", "::victim", ":victim:mine", ":default"):
+        yield row(f"another session after the key, {end}", "POST", CHAT, HI, key=m + end)
+    yield row("key, header and path", "POST", "/s/mine" + CHAT, HI, ("X-Tnk-Session", "mine"), key=m + ":victim")
+    yield row("another's response", "POST", "/v1/responses", {"input": "x", "previous_response_id": p.response,
+                                                              "max_output_tokens": 4})
+    yield row("another's response, read", "GET", "/v1/responses/" + p.response)
+    for name, value in (("session", "victim"), ("session_id", "victim"), ("user", "victim"),
+                        ("metadata", {"session": "victim"}), ("model", "victim")):
+        yield row(f"the body's {name}", "POST", CHAT, {**HI, name: value}, ok=(200,))
+    yield row("the query", "POST", CHAT + "?session=victim&s=victim", HI, ok=(200,))
+    for name in ("Cookie", "X-Tnk-Sessions", "X_Tnk_Session", "X-Forwarded-For", "OpenAI-Organization"):
+        yield row(f"another session by {name}", "POST", CHAT, HI, (name, "victim"), ok=(200, 400))
+
+    for path in ("/tnk/datums", "/s/mine/tnk/datums", "/s/victim/tnk/datums", "/tnk/datums?rewarded=1", "/tnk",
+                 "/tnk/", "/tnk/metrics", "/metrics", "/tnk/record", "/tnk/stats", "/tnk/sessions",
+                 "/s/mine/tnk/sessions", "/tnk/sessions/", "/tnk/sessions/" + p.victim["id"]):
+        yield row(f"read {path}", "GET", path)
+        yield row(f"head of {path}", "HEAD", path)
+    for body in ({"base_model": "tnk/byte-lm"}, {"model_path": "tinker://x/sampler_weights/y"}, {}):
+        yield row(f"weights by {json.dumps(body)}", "POST", "/tnk/sampler", body)
+        yield row(f"weights by {json.dumps(body)} in its session", "POST", "/s/mine/tnk/sampler", body)
+    yield row("another key", "POST", "/tnk/sessions", {"session": "mine"})
+    yield row("a key of another", "POST", "/tnk/sessions", {"session": "victim"})
+    for who in (p.mine, p.victim):
+        yield row(f"revoke {who['session']}", "DELETE", "/tnk/sessions/" + who["id"])
+        yield row(f"rotate {who['session']}", "POST", f"/tnk/sessions/{who['id']}/rotate", {})
+    yield row("longer by itself", "PATCH", "/tnk/sessions/" + p.mine["id"], {"max_requests": 0})
+
+    hashed = hashlib.sha256(m.encode()).hexdigest()
+    for name, key in (("no key", None), ("an empty key", ""), ("half a key", m[:40]), ("one digit less", m[:-1]),
+                      ("one digit more", m + "0"), ("another digit", m[:-1] + ("0" if m[-1] != "0" else "1")),
+                      ("in capitals", m.upper()), ("its id", p.mine["id"]), ("its hash", hashed),
+                      ("its hash as a key", "tnk-" + hashed), ("tnk-", "tnk-"), ("a colon", ":"),
+                      ("a session alone", ":victim"), ("the victim's id", p.victim["id"]), ("admin:", "admin2:x"),
+                      ("a revoked key", p.revoked["key"]), ("a rotated key", p.old["key"]),
+                      ("a space first", " " + m[4:]), ("two keys", m + "," + p.small["key"])):
+        yield row(name, "POST", CHAT, HI, key=key, ok=(401,))
+    for scheme in ("Basic", "Token", ""):
+        yield row(f"the scheme {scheme!r}", "POST", CHAT, HI, ("Authorization", f"{scheme} {m}"), key=None, ok=(401,))
+    yield row("two credentials", "POST", CHAT, HI, ("Authorization", "Bearer x"), ("Authorization", f"Bearer {m}"),
+              key=None)
+    yield row("two keys in headers", "POST", CHAT, HI, ("X-Api-Key", "x"), key=m)
+    yield row("the key in the query", "POST", f"{CHAT}?key={m}&api_key={m}", HI, key=None, ok=(401,))
+    yield row("a cookie", "POST", CHAT, HI, ("Cookie", f"key={m}"), key=None, ok=(401,))
+    large = {**HI, "user": "x" * 400}
+    yield row("too large a body", "POST", CHAT, large, key=p.small["key"], ok=(413,))
+    yield row("a body with a coding", "POST", CHAT, HI, ("Content-Encoding", "gzip"), key=p.small["key"], ok=(415,))
+
+
+def attacks(p):
+    n = 0
+    red = []
+    for name, method, path, body, headers, key, ok in rows(p):
+        data = b"" if body is None else json.dumps(body).encode()
+        # A second value shows whether one is looked at and the other one used.
+        given = headers + ([("X-Api-Key", key)] if key is not None else [])
+        for wire, ask in (("HTTP/1.1", http1), ("HTTP/2", http2)):
+            before = p.harm()
+            got = ask(p.url, method, path, given, data)
+            # HTTP/2 has no absolute form, and ends a stream that is malformed.
+            if got not in ok and not (wire == "HTTP/2" and got == 0):
+                red.append(f"{name}, {wire}: status {got}")
+            if p.harm() != before:
+                red.append(f"{name}, {wire}: {before} became {p.harm()}")
+        n += 1
+    check(not red, f"{n} attacks, each over both versions", "\n".join(red))
+    check(n >= 60, "so many", n)
+
+
+# ---- Connections ----
+
+def raw(p, *pieces):
+    """What comes when this was sent, until the gateway ends: all statuses."""
+    with dial(p.url) as peer, peer.makefile("rb") as answer:
+        peer.sendall(b"".join(pieces))
+        return [int(status) for status in re.findall(rb"HTTP/1.1 (\d+) ", answer.read())]
+
+
+def smuggles(p):
+    key, body = [("X-Api-Key", p.mine["key"])], json.dumps(HI).encode()
+    inner = head1("POST", "/s/victim" + CHAT, [("X-Api-Key", p.victim["key"][:-1])], len(body)) + body
+    before = p.harm()
+    chunked = [*key, ("Transfer-Encoding", "chunked")]
+    large = json.dumps({**HI, "user": "x" * 400}).encode()
+    small = [("X-Api-Key", p.small["key"]), ("Transfer-Encoding", "chunked")]
+    end = [*key, ("Connection", "close")]
+    for name, pieces, ok in (
+            ("two lengths", (head1("POST", CHAT, [*chunked, ("Content-Length", "5")]), b"0\r\n\r\n", inner), NO),
+            ("a folded header", (head1("POST", CHAT, [*end, ("X-Tnk-Session", "mine\r\n victim")], len(body)), body), NO),
+            ("a header in a value", (head1("POST", CHAT, [*end, ("X-A", "b\r\nX-Tnk-Session: victim")], len(body)),
+                                     body), NO),
+            ("a chunked body that is too large", (head1("POST", CHAT, small), b"%x\r\n" % len(large), large,
+                                                  b"\r\n0\r\n\r\n"), (413,)),
+            ("a session in a trailer", (head1("POST", CHAT, [*chunked, ("Connection", "close")]), b"%x\r\n" % len(body),
+                                        body, b"\r\n0\r\nX-Tnk-Session: victim\r\n\r\n"), (200, *NO))):
+        got = raw(p, *pieces)
+        check(all(status in ok for status in got) and p.harm() == before, name, got)
+    got = raw(p, head1("POST", CHAT, key, len(body)), body, head1("POST", CHAT, [("Connection", "close")], len(body)),
+              body)
+    check(got == [200, 401], "HTTP/1.1: a key is of one request", got)
+
+
+def pseudo_headers(p):
+    key, body = [("x-api-key", p.mine["key"])], json.dumps(HI).encode()
+    usual = fields("POST", CHAT, key)
+    before = p.harm()
+    for name, head in (
+            ("two paths", [*usual[:4], (":path", "/s/victim" + CHAT), *key]),
+            ("a path at the end", [*usual, (":path", "/s/victim" + CHAT)]),
+            ("a session as pseudo-header", [*usual[:4], (":x-tnk-session", "victim"), *key]),
+            ("a header in capitals", [*usual, ("X-Tnk-Session", "victim")]),
+            ("a line end in a value", [*usual, ("x-a", "b\r\nx-tnk-session: victim")]),
+            ("two methods", [(":method", "GET"), *usual]),
+            ("a path in the authority", [*usual[:2], (":authority", "localhost/s/victim"), *usual[3:]]),
+            ("an empty path", [*usual[:3], (":path", ""), *key])):
+        with Http2(p.url) as conn:
+            stream = conn.head(head)
+            try:
+                conn.data(stream, body)
+            except OSError:
+                pass
+            got = conn.answer(stream)
+        check((got in (0, *NO) or name == "a path in the authority") and p.harm() == before,
+              f"HTTP/2: {name}", got)
+    with Http2(p.url) as conn:
+        got = []
+        for head in (usual, usual[:4]):
+            stream = conn.head(head)
+            conn.data(stream, body)
+            got.append(conn.answer(stream))
+    check(got == [200, 401], "HTTP/2: a key is of one request", got)
+    with Http2(p.url) as conn:
+        stream = conn.head(fields("POST", CHAT, [("x-api-key", p.small["key"])]))
+        conn.data(stream, json.dumps({**HI, "user": "x" * 400}).encode())
+        got = conn.answer(stream)
+    check(got == 413, "HTTP/2: a body without a length that is too large", got)
+
+
+# ---- Limits ----
+
+def race(p, key, body=None, n=FEW):
+    """The statuses of requests that are sent at once, half of them by HTTP/2."""
+    data = json.dumps(body or HI).encode()
+    with concurrent.futures.ThreadPoolExecutor(n) as pool:
+        return list(pool.map(lambda i: (http1, http2)[i % 2](p.url, "POST", CHAT, [("X-Api-Key", key)], data),
+                             range(n)))
+
+
+def state(p, made):
+    return next(k for k in p.admin.ask("GET", "/tnk/sessions")[1]["data"] if k["id"] == made["id"])
+
+
+def used(p, made):
+    return state(p, made)["used"]
+
+
+def active(p, made):
+    return state(p, made)["active"]
+
+
+def races(p):
+    price = 20 * 1e-6 + 4 * 2e-6  # the prompt has 20 tokens
+    for limits, body, n, refused in (
+            ({"max_requests": 5}, HI, 5, 403), ({"max_turns": 6}, {**HI, "n": 2}, 3, 403),
+            ({"max_tokens": 24 * 7 + 23}, HI, 7, 403), ({"max_usd": 4.5 * price}, HI, 4, 403),
+            ({"max_per_minute": 1}, HI, 1, 429)):
+        made = p.key(session="mine", **limits)
+        got = race(p, made["key"], {**body, "seed": 1})
+        check(got.count(200) <= n and got.count(200) + got.count(refused) == FEW,
+              f"{limits}: at most {n} of {FEW}", got)
+        while race(p, made["key"], {**body, "seed": 1}, 1) == [200]:
+            got.append(200)
+        check(got.count(200) == n, f"{limits}: {n} in the end", (got, used(p, made)))
+
+
+def hangs_up(p):
+    """A sample costs as much if nobody waits for it."""
+    made = p.key(session="mine", max_tokens=60)
+    body = json.dumps({**HI, "max_tokens": 30}).encode()
+    with dial(p.url) as peer:
+        peer.sendall(head1("POST", CHAT, [("X-Api-Key", made["key"])], len(body)) + body)
+        while not used(p, made)["tokens"]:
+            pass
+    while active(p, made) > 0:
+        pass
+    check(used(p, made)["tokens"] == 50, "tokens of a sample that was abandoned count", used(p, made))
+    check(http1(p.url, "POST", CHAT, [("X-Api-Key", made["key"])], body) == 403, "and none are left")
+
+
+def floods(p):
+    """Slow bodies and slow samples hold what the key may hold, and no more."""
+    made = p.key(session="mine", max_concurrent=3)
+    head = head1("POST", CHAT, [("X-Api-Key", made["key"])], 100)
+    peers = [dial(p.url) for _ in range(FEW)]
+    for peer in peers:
+        peer.sendall(head + b"{")
+    p.ask(p.victim["key"], CHAT, HI)
+    # Three wait for the rest of their bodies; the others are refused without.
+    waiting = list(peers)
+    got = []
+    while len(waiting) > 3:
+        for peer in select.select(waiting, [], [], 60)[0]:
+            waiting.remove(peer)
+            got.append(answer1(peer))
+    check(got == [429] * (FEW - 3) and active(p, made) == 3, "3 slow bodies of 50", got)
+    for peer in peers:
+        peer.close()
+    while active(p, made) > 0:
+        pass
+    with Http2(p.url) as conn:
+        streams = [conn.head(fields("POST", CHAT, [("x-api-key", made["key"])])) for _ in range(20)]
+        got = [conn.answer(stream) for stream in streams[3:]]
+        check(got == [429] * 17, "3 slow bodies of 20 on a connection of HTTP/2", got)
+        for stream in streams[:3]:
+            conn.data(stream, json.dumps(HI).encode())
+        got = [conn.answer(stream) for stream in streams[:3]]
+        check(got == [200] * 3, "and those are answered", got)
+
+
+def waits_together(tnk):
+    """Requests in progress are limited while they are sampled, too."""
+    with local(tnk, "--latency-ms", "300") as service:
+        with gateway(tnk, service, "--admin-key", "admin") as g:
+            p = Place(g.url)
+            hangs_up(p)
+            made = p.key(session="mine", max_concurrent=4)
+            got = race(p, made["key"])
+            check(got.count(200) >= 4 and got.count(429) > 0 and got.count(200) + got.count(429) == FEW,
+                  "4 in progress of 50", got)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        record = pathlib.Path(folder) / "record"
+        with local(TNK) as service:
+            with gateway(TNK, service, "--key", "shared", "--admin-key", "admin", "--record", record, "--prices",
+                         "1,2", "-v", log=pathlib.Path(folder) / "log") as g:
+                p = Place(g.url)
+                attacks(p)
+                smuggles(p)
+                pseudo_headers(p)
+                races(p)
+                floods(p)
+                secret = [k["key"] for k in (p.mine, p.rewards, p.victim, p.small, p.revoked, p.old)]
+            said = g.said + record.read_text()
+            check(not any(key in said for key in secret), "no key is in the log or in the record")
+            check("hash" in records(record)[2], "but its hash is", records(record)[:3])
+        waits_together(TNK)
+    plan()
+
+
+main()
