@@ -231,13 +231,13 @@ def try_all(cases):
 
 
 class Terminal:
-    """The command with a terminal for its three files."""
+    """The command, or another one, with a terminal for its three files."""
 
-    def __init__(self, *args, env=None, columns=80):
+    def __init__(self, *args, env=None, columns=80, command=TNK, cwd=None):
         self.master, slave = open_terminal()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
         self.process = subprocess.Popen(
-            [TNK, *map(str, args)], stdin=slave, stdout=slave, stderr=slave,
+            [command, *map(str, args)], stdin=slave, stdout=slave, stderr=slave, cwd=cwd,
             env={**CLEAN, "TERM": "xterm", **(env or {})}, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(slave)

@@ -14,6 +14,7 @@ import time
 import urllib.parse
 
 from console import Canned, Local, check, plan, tnk
+from usage import STORAGE, USAGE, USAGE_ANSWERS
 
 
 def S_10_runs_are_listed_and_shown(local):
@@ -211,23 +212,6 @@ def models(local):
                                                  "Sampleable"], "as a table", got)
 
 
-ROW = {"bucket_start": "2026-01-02T03:00:00Z", "bucket_end": "2026-01-02T04:00:00Z",
-       "base_model": "a/model", "user_id": "urn:1", "user_name": "A, \"B\"", "session_id": "s-1",
-       "project_id": None, "estimated_cost_usd": 0.25,
-       "effective_rate_usd_per_million_tokens": 0.5,
-       "effective_rate_usd_per_gigabyte_month": None}
-USAGE = {"data": [{**ROW, "event_info": {"type": "training", "token_count": 500000}},
-                  {**ROW, "event_info": {"type": "sampling_prefill", "cached": True,
-                                         "token_count": 7}},
-                  {**ROW, "session_id": None, "estimated_cost_usd": None,
-                   "event_info": {"type": "storage", "free": False, "gigabyte_hours": 1.5}},
-                  {**ROW, "session_id": "s-0", "event_info": {"type": "news", "x": [1]}}],
-         "sessions": {"s-1": {"user_metadata": {"k": "v"}}, "s-0": {"user_metadata": None}},
-         "cost_data_through": "2026-01-02T00:00:00Z"}
-STORAGE = {"effective_rate_usd_per_gigabyte_month": 0.1,
-           "data": [{"project_id": "p", "org_user_urn": "urn:1", "user_email": "a@b",
-                     "user_name": "A", "checkpoint_count": 3, "size_bytes": 2048,
-                     "size_gigabytes": 0.000002, "estimated_monthly_cost_usd": 0.5}]}
 USAGE_CSV = (
     "bucket_start,bucket_end,base_model,user_id,user_name,session_id,project_id,"
     "estimated_cost_usd,effective_rate_usd_per_million_tokens,"
@@ -244,8 +228,7 @@ USAGE_CSV = (
 
 def S_11_what_was_used(where):
     days = ("2026-01-02T03:00:00Z", "2026-01-03")
-    with Canned({"GET billing/usage/events": USAGE,
-                 "GET billing/usage/checkpoints/current": STORAGE}) as server:
+    with Canned(USAGE_ANSWERS) as server:
         got = server("billing", "usage", *days, "--json")
         check(json.loads(got.stdout) == USAGE, "JSON is what the service said", got)
         query = urllib.parse.parse_qs(server.seen[-1][0].partition("?")[2])
@@ -290,9 +273,7 @@ def S_11_what_was_used(where):
 
 
 def audit():
-    entries = [{"timestamp": "2026-01-02T03:04:05Z", "event": "checkpoint_read",
-                "event_details": {"a": 1}}]
-    with Canned({"GET audit": {"entries": entries}}) as server:
+    with Canned(USAGE_ANSWERS) as server:
         got = server("audit", "--json", "--day", "2026-01-02", "--event-type", "checkpoints")
         said = json.loads(got.stdout)["entries"][0]
         check(said["event_details"] == {"a": 1} and said["event"] == "checkpoint_read", "audit", got)

@@ -6,17 +6,15 @@ usage: run_tokenize.py TNK_COMMAND DATA_DIR
 
 Output is TAP, see test/support/tap.py.
 """
-import hashlib
-import http.server
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
-import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from file_hub import COMMIT, FileHub
 from tap import check, plan
 
 TNK, DATA = sys.argv[1:3]
@@ -28,58 +26,12 @@ def run(*args, data=b""):
                           timeout=60)
 
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-
-
-class Hub(http.server.BaseHTTPRequestHandler):
-    """A hub with one model, org/model, whose file is a large one: it is
-    redirected to a signed address, here on another port."""
-    protocol_version = "HTTP/1.1"
-    content = pathlib.Path(DATA + "/qwen2.json").read_bytes()
-    seen = []
-
-    def log_message(self, *args):
-        pass
-
-    def reply(self, status, headers=(), body=b""):
-        self.send_response(status)
-        for name, value in headers:
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def do_GET(self):
-        self.seen.append(self.command + " " + self.path)
-        etag = hashlib.sha256(self.content).hexdigest()
-        if self.path.startswith("/signed"):
-            self.reply(200, [], self.content)
-        elif not self.path.startswith("/org/model/resolve/"):
-            self.reply(404, [("X-Error-Message", "Repository not found")])
-        elif not self.path.endswith("/tokenizer.json"):
-            self.reply(404, [("X-Error-Code", "EntryNotFound"),
-                             ("X-Repo-Commit", COMMIT)])
-        else:
-            host = "http://127.0.0.1:%d" % self.storage.server_port
-            self.reply(302, [("X-Repo-Commit", COMMIT),
-                             ("X-Linked-Etag", f'"{etag}"'),
-                             ("X-Linked-Size", str(len(self.content))),
-                             ("Location", host + "/signed?key=canary")])
-
-    do_HEAD = do_GET
-
-
 def check_models(want):
     """tnk tokenize --model, against a hub on this machine."""
-    server, Hub.storage = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-                           for _ in range(2)]
-    for each in server, Hub.storage:
-        threading.Thread(target=each.serve_forever, daemon=True).start()
     keep = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
-    with tempfile.TemporaryDirectory() as home:
-        env = {**keep, "no_proxy": "*", "HF_HOME": home, "HF_TOKEN": "hf_canary",
-               "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}"}
+    with tempfile.TemporaryDirectory() as home, \
+            FileHub("org/model", {"tokenizer.json": DATA + "/qwen2.json"}) as hub:
+        env = {**keep, **hub.env(home), "HF_TOKEN": "hf_canary"}
 
         def ask(*args, **more):
             return subprocess.run([TNK, *args], capture_output=True, timeout=60,
@@ -90,22 +42,20 @@ def check_models(want):
               got)
         link = pathlib.Path(home, "hub/models--org--model/snapshots", COMMIT,
                             "tokenizer.json")
-        check(link.is_symlink() and link.read_bytes() == Hub.content,
+        check(link.is_symlink() and link.read_bytes() == hub.files["tokenizer.json"],
               "into the cache", link)
-        n = len(Hub.seen)
+        n = len(hub.seen)
         got = ask("tokenize", "--model", "org/model:variant", "--revision",
                   COMMIT, "--text", "Hello")
-        check(got.stdout == want and len(Hub.seen) == n,
-              "--revision of a commit asks nobody", Hub.seen[n:])
+        check(got.stdout == want and len(hub.seen) == n,
+              "--revision of a commit asks nobody", hub.seen[n:])
         got = ask("detokenize", "--model", "org/model", *want.decode().split(),
                   HF_HUB_OFFLINE="1")
-        check(got.stdout == b"Hello" and len(Hub.seen) == n,
+        check(got.stdout == b"Hello" and len(hub.seen) == n,
               "HF_HUB_OFFLINE asks nobody", got)
         got = ask("tokenize", "--model", "org/none", "--text", "Hello")
         check(got.returncode == 4 and b"Repository not found" in got.stderr and
               b"canary" not in got.stderr, "an unknown model", got)
-    for each in server, Hub.storage:
-        each.shutdown()
     got = run("tokenize", "--model", "a/b", *MODEL, "--text", "x")
     check(got.returncode == 2, "not both --model and --tokenizer", got)
     got = run("tokenize", "--revision", "x", *MODEL, "--text", "x")
