@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Runs the README's two commands on a bare Debian: a root with the least that
-# debootstrap makes, and in it a clean export of the last commit, or the source in
-# the file TNK_TARBALL.
+# Pastes the README's two commands, and those that install the library, on a bare
+# Debian: a root with the least that debootstrap makes, and in it a clean export of
+# the last commit, or the source in the file TNK_TARBALL.
 #
 #   sh test/debian/bare.sh 12|13 [COMMAND ...]
 #
-# COMMAND ... is run in place of the two, in the folder of the export. Packages
+# COMMAND ... is run in place of them, in the folder of the export. Packages
 # come from the mirror that this machine's apt uses. Nothing is left behind but
 # what is told. Needs root; ends with 77 and a reason where it cannot be done.
 set -eu
@@ -77,9 +77,29 @@ inside() {
     sh -c 'cd /root/tnk && exec "$@"' sh "$@" </dev/null
   echo "bare: done in $(($(date +%s) - began)) s"
 }
+# paste FILE START: run the block of shell in FILE that begins with START.
+paste() {
+  block=$(awk -v start="$2" '
+    /^```sh$/ { is_in = 1; text = ""; next }
+    /^```$/ { if (is_in && index(text, start) == 1) { printf "%s", text; exit }
+              is_in = 0 }
+    is_in { text = text $0 "\n" }' "$root/root/tnk/$1")
+  [ -n "$block" ] || {
+    echo "bare: $1 has no block that begins with: $2" >&2
+    exit 1
+  }
+  inside sh -ec "$block"
+}
 if [ $# -gt 0 ]; then
   inside "$@"
 else
-  inside sh examples/quickstart.sh
-  inside sh test/run.sh
+  paste README.md 'sh examples/quickstart.sh'
+  # A reader has it; nothing that tnk needs brings it.
+  inside apt-get -y -qq --no-install-recommends install sudo
+  # They build and install the same; the second and the third have little to do.
+  paste README.md 'sh test/install.sh build'
+  paste examples/guides/installing.md 'sh test/install.sh build'
+  paste examples/guides/tutorial.md 'sh test/install.sh build'
+  inside tnk version
+  inside sh -c 'cc -std=gnu11 examples/hello.c $(pkg-config --cflags --libs tnk libuv) -o /tmp/hello'
 fi
