@@ -236,6 +236,40 @@ def killed_apart(folder, data, plain):
                   f"{who} killed at the requests {at}: the same metrics and weights", (code, pair.said))
 
 
+def unread_results(folder, data, plain):
+    """Killed when the service has the first state and no later result can be fetched. The
+    polls of the model and of four steps, with one evaluation, are answered. A state must not
+    have a step whose metrics were not read."""
+    run, served = folder / "unread", folder / "unread-served"
+    args = ["train", data, "--model", "tnk/byte-lm", "--run", run, *RUN]
+    n_polls = 1 + 4 * 2 + 1
+    with Local("--verbose", "--data", served, "--faults",
+               f"try_again/retrieve_future@{n_polls + 1}-:active") as server:
+        with subprocess.Popen([TNK, *map(str, args)], env={**CLEAN, **server.env}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            n_lines = 0
+            while n_lines < 1000 and not list(served.glob("*/weights/save-1")):
+                server.process.stderr.readline()
+                n_lines += 1
+            process.kill()
+    check(n_lines < 1000, "there is a state", n_lines)
+    with Local("--data", served) as server:
+        got = server(*args)
+    check(got.returncode == 0 and "resuming after step 4\n" in got.stderr and
+          metrics(run) == metrics(plain), "killed with a state and unread results", got)
+
+
+def seeds(folder):
+    """The seed is that of the adapter too: with one example the order is always the same."""
+    one = write(folder / "one.jsonl", CHATS[:1])
+    said = []
+    for name, seed in (("a", 1), ("b", 2), ("c", 1)):
+        got = tnk("train", one, "--local", "--run", folder / name, "--steps", 4, "--seed", seed, *RATES)
+        check(got.returncode == 0, "a run with a seed", got)
+        said.append(metrics(folder / name))
+    check(said[0] == said[2] != said[1], "a seed decides", said)
+
+
 def other_runs(folder, data, plain):
     """The folder of another run is refused, by what differs."""
     before = {p: p.read_bytes() for p in plain.iterdir() if p.is_file()}
@@ -352,6 +386,9 @@ def dry(folder, data):
     whole = json.loads(tnk("train", data, "--local", "--dry-run", "--json").stdout)
     check(said["cut"] > 0 and said["left_out"] == 0 and whole["cut"] == 0 and whole["longest"] > 23,
           "examples that are cut are counted", (said, whole))
+    said = json.loads(tnk("train", data, "--local", "--dry-run", "--json", *RUN).stdout)
+    used = sum(json.loads(line)["tokens"] for line in metrics(folder / "plain").splitlines())
+    check(said["trained_tokens"] == used and said["steps"] == STEPS, "the tokens of a run are those planned", said)
     prices = folder / "prices.json"
     prices.write_text('{"prices": [{"prompt": 1, "sampled": 1, "trained": 9},'
                       ' {"model": "tnk/byte-lm", "prompt": 1, "sampled": 1, "trained": 2000}]}')
@@ -373,6 +410,8 @@ with tempfile.TemporaryDirectory() as tmp:
     interrupted(top, chats, undisturbed)
     killed_local(top, chats, undisturbed)
     killed_apart(top, chats, undisturbed)
+    unread_results(top, chats, undisturbed)
+    seeds(top)
     other_runs(top, chats, undisturbed)
     lost_checkpoints(top, chats)
     bad_input(top, chats)

@@ -149,11 +149,13 @@ static json_t *files_of(const train_data_t *data) {
   for (size_t i = 0; i < data->n_files; i++) {
     const train_file_t *file = &data->files[i];
     const int is_eval = train_args.eval != NULL && i + 1 == data->n_files;
+    json_t *name = json_string(file->name);
     char digest[32];
 
+    if (name == NULL)
+      name = json_string("(no UTF-8)");
     snprintf(digest, sizeof(digest), "%016" PRIx64, file->digest);
-    json_array_append_new(array, json_pack("{s:o, s:b, s:I, s:s}", "name",
-                                           json_string_nocheck(file->name),
+    json_array_append_new(array, json_pack("{s:o, s:b, s:I, s:s}", "name", name,
                                            "is_eval", is_eval, "examples",
                                            (json_int_t)file->n_examples,
                                            "digest", digest));
