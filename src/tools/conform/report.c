@@ -102,8 +102,7 @@ static void put_finding(tnk__json_writer_t *w, const conform_finding_t *f) {
 }
 
 static void put_sent(tnk__json_writer_t *w, const conform_spent_t *s) {
-  tnk__json_key(w, "sent");
-  tnk__json_begin_object(w);
+  tnk__json_put_object(w, "sent");
   tnk__json_put_int(w, "sessions", s->sessions);
   tnk__json_put_int(w, "models", s->models);
   tnk__json_put_int(w, "passes", s->passes);
@@ -120,19 +119,16 @@ static void put_all(tnk__json_writer_t *w, const conform_t *c) {
   tnk__json_put_text(w, "url", c->config.url.text);
   tnk__json_put_bool(w, "spend", c->options.spend);
   tnk__json_put_int(w, "exit", c->status);
-  tnk__json_key(w, "rules");
-  tnk__json_begin_array(w);
+  tnk__json_put_array(w, "rules");
   for (size_t i = 0; i < c->n_findings; i++)
     put_finding(w, &c->findings[i]);
   tnk__json_end(w);
-  tnk__json_key(w, "summary");
-  tnk__json_begin_object(w);
+  tnk__json_put_object(w, "summary");
   for (size_t i = 0; i < CONFORM_N_VERDICTS; i++)
     tnk__json_put_int(w, keys[i], (int64_t)count(c, (conform_verdict_t)i));
   tnk__json_end(w);
   put_sent(w, &c->spent);
-  tnk__json_key(w, "left");
-  tnk__json_begin_array(w);
+  tnk__json_put_array(w, "left");
   for (size_t i = 0; i < c->n_left; i++, at += strlen(at) + 1)
     tnk__json_text(w, at);
   tnk__json_end(w);
@@ -143,8 +139,7 @@ static void put_all(tnk__json_writer_t *w, const conform_t *c) {
 static void put_rules(tnk__json_writer_t *w, const conform_t *c) {
   const conform_group_t *group;
 
-  tnk__json_key(w, "rules");
-  tnk__json_begin_array(w);
+  tnk__json_put_array(w, "rules");
   for (size_t i = 0; (group = conform_group_at(i)) != NULL; i++)
     for (size_t k = 0; k < group->n; k++)
       if (conform_is_chosen(c, &group->rules[k])) {

@@ -309,6 +309,25 @@ void tnk__json_put_text(tnk__json_writer_t *w, const char *key,
   tnk__json_text(w, text);
 }
 
+void tnk__json_put_object(tnk__json_writer_t *w, const char *key) {
+  tnk__json_key(w, key);
+  tnk__json_begin_object(w);
+}
+
+void tnk__json_put_array(tnk__json_writer_t *w, const char *key) {
+  tnk__json_key(w, key);
+  tnk__json_begin_array(w);
+}
+
+void tnk__json_put_raw(tnk__json_writer_t *w, const char *key,
+                       const char *json) {
+  tnk__json_key(w, key);
+  if (json != NULL)
+    tnk__json_raw(w, json, strlen(json));
+  else
+    tnk__json_null(w);
+}
+
 void tnk__json_put_int(tnk__json_writer_t *w, const char *key, int64_t value) {
   tnk__json_key(w, key);
   tnk__json_int(w, value);

@@ -68,6 +68,12 @@ void tnk__json_put_int(tnk__json_writer_t *w, const char *key, int64_t value);
  * point or an exponent: 1.0, 0.0001, 1e-12. NaN and infinities become null. */
 void tnk__json_put_double(tnk__json_writer_t *w, const char *key, double value);
 void tnk__json_put_bool(tnk__json_writer_t *w, const char *key, int value);
+/* Write a string that is JSON already. It is not checked. NULL writes null. */
+void tnk__json_put_raw(tnk__json_writer_t *w, const char *key,
+                       const char *json);
+/* Write a key, and begin its object or array, which tnk__json_end() closes. */
+void tnk__json_put_object(tnk__json_writer_t *w, const char *key);
+void tnk__json_put_array(tnk__json_writer_t *w, const char *key);
 
 /*
  * Append a copy of a JSON object that this writer has written, without its

@@ -98,8 +98,7 @@ static void put_json(const cli_problem_t *problem, const char *message) {
   tnk__buf_init(&buf, tnk__allocator_default(), TNK__MIB);
   tnk__json_writer_init(&w, &buf);
   tnk__json_begin_object(&w);
-  tnk__json_key(&w, "error");
-  tnk__json_begin_object(&w);
+  tnk__json_put_object(&w, "error");
   tnk__json_put_text(&w, "code",
                      problem->code != NULL ? problem->code
                                            : word_of(problem->status));

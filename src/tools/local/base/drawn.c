@@ -59,8 +59,7 @@ static void put_line(tnk__buf_t *out, const local_drawn_line_t *line) {
   tnk__json_int32s(&w, line->prompt, line->n_prompt);
   tnk__json_key(&w, "tokens");
   tnk__json_int32s(&w, line->tokens, line->n_tokens);
-  tnk__json_key(&w, "logprobs");
-  tnk__json_begin_array(&w);
+  tnk__json_put_array(&w, "logprobs");
   for (size_t i = 0; i < line->n_tokens; i++)
     tnk__json_float(&w, line->logprobs[i]);
   tnk__json_end(&w);

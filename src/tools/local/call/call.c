@@ -35,12 +35,14 @@ void local_reply_text(tnk__srv_req_t *req, int status, const char *json) {
   tnk__srv_req_reply_text(req, status, "application/json", json);
 }
 
-void local_out_init(local_out_t *out, const tnk_allocator_t *alloc) {
+void local_out_begin(local_out_t *out, const tnk_allocator_t *alloc) {
   tnk__buf_init(&out->buf, alloc, (size_t)1 << 30);
   tnk__json_writer_init(&out->w, &out->buf);
+  tnk__json_begin_object(&out->w);
 }
 
 void local_out_reply(local_out_t *out, tnk__srv_req_t *req, int status) {
+  tnk__json_end(&out->w);
   /* Only the path can contain a string that is not UTF-8. */
   if (tnk__json_finish(&out->w) != TNK_OK)
     tnk__buf_deinit(&out->buf);
@@ -57,10 +59,8 @@ void local_reply_error(tnk__srv_req_t *req, int status, const char *format,
   vsnprintf(text, sizeof(text), format, args);
   va_end(args);
   tnk__utf8_repair(text);
-  local_out_init(&out, req->http->config.alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, req->http->config.alloc);
   tnk__json_put_text(&out.w, "detail", text);
-  tnk__json_end(&out.w);
   local_out_reply(&out, req, status);
 }
 
@@ -68,14 +68,11 @@ void local_reply_invalid(tnk__srv_req_t *req, const char *type,
                          const char *member, const char *message) {
   local_out_t out;
 
-  local_out_init(&out, req->http->config.alloc);
-  tnk__json_begin_object(&out.w);
-  tnk__json_key(&out.w, "detail");
-  tnk__json_begin_array(&out.w);
+  local_out_begin(&out, req->http->config.alloc);
+  tnk__json_put_array(&out.w, "detail");
   tnk__json_begin_object(&out.w);
   tnk__json_put_text(&out.w, "type", type);
-  tnk__json_key(&out.w, "loc");
-  tnk__json_begin_array(&out.w);
+  tnk__json_put_array(&out.w, "loc");
   tnk__json_text(&out.w, "body");
   if (member != NULL)
     tnk__json_text(&out.w, member);
@@ -83,8 +80,14 @@ void local_reply_invalid(tnk__srv_req_t *req, const char *type,
   tnk__json_put_text(&out.w, "msg", message);
   tnk__json_end(&out.w);
   tnk__json_end(&out.w);
-  tnk__json_end(&out.w);
   local_out_reply(&out, req, 422);
+}
+
+void local_put_time(tnk__json_writer_t *w, const char *key, int64_t ms) {
+  char text[32];
+
+  local_time_text(ms, text);
+  tnk__json_put_text(w, key, text);
 }
 
 /* Success statuses differ between servers. */
@@ -96,21 +99,31 @@ void local_reply_future(local_call_t *call, const char *request_id,
                         const char *model_id, const char *ids) {
   local_out_t out;
 
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, call->server->alloc);
   tnk__json_put_text(&out.w, "request_id", request_id);
   if (model_id != NULL)
     tnk__json_put_text(&out.w, "model_id", model_id);
-  if (ids != NULL) {
-    tnk__json_key(&out.w, "sample_sequence_ids");
-    tnk__json_raw(&out.w, ids, strlen(ids));
-  }
-  tnk__json_end(&out.w);
+  if (ids != NULL)
+    tnk__json_put_raw(&out.w, "sample_sequence_ids", ids);
   local_out_reply(&out, call->req, status_accepted(call->server));
 }
 
 int local_status_created(const local_server_t *server) {
   return server->options.sequence == LOCAL_STRICT ? 201 : 200;
+}
+
+void local_hex(char *out, const unsigned char *bytes, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+int local_random_hex(char *out, size_t n) {
+  unsigned char bytes[32];
+  int err = uv_random(NULL, NULL, bytes, n, 0, NULL);
+
+  if (err == 0)
+    local_hex(out, bytes, n);
+  return err;
 }
 
 int64_t local_now_ms(const local_server_t *server) {

@@ -37,13 +37,16 @@ void local_reply_invalid(tnk__srv_req_t *req, const char *type,
 void local_reply_future(local_call_t *call, const char *request_id,
                         const char *model_id, const char *ids);
 
-/* A writer for an answer; call local_reply_written() at the end. */
+/* A writer for an answer. It begins with an object. local_out_reply() closes
+ * the object and answers the request. */
 typedef struct {
   tnk__buf_t buf;
   tnk__json_writer_t w;
 } local_out_t;
-void local_out_init(local_out_t *out, const tnk_allocator_t *alloc);
+void local_out_begin(local_out_t *out, const tnk_allocator_t *alloc);
 void local_out_reply(local_out_t *out, tnk__srv_req_t *req, int status);
+/* Write a time, in milliseconds since 1970. */
+void local_put_time(tnk__json_writer_t *w, const char *key, int64_t ms);
 
 /* ---- Members of the body ---- */
 
@@ -65,6 +68,10 @@ char *local_metadata(local_call_t *call);
 /* Get the active session in "session_id"; NULL: answered. */
 local_session_t *local_need_session(local_call_t *call);
 
+/* Write bytes as hexadecimal digits and a NUL. */
+void local_hex(char *out, const unsigned char *bytes, size_t n);
+/* The same for n random bytes, at most 32. Returns 0, or libuv's error code. */
+int local_random_hex(char *out, size_t n);
 /* Milliseconds since 1970, by the server's clock. May be called on any
  * thread. */
 int64_t local_now_ms(const local_server_t *server);

@@ -129,8 +129,7 @@ static void put_extra(tnk__json_writer_t *w, const char *inside,
                       const char *name) {
   tnk__json_begin_object(w);
   tnk__json_put_text(w, "type", "extra_forbidden");
-  tnk__json_key(w, "loc");
-  tnk__json_begin_array(w);
+  tnk__json_put_array(w, "loc");
   tnk__json_text(w, "body");
   if (inside != NULL)
     tnk__json_text(w, inside);
@@ -162,14 +161,11 @@ int local_members_check(local_call_t *call, const char *path) {
   size_t n = 0;
   local_out_t out;
 
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
-  tnk__json_key(&out.w, "detail");
-  tnk__json_begin_array(&out.w);
+  local_out_begin(&out, call->server->alloc);
+  tnk__json_put_array(&out.w, "detail");
   for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
     if (strcmp(rows[i].path, path) == 0)
       n += put_extras(&out.w, &rows[i], call->body);
-  tnk__json_end(&out.w);
   tnk__json_end(&out.w);
   if (n == 0) {
     tnk__buf_deinit(&out.buf);

@@ -389,13 +389,11 @@ static void list(const local_faults_t *faults, tnk__srv_req_t *req) {
   begin(req, &buf, &w);
   tnk__json_put_text(&w, "faults", faults->text);
   tnk__json_put_int(&w, "n", (int64_t)faults->n_logged);
-  tnk__json_key(&w, "counts");
-  tnk__json_begin_object(&w);
+  tnk__json_put_object(&w, "counts");
   for (size_t i = 0; i < faults->n_counts; i++)
     tnk__json_put_int(&w, faults->counts[i].name, (int64_t)faults->counts[i].n);
   tnk__json_end(&w);
-  tnk__json_key(&w, "last");
-  tnk__json_begin_array(&w);
+  tnk__json_put_array(&w, "last");
   for (size_t i = 0; (entry = local_faults_entry(faults, i)) != NULL; i++)
     fault_write_entry(&w, entry);
   tnk__json_end(&w);

@@ -78,8 +78,7 @@ static void put_sequence(tnk__json_writer_t *w,
                              TINKER_PUBLIC__STOP_REASON__STOP_REASON_LENGTH
                          ? "length"
                          : "stop");
-  tnk__json_key(w, "tokens");
-  tnk__json_begin_array(w);
+  tnk__json_put_array(w, "tokens");
   for (size_t i = 0; i < s->tokens.len / sizeof(int32_t); i++)
     tnk__json_int(w, int32_at(&s->tokens, i));
   tnk__json_end(w);
@@ -98,8 +97,7 @@ static void put_sequence(tnk__json_writer_t *w,
 static void put_sample(tnk__json_writer_t *w,
                        const TinkerPublic__SampleResponse *r) {
   tnk__json_begin_object(w);
-  tnk__json_key(w, "sequences");
-  tnk__json_begin_array(w);
+  tnk__json_put_array(w, "sequences");
   for (size_t i = 0; i < r->n_sequences; i++)
     put_sequence(w, r->sequences[i]);
   tnk__json_end(w);
@@ -130,8 +128,7 @@ static void put_tensor(tnk__json_writer_t *w,
   tnk__json_key(w, "data");
   put_floats(w, &part);
   tnk__json_put_text(w, "dtype", "float32");
-  tnk__json_key(w, "shape");
-  tnk__json_begin_array(w);
+  tnk__json_put_array(w, "shape");
   tnk__json_int(w, n / trailing);
   if (t->n_trailing_shape > 0)
     tnk__json_int(w, trailing);
@@ -163,8 +160,7 @@ static void put_pass(tnk__json_writer_t *w,
   tnk__json_put_text(w, "loss_fn_output_type", o->loss_fn_output_type);
   tnk__json_key(w, "loss_fn_outputs");
   put_outputs(w, o);
-  tnk__json_key(w, "metrics");
-  tnk__json_begin_object(w);
+  tnk__json_put_object(w, "metrics");
   for (size_t i = 0; i < o->n_metrics; i++)
     tnk__json_put_double(w, o->metrics[i]->key, o->metrics[i]->value);
   tnk__json_end(w);
@@ -237,11 +233,9 @@ static void reply_failure(local_future_t *future, tnk__srv_req_t *req) {
     local_reply_error(req, future->status, "%s", text);
     return;
   }
-  local_out_init(&out, future->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, future->server->alloc);
   tnk__json_put_text(&out.w, "error", text);
   tnk__json_put_text(&out.w, "category", future->category);
-  tnk__json_end(&out.w);
   local_out_reply(&out, req, 200);
 }
 
@@ -254,12 +248,10 @@ static int accepts_proto(const tnk__srv_req_t *req) {
 static void reply_metadata(local_future_t *future, tnk__srv_req_t *req) {
   local_out_t out;
 
-  local_out_init(&out, future->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, future->server->alloc);
   tnk__json_put_text(&out.w, "status", "complete_metadata");
   tnk__json_put_text(&out.w, "request_id", future->id);
   tnk__json_put_int(&out.w, "response_payload_size", (int64_t)future->n_result);
-  tnk__json_end(&out.w);
   local_out_reply(&out, req, 200);
 }
 
@@ -315,12 +307,10 @@ static void reply_not_yet(local_future_t *future, tnk__srv_req_t *req) {
     local_reply_error(req, 408, "Timeout waiting for result");
     return;
   }
-  local_out_init(&out, future->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, future->server->alloc);
   tnk__json_put_text(&out.w, "type", "try_again");
   tnk__json_put_text(&out.w, "request_id", future->id);
   tnk__json_put_text(&out.w, "queue_state", queue_state(future));
-  tnk__json_end(&out.w);
   local_out_reply(&out, req, 200);
 }
 

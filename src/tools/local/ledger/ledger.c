@@ -266,14 +266,12 @@ void local_ledger_save(local_server_t *server) {
   tnk__buf_init(&buf, server->alloc, MAX_LEDGER);
   tnk__json_writer_init(&w, &buf);
   tnk__json_begin_object(&w);
-  tnk__json_key(&w, "uses");
-  tnk__json_begin_array(&w);
+  tnk__json_put_array(&w, "uses");
   TNK__LIST_FOREACH (node, &ledger->use_list) {
     put_use(&w, tnk__container_of(node, local_use_t, link));
   }
   tnk__json_end(&w);
-  tnk__json_key(&w, "events");
-  tnk__json_begin_array(&w);
+  tnk__json_put_array(&w, "events");
   for (size_t i = 0; (entry = local_ledger_event(server, i)) != NULL; i++)
     put_event(&w, entry);
   tnk__json_end(&w);

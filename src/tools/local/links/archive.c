@@ -130,15 +130,11 @@ int local_archive_write(const local_server_t *server, const local_meta_t *meta,
 
 static void reply_json(local_call_t *call, const char *link,
                        int64_t expires_s) {
-  char text[32];
   local_out_t out;
 
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, call->server->alloc);
   tnk__json_put_text(&out.w, "url", link);
-  local_time_text(expires_s * 1000, text);
-  tnk__json_put_text(&out.w, "expires", text);
-  tnk__json_end(&out.w);
+  local_put_time(&out.w, "expires", expires_s * 1000);
   local_out_reply(&out, call->req, 200);
 }
 

@@ -33,8 +33,7 @@ static int sign(const local_server_t *server, const char *path,
                       server->link_key, sizeof(server->link_key),
                       (const unsigned char *)text, (size_t)n, mac) != 0)
     return 0;
-  for (size_t i = 0; i < sizeof(mac); i++)
-    snprintf(out + 2 * i, 3, "%02x", mac[i]);
+  local_hex(out, mac, sizeof(mac));
   return 1;
 }
 
@@ -164,8 +163,7 @@ static void put_files(tnk__json_writer_t *w, const local_call_t *call,
   char link[LOCAL_LINK];
   char name[512];
 
-  tnk__json_key(w, "urls");
-  tnk__json_begin_object(w);
+  tnk__json_put_object(w, "urls");
   for (size_t i = 0; i < listing->n; i++)
     if (local_link_write(call->server, call->req, place, listing->files[i].name,
                          expires_s, link)) {
@@ -181,7 +179,6 @@ void local_external_urls(local_call_t *call) {
   local_listing_t listing;
   local_meta_t meta;
   char dir[LOCAL_FILE];
-  char text[32];
   local_out_t out;
 
   if (!local_need_checkpoint(call, &meta))
@@ -200,11 +197,8 @@ void local_external_urls(local_call_t *call) {
     return;
   }
   local_place_note(call->server, "checkpoint_read", &meta.place);
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, call->server->alloc);
   put_files(&out.w, call, &meta.place, &listing, expires_s);
-  local_time_text(expires_s * 1000, text);
-  tnk__json_put_text(&out.w, "expires", text);
-  tnk__json_end(&out.w);
+  local_put_time(&out.w, "expires", expires_s * 1000);
   local_out_reply(&out, call->req, 200);
 }

@@ -170,11 +170,9 @@ void local_trace_export(local_call_t *call) {
     local_reply_error(call->req, 500, "Cannot make a link");
     return;
   }
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, call->server->alloc);
   tnk__json_put_text(&out.w, "status", "ready");
   tnk__json_put_text(&out.w, "url", link);
   tnk__json_put_text(&out.w, "error", NULL);
-  tnk__json_end(&out.w);
   local_out_reply(&out, call->req, 200);
 }

@@ -91,21 +91,17 @@ static void write_header(walk_t walk, tnk__buf_t *buf) {
 
   tnk__json_writer_init(&w, buf);
   tnk__json_begin_object(&w);
-  tnk__json_key(&w, "__metadata__");
-  tnk__json_begin_object(&w);
+  tnk__json_put_object(&w, "__metadata__");
   tnk__json_put_text(&w, "format", "pt");
   tnk__json_end(&w);
   while (next(&walk, &t, &kind)) {
-    tnk__json_key(&w, t.name);
-    tnk__json_begin_object(&w);
+    tnk__json_put_object(&w, t.name);
     tnk__json_put_text(&w, "dtype", "F32");
-    tnk__json_key(&w, "shape");
-    tnk__json_begin_array(&w);
+    tnk__json_put_array(&w, "shape");
     tnk__json_uint(&w, t.rows);
     tnk__json_uint(&w, t.cols);
     tnk__json_end(&w);
-    tnk__json_key(&w, "data_offsets");
-    tnk__json_begin_array(&w);
+    tnk__json_put_array(&w, "data_offsets");
     tnk__json_uint(&w, at);
     at += t.rows * t.cols * sizeof(float);
     tnk__json_uint(&w, at);
@@ -251,8 +247,7 @@ static void put_count(tnk__json_writer_t *w, const char *key, uint64_t value) {
 
 /* PEFT's names of the layers with an adapter. */
 static void write_modules(const tnk__lm_config_t *c, tnk__json_writer_t *w) {
-  tnk__json_key(w, "target_modules");
-  tnk__json_begin_array(w);
+  tnk__json_put_array(w, "target_modules");
   if (c->train_attn) {
     tnk__json_text(w, "q_proj");
     tnk__json_text(w, "k_proj");
@@ -306,8 +301,7 @@ void tnk__lm_config_write(const tnk__lm_saved_config_t *saved,
   tnk__json_writer_init(&w, buf);
   tnk__json_begin_object(&w);
   write_peft(c, TNK__LM_NAME, &w);
-  tnk__json_key(&w, "tnk");
-  tnk__json_begin_object(&w);
+  tnk__json_put_object(&w, "tnk");
   tnk__json_put_int(&w, "base_version", TNK__LM_BASE_VERSION);
   put_count(&w, "seed", c->seed);
   put_count(&w, "n_steps", saved->n_steps);

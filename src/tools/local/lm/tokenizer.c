@@ -60,8 +60,7 @@ static void put_byte_level(tnk__json_writer_t *w, const char *key) {
   static const flag_t flags[] = {
       {"add_prefix_space", 0}, {"trim_offsets", 1}, {"use_regex", 0}};
 
-  tnk__json_key(w, key);
-  tnk__json_begin_object(w);
+  tnk__json_put_object(w, key);
   tnk__json_put_text(w, "type", "ByteLevel");
   put_flags(w, flags, sizeof(flags) / sizeof(*flags));
   tnk__json_end(w);
@@ -72,20 +71,17 @@ static void put_model(tnk__json_writer_t *w) {
                                        "continuing_subword_prefix",
                                        "end_of_word_suffix"};
 
-  tnk__json_key(w, "model");
-  tnk__json_begin_object(w);
+  tnk__json_put_object(w, "model");
   tnk__json_put_text(w, "type", "BPE");
   for (size_t i = 0; i < sizeof(absent) / sizeof(*absent); i++)
     tnk__json_put_text(w, absent[i], NULL);
   tnk__json_put_bool(w, "fuse_unk", 0);
   tnk__json_put_bool(w, "byte_fallback", 0);
-  tnk__json_key(w, "vocab");
-  tnk__json_begin_object(w);
+  tnk__json_put_object(w, "vocab");
   for (unsigned byte = 0; byte < 256; byte++)
     put_byte(w, byte);
   tnk__json_end(w);
-  tnk__json_key(w, "merges");
-  tnk__json_begin_array(w);
+  tnk__json_put_array(w, "merges");
   tnk__json_end(w);
   tnk__json_end(w);
 }
@@ -95,8 +91,7 @@ static void put_tokenizer(tnk__json_writer_t *w) {
   tnk__json_put_text(w, "version", "1.0");
   tnk__json_put_text(w, "truncation", NULL);
   tnk__json_put_text(w, "padding", NULL);
-  tnk__json_key(w, "added_tokens");
-  tnk__json_begin_array(w);
+  tnk__json_put_array(w, "added_tokens");
   put_special(w, TNK__LM_BOS, TNK__LM_BOS_TEXT);
   put_special(w, TNK__LM_EOS, TNK__LM_EOS_TEXT);
   tnk__json_end(w);

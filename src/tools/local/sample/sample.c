@@ -468,10 +468,8 @@ static void reply_news(tnk__srv_req_t *req, const local_sampler_t *sampler,
   size_t n = 0;
   local_out_t out;
 
-  local_out_init(&out, sampler->server->alloc);
-  tnk__json_begin_object(&out.w);
-  tnk__json_key(&out.w, "completions");
-  tnk__json_begin_array(&out.w);
+  local_out_begin(&out, sampler->server->alloc);
+  tnk__json_put_array(&out.w, "completions");
   /* Completions are in the order of their cursors. */
   TNK__LIST_FOREACH (node, &sampler->futures) {
     const local_future_t *future = FUTURE(node);
@@ -491,7 +489,6 @@ static void reply_news(tnk__srv_req_t *req, const local_sampler_t *sampler,
   }
   tnk__json_end(&out.w);
   tnk__json_put_int(&out.w, "cursor", (int64_t)cursor);
-  tnk__json_end(&out.w);
   local_out_reply(&out, req, 200);
 }
 

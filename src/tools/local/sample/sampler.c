@@ -128,11 +128,9 @@ int local_read_source(local_call_t *call, local_place_t *place, int *is_base) {
 static void reply_sampler(local_call_t *call, const char *id) {
   local_out_t out;
 
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, call->server->alloc);
   tnk__json_put_text(&out.w, "sampling_session_id", id);
   tnk__json_put_text(&out.w, "type", "create_sampling_session");
-  tnk__json_end(&out.w);
   local_out_reply(&out, call->req, local_status_created(call->server));
 }
 
@@ -199,11 +197,9 @@ void local_join_sampling_session(local_call_t *call) {
   sampler = need_sampler(call, id);
   if (sampler == NULL)
     return;
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, call->server->alloc);
   tnk__json_put_text(&out.w, "type", "join_sampling_session");
   tnk__json_put_int(&out.w, "client_counter", ++sampler->n_clients);
-  tnk__json_end(&out.w);
   local_out_reply(&out, call->req, 200);
 }
 
@@ -215,14 +211,12 @@ void local_get_sampler(local_call_t *call) {
   if (sampler == NULL)
     return;
   local_place_text(&sampler->place, path);
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, call->server->alloc);
   tnk__json_put_text(&out.w, "sampler_id", sampler->id);
   tnk__json_put_text(&out.w, "base_model", local_base_name(call->server));
   tnk__json_put_text(
       &out.w, "model_path",
       sampler->is_base || sampler->place.kind == LOCAL_EPHEMERAL ? NULL : path);
-  tnk__json_end(&out.w);
   local_out_reply(&out, call->req, 200);
 }
 

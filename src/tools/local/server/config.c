@@ -112,16 +112,13 @@ void local_telemetry(local_call_t *call) {
 void local_capabilities(local_call_t *call) {
   local_out_t out;
 
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
-  tnk__json_key(&out.w, "supported_models");
-  tnk__json_begin_array(&out.w);
+  local_out_begin(&out, call->server->alloc);
+  tnk__json_put_array(&out.w, "supported_models");
   tnk__json_begin_object(&out.w);
   tnk__json_put_text(&out.w, "model_name", local_base_name(call->server));
   tnk__json_put_int(&out.w, "max_context_length", TNK__LM_MAX_CONTEXT);
   tnk__json_put_bool(&out.w, "trainable", 1);
   tnk__json_put_bool(&out.w, "sampleable", 1);
-  tnk__json_end(&out.w);
   tnk__json_end(&out.w);
   tnk__json_end(&out.w);
   local_out_reply(&out, call->req, 200);

@@ -114,10 +114,6 @@ static const char *refusal(const local_options_t *o) {
   return NULL;
 }
 
-static const char *keep(local_server_t *server, const char *text) {
-  return text != NULL ? tnk__arena_strdup(&server->texts, text) : NULL;
-}
-
 static int copy_flags(local_server_t *server, const local_options_t *from) {
   tnk_pair_t *flags =
       tnk__arena_calloc(&server->texts, from->n_flags, sizeof(*flags));
@@ -125,9 +121,10 @@ static int copy_flags(local_server_t *server, const local_options_t *from) {
   if (flags == NULL)
     return TNK_ENOMEM;
   for (size_t i = 0; i < from->n_flags; i++) {
-    flags[i].name = keep(server, from->flags[i].name);
-    flags[i].value = keep(
-        server, from->flags[i].value != NULL ? from->flags[i].value : "true");
+    flags[i].name = tnk__arena_strdup(&server->texts, from->flags[i].name);
+    flags[i].value = tnk__arena_strdup(
+        &server->texts,
+        from->flags[i].value != NULL ? from->flags[i].value : "true");
     if (flags[i].name == NULL || flags[i].value == NULL)
       return TNK_ENOMEM;
   }
@@ -137,23 +134,16 @@ static int copy_flags(local_server_t *server, const local_options_t *from) {
 
 static int copy_options(local_server_t *server, const local_options_t *from) {
   local_options_t *o = &server->options;
+  const char **const texts[] = {&o->host,      &o->api_key, &o->data,
+                                &o->model_dir, &o->model,   &o->tls_cert,
+                                &o->tls_key};
 
   *o = *from;
   o->why = NULL;
-  o->host = keep(server, from->host);
-  o->api_key = keep(server, from->api_key);
-  o->data = keep(server, from->data);
-  o->model_dir = keep(server, from->model_dir);
-  o->model = keep(server, from->model);
-  o->tls_cert = keep(server, from->tls_cert);
-  o->tls_key = keep(server, from->tls_key);
-  if (o->host == NULL || (from->api_key != NULL && o->api_key == NULL) ||
-      (from->data != NULL && o->data == NULL) ||
-      (from->model_dir != NULL && o->model_dir == NULL) ||
-      (from->model != NULL && o->model == NULL) ||
-      (from->tls_cert != NULL && o->tls_cert == NULL) ||
-      (from->tls_key != NULL && o->tls_key == NULL))
-    return TNK_ENOMEM;
+  for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+    if (*texts[i] != NULL &&
+        (*texts[i] = tnk__arena_strdup(&server->texts, *texts[i])) == NULL)
+      return TNK_ENOMEM;
   if (o->n_threads == 0)
     o->n_threads = 2;
   return copy_flags(server, from);
@@ -196,15 +186,10 @@ static int open_parts(local_server_t *server, const local_options_t *options,
                             .on_reply = local_route_replied,
                             .on_full = local_hold_oldest_ends,
                             .user = server};
-  unsigned char random[6];
   int err = copy_options(server, options);
-  int at = 0;
 
   if (err == TNK_OK)
-    err = uv_random(NULL, NULL, random, sizeof(random), 0, NULL);
-  for (size_t i = 0; err == TNK_OK && i < sizeof(random); i++)
-    at += snprintf(server->run + at, sizeof(server->run) - (size_t)at, "%02x",
-                   random[i]);
+    err = local_random_hex(server->run, 6);
   if (err == TNK_OK)
     err = local_links_init(server);
   if (err == TNK_OK)

@@ -142,24 +142,7 @@ int local_kept_move(const local_session_t *session, const char *project) {
   return err;
 }
 
-/* ---- Lists ---- */
-
 /* ---- Lists: records ---- */
-
-static void put_time(tnk__json_writer_t *w, const char *key, int64_t ms) {
-  char text[32];
-
-  local_time_text(ms, text);
-  tnk__json_put_text(w, key, ms > 0 ? text : NULL);
-}
-
-static void put_raw(tnk__json_writer_t *w, const char *key, const char *json) {
-  tnk__json_key(w, key);
-  if (json != NULL)
-    tnk__json_raw(w, json, strlen(json));
-  else
-    tnk__json_null(w);
-}
 
 static void put_checkpoint(tnk__json_writer_t *w, const local_meta_t *meta) {
   static const char *const types[] = {"training", "sampler", "external", ""};
@@ -170,21 +153,22 @@ static void put_checkpoint(tnk__json_writer_t *w, const local_meta_t *meta) {
            meta->place.name);
   tnk__json_put_text(w, "checkpoint_id", text);
   tnk__json_put_text(w, "checkpoint_type", types[meta->place.kind]);
-  local_time_text(meta->time_ms, text);
-  tnk__json_put_text(w, "time", text);
+  local_put_time(w, "time", meta->time_ms);
   local_place_text(&meta->place, text);
   tnk__json_put_text(w, "tinker_path", text);
   tnk__json_put_int(w, "size_bytes", meta->n_bytes);
   tnk__json_put_bool(w, "public", meta->is_public);
-  put_raw(w, "user_metadata", meta->metadata);
-  put_time(w, "expires_at", meta->expires_ms);
+  tnk__json_put_raw(w, "user_metadata", meta->metadata);
+  if (meta->expires_ms > 0)
+    local_put_time(w, "expires_at", meta->expires_ms);
+  else
+    tnk__json_put_text(w, "expires_at", NULL);
   tnk__json_end(w);
 }
 
 static void put_cursor(tnk__json_writer_t *w, size_t offset, size_t limit,
                        size_t total) {
-  tnk__json_key(w, "cursor");
-  tnk__json_begin_object(w);
+  tnk__json_put_object(w, "cursor");
   tnk__json_put_int(w, "offset", (int64_t)offset);
   tnk__json_put_int(w, "limit", (int64_t)limit);
   tnk__json_put_int(w, "total_count", (int64_t)total);
@@ -216,6 +200,7 @@ static const local_model_t *live(const local_server_t *server,
   return node != NULL ? tnk__container_of(node, local_model_t, node) : NULL;
 }
 
+/* Write the members of a run. */
 static void put_run(tnk__json_writer_t *w, const local_kept_t *list,
                     const char *run) {
   const local_model_t *model = live(list->server, run);
@@ -223,7 +208,6 @@ static void put_run(tnk__json_writer_t *w, const local_kept_t *list,
   const local_meta_t *sampler = last_of(list, run, LOCAL_SAMPLER_WEIGHTS);
   int64_t ms = state != NULL ? state->time_ms : 0;
   int rank = state != NULL ? (int)state->config.rank : 0;
-  char text[32];
 
   if (sampler != NULL && sampler->time_ms > ms)
     ms = sampler->time_ms;
@@ -233,19 +217,16 @@ static void put_run(tnk__json_writer_t *w, const local_kept_t *list,
     ms = (int64_t)model->last_ms;
     rank = (int)model->config.rank;
   }
-  local_time_text(ms, text);
-  tnk__json_begin_object(w);
   tnk__json_put_text(w, "training_run_id", run);
   tnk__json_put_text(w, "base_model", local_base_name(list->server));
   tnk__json_put_text(w, "model_owner", "local");
   tnk__json_put_bool(w, "is_lora", 1);
   tnk__json_put_bool(w, "corrupted", 0);
   tnk__json_put_int(w, "lora_rank", rank);
-  tnk__json_put_text(w, "last_request_time", text);
+  local_put_time(w, "last_request_time", ms);
   put_last(w, "last_checkpoint", state);
   put_last(w, "last_sampler_checkpoint", sampler);
-  put_raw(w, "user_metadata", model != NULL ? model->metadata : NULL);
-  tnk__json_end(w);
+  tnk__json_put_raw(w, "user_metadata", model != NULL ? model->metadata : NULL);
 }
 
 /* ---- Lists ---- */
@@ -280,8 +261,11 @@ typedef struct {
 } page_t;
 
 static void page_run(page_t *page, const char *run) {
-  if (page->total >= page->offset && page->total - page->offset < page->limit)
+  if (page->total >= page->offset && page->total - page->offset < page->limit) {
+    tnk__json_begin_object(&page->out.w);
     put_run(&page->out.w, &page->list, run);
+    tnk__json_end(&page->out.w);
+  }
   page->total++;
 }
 
@@ -295,10 +279,8 @@ void local_list_runs(local_call_t *call) {
 
   has_project =
       tnk__srv_req_query(call->req, "project_id", project, sizeof(project));
-  local_out_init(&page.out, server->alloc);
-  tnk__json_begin_object(&page.out.w);
-  tnk__json_key(&page.out.w, "training_runs");
-  tnk__json_begin_array(&page.out.w);
+  local_out_begin(&page.out, server->alloc);
+  tnk__json_put_array(&page.out.w, "training_runs");
   TNK__LIST_FOREACH (s, &server->session_list) {
     const local_session_t *session =
         tnk__container_of(s, local_session_t, link);
@@ -317,7 +299,6 @@ void local_list_runs(local_call_t *call) {
       page_run(&page, page.list.metas[i].place.run);
   tnk__json_end(&page.out.w);
   put_cursor(&page.out.w, page.offset, page.limit, page.total);
-  tnk__json_end(&page.out.w);
   local_kept_free(&page.list);
   local_out_reply(&page.out, call->req, 200);
 }
@@ -332,7 +313,7 @@ void local_get_run(local_call_t *call) {
     local_reply_error(call->req, 404, "Training run not found: %s", run);
     return;
   }
-  local_out_init(&out, call->server->alloc);
+  local_out_begin(&out, call->server->alloc);
   put_run(&out.w, &list, run);
   local_kept_free(&list);
   local_out_reply(&out, call->req, 200);
@@ -342,15 +323,12 @@ static void reply_checkpoints(local_call_t *call, local_kept_t *list,
                               size_t offset, size_t limit) {
   local_out_t out;
 
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
-  tnk__json_key(&out.w, "checkpoints");
-  tnk__json_begin_array(&out.w);
+  local_out_begin(&out, call->server->alloc);
+  tnk__json_put_array(&out.w, "checkpoints");
   for (size_t i = offset; i < list->n && i - offset < limit; i++)
     put_checkpoint(&out.w, &list->metas[i]);
   tnk__json_end(&out.w);
   put_cursor(&out.w, offset, limit, list->n);
-  tnk__json_end(&out.w);
   local_kept_free(list);
   local_out_reply(&out, call->req, 200);
 }
@@ -451,15 +429,12 @@ void local_storage(local_call_t *call) {
     local_reply_error(call->req, 503, "Out of memory");
     return;
   }
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, call->server->alloc);
   tnk__json_put_double(&out.w, "effective_rate_usd_per_gigabyte_month", 0);
-  tnk__json_key(&out.w, "data");
-  tnk__json_begin_array(&out.w);
+  tnk__json_put_array(&out.w, "data");
   for (size_t i = 0; i < n; i++)
     if (!has_project || strcmp(rows[i].project, project) == 0)
       put_storage(&out.w, &rows[i]);
-  tnk__json_end(&out.w);
   tnk__json_end(&out.w);
   tnk__free(call->server->alloc, rows);
   local_kept_free(&list);
@@ -568,8 +543,7 @@ void local_weights_info(local_call_t *call) {
     local_reply_error(call->req, 404, "Checkpoint not found: %s", path);
     return;
   }
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, call->server->alloc);
   tnk__json_put_text(&out.w, "base_model", local_base_name(call->server));
   tnk__json_put_bool(&out.w, "is_lora", 1);
   tnk__json_put_int(&out.w, "lora_rank", config.rank);
@@ -577,7 +551,6 @@ void local_weights_info(local_call_t *call) {
   tnk__json_put_bool(&out.w, "train_mlp", config.train_mlp);
   tnk__json_put_bool(&out.w, "train_attn", config.train_attn);
   local_put_optimizer(&out.w, config.optimizer);
-  tnk__json_end(&out.w);
   local_out_reply(&out, call->req, 200);
 }
 
@@ -614,21 +587,13 @@ static int read_destination(local_call_t *call, destination_t *out) {
 
 /* Each copy gets a separate run. Returns 0 if no name can be generated. */
 static int name_copy(const destination_t *to, local_place_t *place) {
-  unsigned char random[8];
-  size_t at;
-
   if (to->session != NULL) {
     snprintf(place->run, sizeof(place->run), "%s:copy:%lld", to->session->id,
              (long long)to->number);
     return 1;
   }
-  if (uv_random(NULL, NULL, random, sizeof(random), 0, NULL) != 0)
-    return 0;
-  at = (size_t)snprintf(place->run, sizeof(place->run), "copy-");
-  for (size_t i = 0; i < sizeof(random); i++)
-    at += (size_t)snprintf(place->run + at, sizeof(place->run) - at, "%02x",
-                           random[i]);
-  return 1;
+  memcpy(place->run, "copy-", sizeof("copy-"));
+  return local_random_hex(place->run + strlen(place->run), 8) == 0;
 }
 
 static void reply_copy(local_call_t *call, const local_meta_t *meta) {
@@ -636,10 +601,8 @@ static void reply_copy(local_call_t *call, const local_meta_t *meta) {
   local_out_t out;
 
   local_place_text(&meta->place, path);
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, call->server->alloc);
   tnk__json_put_text(&out.w, "tinker_path", path);
-  tnk__json_end(&out.w);
   local_out_reply(&out, call->req, 200);
 }
 

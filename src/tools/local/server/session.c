@@ -106,11 +106,8 @@ static int make_room(local_server_t *server) {
 
 static local_session_t *session_new(local_server_t *server) {
   local_session_t *session;
-  unsigned char random[8];
-  size_t at;
 
-  if (!make_room(server) ||
-      uv_random(NULL, NULL, random, sizeof(random), 0, NULL) != 0)
+  if (!make_room(server))
     return NULL;
   session = tnk__calloc(server->alloc, 1, sizeof(*session));
   if (session == NULL)
@@ -118,12 +115,10 @@ static local_session_t *session_new(local_server_t *server) {
   session->server = server;
   tnk__list_init(&session->models);
   tnk__list_init(&session->samplers);
-  at = (size_t)snprintf(session->id, sizeof(session->id), "session-");
-  for (size_t i = 0; i < sizeof(random); i++)
-    at += (size_t)snprintf(session->id + at, sizeof(session->id) - at, "%02x",
-                           random[i]);
-  if (local_table_add(&server->sessions, &session->node, session->id) !=
-      TNK_OK) {
+  memcpy(session->id, "session-", sizeof("session-"));
+  if (local_random_hex(session->id + strlen(session->id), 8) != 0 ||
+      local_table_add(&server->sessions, &session->node, session->id) !=
+          TNK_OK) {
     tnk__free(server->alloc, session);
     return NULL;
   }
@@ -162,14 +157,12 @@ void local_create_session(local_call_t *call) {
   session->project = copy_of(call->server, project);
   session->name = copy_of(call->server, name);
   session->created_ms = local_now_ms(call->server);
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, call->server->alloc);
   tnk__json_put_text(&out.w, "session_id", session->id);
   tnk__json_put_text(&out.w, "type", "create_session");
   tnk__json_put_text(&out.w, "info_message", NULL);
   tnk__json_put_text(&out.w, "warning_message", NULL);
   tnk__json_put_text(&out.w, "error_message", NULL);
-  tnk__json_end(&out.w);
   local_out_reply(&out, call->req, local_status_created(call->server));
 }
 
@@ -225,27 +218,19 @@ void local_get_session(local_call_t *call) {
 
   if (session == NULL)
     return;
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
-  tnk__json_key(&out.w, "training_run_ids");
-  tnk__json_begin_array(&out.w);
+  local_out_begin(&out, call->server->alloc);
+  tnk__json_put_array(&out.w, "training_run_ids");
   TNK__LIST_FOREACH (node, &session->models) {
     tnk__json_text(&out.w, MODEL(node)->id);
   }
   tnk__json_end(&out.w);
-  tnk__json_key(&out.w, "sampler_ids");
-  tnk__json_begin_array(&out.w);
+  tnk__json_put_array(&out.w, "sampler_ids");
   TNK__LIST_FOREACH (node, &session->samplers) {
     tnk__json_text(&out.w, SAMPLER(node)->id);
   }
   tnk__json_end(&out.w);
-  tnk__json_key(&out.w, "user_metadata");
-  if (session->metadata != NULL)
-    tnk__json_raw(&out.w, session->metadata, strlen(session->metadata));
-  else
-    tnk__json_null(&out.w);
+  tnk__json_put_raw(&out.w, "user_metadata", session->metadata);
   tnk__json_put_text(&out.w, "display_name", session->name);
-  tnk__json_end(&out.w);
   local_out_reply(&out, call->req, 200);
 }
 
@@ -278,16 +263,13 @@ void local_list_sessions(local_call_t *call) {
   size_t i = 0;
   local_out_t out;
 
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
-  tnk__json_key(&out.w, "sessions");
-  tnk__json_begin_array(&out.w);
+  local_out_begin(&out, call->server->alloc);
+  tnk__json_put_array(&out.w, "sessions");
   TNK__LIST_FOREACH (node, &call->server->session_list) {
     if (i >= offset && i - offset < limit)
       tnk__json_text(&out.w, SESSION(node)->id);
     i++;
   }
-  tnk__json_end(&out.w);
   tnk__json_end(&out.w);
   local_out_reply(&out, call->req, 200);
 }
@@ -442,12 +424,10 @@ static int fits(const local_session_t *session, const search_t *search) {
 /* ---- Searches: the answer ---- */
 
 static void put_status(tnk__json_writer_t *w, const local_session_t *session) {
-  tnk__json_key(w, "status");
-  tnk__json_begin_object(w);
+  tnk__json_put_object(w, "status");
   tnk__json_put_text(w, "type", local_session_state(session));
   if (session->reason != NULL) {
-    tnk__json_key(w, "reason");
-    tnk__json_begin_object(w);
+    tnk__json_put_object(w, "reason");
     tnk__json_put_text(w, "type", session->reason);
     tnk__json_end(w);
   }
@@ -455,39 +435,29 @@ static void put_status(tnk__json_writer_t *w, const local_session_t *session) {
 }
 
 static void put_session(tnk__json_writer_t *w, const local_session_t *session) {
-  char text[32];
   int64_t n_bytes;
   const size_t n = local_session_checkpoints(session, &n_bytes);
 
-  local_time_text(session->created_ms, text);
   tnk__json_begin_object(w);
   tnk__json_put_text(w, "session_id", session->id);
   tnk__json_put_text(w, "owner", OWNER);
   tnk__json_put_text(w, "project_id", local_session_project(session));
-  tnk__json_put_text(w, "created_at", text);
+  local_put_time(w, "created_at", session->created_ms);
   tnk__json_put_int(w, "checkpoints_count", (int64_t)n);
   tnk__json_put_int(w, "checkpoint_storage_bytes", n_bytes);
   tnk__json_put_text(w, "display_name", session->name);
-  tnk__json_key(w, "user_metadata");
-  if (session->metadata != NULL)
-    tnk__json_raw(w, session->metadata, strlen(session->metadata));
-  else
-    tnk__json_null(w);
+  tnk__json_put_raw(w, "user_metadata", session->metadata);
   put_status(w, session);
   tnk__json_end(w);
 }
 
 static void put_cursor(tnk__json_writer_t *w, const local_session_t *last) {
-  char text[32];
-
-  tnk__json_key(w, "next_cursor");
   if (last == NULL) {
-    tnk__json_null(w);
+    tnk__json_put_text(w, "next_cursor", NULL);
     return;
   }
-  local_time_text(last->created_ms, text);
-  tnk__json_begin_object(w);
-  tnk__json_put_text(w, "last_created_at", text);
+  tnk__json_put_object(w, "next_cursor");
+  local_put_time(w, "last_created_at", last->created_ms);
   tnk__json_put_text(w, "last_session_id", last->id);
   tnk__json_end(w);
 }
@@ -513,10 +483,8 @@ void local_search_sessions(local_call_t *call) {
 
   if (!read_search(call, &search))
     return;
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
-  tnk__json_key(&out.w, "sessions");
-  tnk__json_begin_array(&out.w);
+  local_out_begin(&out, call->server->alloc);
+  tnk__json_put_array(&out.w, "sessions");
   for (tnk__list_t *node = list->prev; node != list && !has_more;
        node = node->prev) {
     if (!is_due(&search, SESSION(node)) || !fits(SESSION(node), &search))
@@ -529,6 +497,5 @@ void local_search_sessions(local_call_t *call) {
   }
   tnk__json_end(&out.w);
   put_cursor(&out.w, has_more ? last : NULL);
-  tnk__json_end(&out.w);
   local_out_reply(&out, call->req, 200);
 }

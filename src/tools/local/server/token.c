@@ -17,12 +17,9 @@ enum { MAX_PART = 512 };
 
 static local_token_t *next_token(local_server_t *server) {
   local_token_t *token = &server->tokens[server->n_tokens % LOCAL_MAX_TOKENS];
-  unsigned char random[LOCAL_TOKEN_ID / 2];
 
-  if (uv_random(NULL, NULL, random, sizeof(random), 0, NULL) != 0)
+  if (local_random_hex(token->id, LOCAL_TOKEN_ID / 2) != 0)
     return NULL;
-  for (size_t i = 0; i < sizeof(random); i++)
-    snprintf(token->id + 2 * i, 3, "%02x", random[i]);
   token->end_ms = uv_now(server->loop) + server->options.token_life_s * 1000;
   server->n_tokens++;
   return token;
@@ -66,10 +63,8 @@ void local_auth_token(local_call_t *call) {
     local_reply_error(call->req, 503, "No token can be made");
     return;
   }
-  local_out_init(&out, server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, server->alloc);
   tnk__json_put_text(&out.w, "jwt", tnk__buf_cstr(&text));
-  tnk__json_end(&out.w);
   local_out_reply(&out, call->req, 200);
   tnk__buf_deinit(&text);
 }
@@ -115,14 +110,11 @@ void local_get_key(local_call_t *call) {
 
   if (key == NULL)
     return;
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, call->server->alloc);
   tnk__json_put_int(&out.w, "key_id", (int64_t)id_of(key));
   tnk__json_put_text(&out.w, "name", "local");
   tnk__json_put_text(&out.w, "note", "");
-  tnk__json_key(&out.w, "details");
-  tnk__json_raw(&out.w, DETAILS, sizeof(DETAILS) - 1);
-  tnk__json_end(&out.w);
+  tnk__json_put_raw(&out.w, "details", DETAILS);
   local_out_reply(&out, call->req, 200);
 }
 

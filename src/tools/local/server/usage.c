@@ -168,20 +168,12 @@ static const local_session_t *find_session(const local_server_t *server,
   return node != NULL ? tnk__container_of(node, local_session_t, node) : NULL;
 }
 
-static void put_hour(tnk__json_writer_t *w, const char *key, int64_t hour) {
-  char text[32];
-
-  local_time_text(hour * LOCAL_HOUR_MS, text);
-  tnk__json_put_text(w, key, text);
-}
-
 static void put_info(tnk__json_writer_t *w, const event_t *event) {
   static const char *const types[] = {"training", "sampling_prefill",
                                       "sampling_sample", "checkpoint",
                                       "storage"};
 
-  tnk__json_key(w, "event_info");
-  tnk__json_begin_object(w);
+  tnk__json_put_object(w, "event_info");
   tnk__json_put_text(w, "type", types[event->kind]);
   if (event->kind == LOCAL_USE_PREFILL)
     tnk__json_put_bool(w, "cached", 0);
@@ -202,8 +194,8 @@ static void put_event(tnk__json_writer_t *w, const local_server_t *server,
   const int has_tokens = event->kind <= LOCAL_USE_SAMPLE;
 
   tnk__json_begin_object(w);
-  put_hour(w, "bucket_start", event->hour);
-  put_hour(w, "bucket_end", event->hour + 1);
+  local_put_time(w, "bucket_start", event->hour * LOCAL_HOUR_MS);
+  local_put_time(w, "bucket_end", (event->hour + 1) * LOCAL_HOUR_MS);
   tnk__json_put_text(w, "base_model",
                      has_tokens ? local_base_name(server) : NULL);
   tnk__json_put_text(w, "user_id", LOCAL_USER);
@@ -232,8 +224,7 @@ static void put_sessions(tnk__json_writer_t *w, events_t *events) {
 
   if (events->n > 0)
     qsort(events->events, events->n, sizeof(*events->events), by_session);
-  tnk__json_key(w, "sessions");
-  tnk__json_begin_object(w);
+  tnk__json_put_object(w, "sessions");
   for (size_t i = 0; i < events->n; i++) {
     const char *id = events->events[i].session;
     const local_session_t *session = find_session(events->server, id);
@@ -241,13 +232,9 @@ static void put_sessions(tnk__json_writer_t *w, events_t *events) {
     if (strcmp(id, last) == 0)
       continue;
     last = id;
-    tnk__json_key(w, id);
-    tnk__json_begin_object(w);
-    tnk__json_key(w, "user_metadata");
-    if (session != NULL && session->metadata != NULL)
-      tnk__json_raw(w, session->metadata, strlen(session->metadata));
-    else
-      tnk__json_null(w);
+    tnk__json_put_object(w, id);
+    tnk__json_put_raw(w, "user_metadata",
+                      session != NULL ? session->metadata : NULL);
     tnk__json_end(w);
   }
   tnk__json_end(w);
@@ -264,17 +251,14 @@ void local_usage(local_call_t *call) {
     local_reply_error(call->req, 503, "Out of memory");
     return;
   }
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
-  tnk__json_key(&out.w, "data");
-  tnk__json_begin_array(&out.w);
+  local_out_begin(&out, call->server->alloc);
+  tnk__json_put_array(&out.w, "data");
   for (size_t i = 0; i < events.n; i++)
     put_event(&out.w, call->server, &events.events[i]);
   tnk__json_end(&out.w);
   put_sessions(&out.w, &events);
   /* This server has no invoices. */
   tnk__json_put_text(&out.w, "cost_data_through", NULL);
-  tnk__json_end(&out.w);
   tnk__free(call->server->alloc, events.events);
   local_out_reply(&out, call->req, 200);
 }
@@ -351,14 +335,11 @@ static void put_run(tnk__json_writer_t *w, const char *path) {
 
 static void put_entry(tnk__json_writer_t *w, const local_audit_t *entry) {
   const int is_checkpoint = strncmp(entry->event, "checkpoint_", 11) == 0;
-  char text[32];
 
   tnk__json_begin_object(w);
-  local_time_text(entry->time_ms, text);
-  tnk__json_put_text(w, "timestamp", text);
+  local_put_time(w, "timestamp", entry->time_ms);
   tnk__json_put_text(w, "event", entry->event);
-  tnk__json_key(w, "event_details");
-  tnk__json_begin_object(w);
+  tnk__json_put_object(w, "event_details");
   tnk__json_put_text(w, is_checkpoint ? "tinker_path" : "project_id",
                      entry->path);
   tnk__json_end(w);
@@ -376,14 +357,11 @@ void local_audit(local_call_t *call) {
 
   if (!read_type(call, &query) || !read_day(call, &query))
     return;
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
-  tnk__json_key(&out.w, "entries");
-  tnk__json_begin_array(&out.w);
+  local_out_begin(&out, call->server->alloc);
+  tnk__json_put_array(&out.w, "entries");
   for (size_t i = 0; (entry = local_ledger_event(call->server, i)) != NULL; i++)
     if (fits(&query, entry))
       put_entry(&out.w, entry);
-  tnk__json_end(&out.w);
   tnk__json_end(&out.w);
   local_out_reply(&out, call->req, 200);
 }

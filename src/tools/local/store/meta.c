@@ -124,10 +124,8 @@ int local_meta_write_to(const tnk_allocator_t *alloc, const char *dir,
   tnk__json_put_int(&w, "size_bytes", meta->n_bytes);
   put_config(&w, &meta->config);
   tnk__json_put_bool(&w, "public", meta->is_public);
-  if (meta->metadata != NULL) {
-    tnk__json_key(&w, "user_metadata");
-    tnk__json_raw(&w, meta->metadata, strlen(meta->metadata));
-  }
+  if (meta->metadata != NULL)
+    tnk__json_put_raw(&w, "user_metadata", meta->metadata);
   if (meta->project != NULL)
     tnk__json_put_text(&w, "project", meta->project);
   tnk__json_put_text(&w, "run", meta->place.run);

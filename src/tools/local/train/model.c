@@ -382,8 +382,7 @@ void local_create_model(local_call_t *call) {
 /* ---- Requests: information ---- */
 
 void local_put_optimizer(tnk__json_writer_t *w, tnk__lm_optimizer_t optimizer) {
-  tnk__json_key(w, "optimizer_config");
-  tnk__json_begin_object(w);
+  tnk__json_put_object(w, "optimizer_config");
   tnk__json_put_text(w, "type",
                      optimizer == TNK__LM_DIMUON ? "dimuon" : "adamw");
   if (optimizer == TNK__LM_DIMUON)
@@ -401,12 +400,10 @@ void local_get_info(local_call_t *call) {
   model = local_need_model(call, id);
   if (model == NULL)
     return;
-  local_out_init(&out, call->server->alloc);
-  tnk__json_begin_object(&out.w);
+  local_out_begin(&out, call->server->alloc);
   tnk__json_put_text(&out.w, "type", "get_info");
   tnk__json_put_text(&out.w, "model_id", model->id);
-  tnk__json_key(&out.w, "model_data");
-  tnk__json_begin_object(&out.w);
+  tnk__json_put_object(&out.w, "model_data");
   tnk__json_put_text(&out.w, "arch", TNK__LM_ARCH);
   tnk__json_put_text(&out.w, "model_name", local_base_name(call->server));
   tnk__json_put_text(&out.w, "tokenizer_id",
@@ -416,7 +413,6 @@ void local_get_info(local_call_t *call) {
   tnk__json_put_bool(&out.w, "is_lora", 1);
   tnk__json_put_int(&out.w, "lora_rank", model->config.rank);
   tnk__json_put_text(&out.w, "model_name", local_base_name(call->server));
-  tnk__json_end(&out.w);
   local_out_reply(&out, call->req, 200);
 }
 

@@ -275,8 +275,7 @@ int local_op_run(local_op_t *op) {
 /* ---- Execution: on the loop ---- */
 
 static void write_step(tnk__json_writer_t *w, const local_step_t *step) {
-  tnk__json_key(w, "metrics");
-  tnk__json_begin_object(w);
+  tnk__json_put_object(w, "metrics");
   tnk__json_put_double(w, "grad_norm", step->out.grad_norm);
   tnk__json_put_double(w, "step", (double)step->out.step);
   tnk__json_put_double(w, "learning_rate",

@@ -173,15 +173,13 @@ static int print_json(const ping_t *ping, const tnk_capabilities_t *offer) {
   cli_json_begin(&json);
   tnk__json_put_text(&json.w, "base_url", ping->url);
   tnk__json_put_text(&json.w, "call", ping->call);
-  tnk__json_key(&json.w, "round_trips_ms");
-  tnk__json_begin_array(&json.w);
+  tnk__json_put_array(&json.w, "round_trips_ms");
   for (size_t i = 0; i < ping->n; i++)
     put_ms(&json, ping->ms[i]);
   tnk__json_end(&json.w);
   tnk__json_put_text(&json.w, "http", ping->speaks);
   tnk__json_put_text(&json.w, "tls", ping->tls[0] != '\0' ? ping->tls : NULL);
-  tnk__json_key(&json.w, "models");
-  tnk__json_begin_array(&json.w);
+  tnk__json_put_array(&json.w, "models");
   for (size_t i = 0; i < tnk_capabilities_count(offer); i++)
     tnk__json_text(&json.w, tnk_capabilities_model(offer, i)->name);
   tnk__json_end(&json.w);

@@ -43,8 +43,7 @@ static void find_source(status_t *s) {
 static void put_why(cli_json_t *json, const status_t *s) {
   if (s->err == TNK_OK)
     return;
-  tnk__json_key(&json->w, "error");
-  tnk__json_begin_object(&json->w);
+  tnk__json_put_object(&json->w, "error");
   tnk__json_put_text(&json->w, "code", tnk_err_name(s->err));
   cli_json_put_odd_text(json, "message", s->why);
   tnk__json_end(&json->w);

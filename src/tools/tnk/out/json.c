@@ -142,15 +142,9 @@ void cli_json_put_number(cli_json_t *json, const char *key, int64_t value,
     tnk__json_null(&json->w);
 }
 
-void cli_json_put_raw(cli_json_t *json, const char *key, const char *raw) {
-  tnk__json_key(&json->w, key);
-  tnk__json_raw(&json->w, raw, strlen(raw));
-}
-
 void cli_json_put_pairs(cli_json_t *json, const char *key,
                         const tnk_pair_t *pairs, size_t n) {
-  tnk__json_key(&json->w, key);
-  tnk__json_begin_object(&json->w);
+  tnk__json_put_object(&json->w, key);
   for (size_t i = 0; i < n; i++)
     tnk__json_put_text(&json->w, pairs[i].name, pairs[i].value);
   tnk__json_end(&json->w);

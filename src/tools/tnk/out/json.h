@@ -36,8 +36,6 @@ void cli_json_put_time(cli_json_t *json, const char *key, int64_t us);
 /* Write a number, or null. */
 void cli_json_put_number(cli_json_t *json, const char *key, int64_t value,
                          int is_known);
-/* Write a member that is already JSON. */
-void cli_json_put_raw(cli_json_t *json, const char *key, const char *raw);
 /* Write an object of strings. */
 void cli_json_put_pairs(cli_json_t *json, const char *key,
                         const tnk_pair_t *pairs, size_t n);

@@ -58,16 +58,13 @@ static int print_json(const cli_t *cli, const tnk_page_t *page) {
   if (find_sessions(&sessions, page) != 0)
     return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
   cli_json_begin(&json);
-  tnk__json_key(&json.w, "data");
-  tnk__json_begin_array(&json.w);
+  tnk__json_put_array(&json.w, "data");
   for (size_t i = 0; i < tnk_page_count(page); i++)
     cli_put_record(&json, &tnk__shape_usage, tnk_page_usage(page, i));
   tnk__json_end(&json.w);
-  tnk__json_key(&json.w, "sessions");
-  tnk__json_begin_object(&json.w);
+  tnk__json_put_object(&json.w, "sessions");
   for (size_t i = 0; i < sessions.n; i++) {
-    tnk__json_key(&json.w, sessions.rows[i]->session_id);
-    tnk__json_begin_object(&json.w);
+    tnk__json_put_object(&json.w, sessions.rows[i]->session_id);
     cli_put_metadata(&json, sessions.rows[i]->user_metadata,
                      sessions.rows[i]->n_user_metadata);
     tnk__json_end(&json.w);

@@ -192,8 +192,7 @@ static int put_json(const work_t *work) {
 
   cli_json_begin(&json);
   tnk__json_put_int(&json.w, "deleted_count", (int64_t)work->n_deleted);
-  tnk__json_key(&json.w, "failed");
-  tnk__json_begin_array(&json.w);
+  tnk__json_put_array(&json.w, "failed");
   for (size_t i = 0; i < work->n; i++) {
     const target_t *target = &work->targets[i];
 

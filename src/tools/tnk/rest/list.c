@@ -91,8 +91,7 @@ static int run_json(cli_list_t *list, tnk_promise_t *first) {
 
   if (list->run_id != NULL)
     cli_json_put_odd_text(json, "run_id", list->run_id);
-  tnk__json_key(&json->w, list->key);
-  tnk__json_begin_array(&json->w);
+  tnk__json_put_array(&json->w, list->key);
   status = take_all(list, first);
   if (status != CLI_EXIT_OK) {
     cli_json_drop(json);

@@ -92,9 +92,9 @@ static void put_member(cli_json_t *json, const tnk__shape_t *shape,
     cli_put_record(json, field->shape, *(const void *const *)at);
     break;
   case TNK__FIELD_JSON:
-    cli_json_put_raw(json, key,
-                     text_of(record, field) != NULL ? text_of(record, field)
-                                                    : "{}");
+    tnk__json_put_raw(&json->w, key,
+                      text_of(record, field) != NULL ? text_of(record, field)
+                                                     : "{}");
     break;
   default: /* no command prints the others */
     break;

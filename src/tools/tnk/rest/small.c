@@ -94,8 +94,7 @@ static int show_models(const cli_t *cli, const tnk_promise_t *promise) {
 
   if (cli->json) {
     cli_json_begin(&json);
-    tnk__json_key(&json.w, "models");
-    tnk__json_begin_array(&json.w);
+    tnk__json_put_array(&json.w, "models");
     n = put_models(&json, NULL, offer, part);
     tnk__json_end(&json.w);
   } else {
@@ -208,8 +207,7 @@ static int show_audit(const cli_t *cli, const tnk_promise_t *promise) {
 
   if (cli->json) {
     cli_json_begin(&json);
-    tnk__json_key(&json.w, "entries");
-    tnk__json_begin_array(&json.w);
+    tnk__json_put_array(&json.w, "entries");
     for (size_t i = 0; i < tnk_page_count(page); i++)
       cli_put_record(&json, &tnk__shape_audit_entry,
                      tnk_page_audit_entry(page, i));

@@ -23,8 +23,7 @@ static int print_json(const cli_t *cli, const tnk_page_t *page) {
   cli_json_begin(&json);
   tnk__json_put_double(&json.w, "effective_rate_usd_per_gigabyte_month",
                        tnk_page_storage_rate(page));
-  tnk__json_key(&json.w, "data");
-  tnk__json_begin_array(&json.w);
+  tnk__json_put_array(&json.w, "data");
   for (size_t i = 0; i < tnk_page_count(page); i++)
     cli_put_record(&json, &tnk__shape_storage, tnk_page_storage(page, i));
   tnk__json_end(&json.w);

@@ -253,7 +253,7 @@ static int print_json(const chat_t *chat) {
     return cli_fail(chat->cli, CLI_EXIT_FAILED, "out of memory");
   cli_json_begin(&json);
   tnk__json_put_text(&json.w, "model", args.model);
-  cli_json_put_raw(&json, "messages", messages);
+  tnk__json_put_raw(&json.w, "messages", messages);
   tnk__json_put_text(&json.w, "finish_reason",
                      chat->finish[0] != '\0' ? chat->finish : NULL);
   status = cli_json_end(&json, chat->cli);

@@ -496,8 +496,7 @@ static int print_json(const work_t *work) {
 
     sample_put_logprobs(&json, "prompt_logprobs", logprobs, n);
   }
-  tnk__json_key(&json.w, "samples");
-  tnk__json_begin_array(&json.w);
+  tnk__json_put_array(&json.w, "samples");
   for (size_t i = 0; i < (size_t)args.n && is_whole; i++)
     is_whole =
         sample_put(&json, &work->words, tnk_promise_samples(work->samples[i]));

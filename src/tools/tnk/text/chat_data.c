@@ -36,10 +36,8 @@ static void put_tensor(tnk__json_writer_t *w, const char *name,
                        const char *dtype, const void *values, size_t n) {
   const int is_float = strcmp(dtype, "float32") == 0;
 
-  tnk__json_key(w, name);
-  tnk__json_begin_object(w);
-  tnk__json_key(w, "data");
-  tnk__json_begin_array(w);
+  tnk__json_put_object(w, name);
+  tnk__json_put_array(w, "data");
   for (size_t i = 0; i < n; i++)
     if (is_float)
       tnk__json_float(w, ((const float *)values)[i]);
@@ -60,10 +58,8 @@ static int print_datum(const tnk_datum_t *datum) {
   tnk__buf_init(&buf, tnk__allocator_default(), SIZE_MAX / 2);
   tnk__json_writer_init(&w, &buf);
   tnk__json_begin_object(&w);
-  tnk__json_key(&w, "model_input");
-  tnk__json_begin_object(&w);
-  tnk__json_key(&w, "chunks");
-  tnk__json_begin_array(&w);
+  tnk__json_put_object(&w, "model_input");
+  tnk__json_put_array(&w, "chunks");
   tnk__json_begin_object(&w);
   tnk__json_put_text(&w, "type", "encoded_text");
   tnk__json_key(&w, "tokens");
@@ -71,8 +67,7 @@ static int print_datum(const tnk_datum_t *datum) {
   tnk__json_end(&w);
   tnk__json_end(&w);
   tnk__json_end(&w);
-  tnk__json_key(&w, "loss_fn_inputs");
-  tnk__json_begin_object(&w);
+  tnk__json_put_object(&w, "loss_fn_inputs");
   put_tensor(&w, "target_tokens", "int64", datum->targets, n);
   put_tensor(&w, "weights", "float32", datum->weights, n);
   tnk__json_end(&w);
