@@ -103,17 +103,14 @@ static int read_files(tnk__srv_tls_t *tls, const char *cert, const char *key,
   if (err != TNK_OK)
     return err;
   if (mbedtls_x509_crt_parse_file(&tls->chain, cert) != 0)
-    return refuse(reason, TNK_ETLS, "there is no certificate in ", cert,
-                  ", or one that cannot be understood");
+    return refuse(reason, TNK_ETLS, "cannot parse a certificate in ", cert, "");
   err = parse_key(tls, key);
   if (err == MBEDTLS_ERR_PK_PASSWORD_REQUIRED ||
       err == MBEDTLS_ERR_PEM_PASSWORD_REQUIRED)
-    return refuse(
-        reason, TNK_ETLS, "the key in ", key,
-        " is encrypted, and nobody could be asked for its passphrase");
+    return refuse(reason, TNK_ETLS, "the key in ", key,
+                  " is encrypted, and passphrases are not supported");
   if (err != 0)
-    return refuse(reason, TNK_ETLS, "there is no private key in ", key,
-                  ", or one that cannot be understood");
+    return refuse(reason, TNK_ETLS, "cannot parse a private key in ", key, "");
   return is_pair(tls) ? TNK_OK
                       : refuse(reason, TNK_ETLS, "the key in ", key,
                                " does not belong to the certificate");

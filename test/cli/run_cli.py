@@ -97,16 +97,18 @@ def command_lines():
     check(len(switches) >= 20, "the help lists the switches", got)
     check(all(len(line) <= 80 for line in got.stdout.splitlines()),
           "the help fits 80 columns", got)
+    check("away for more than 5 s" in " ".join(got.stdout.split()),
+          "the help says how long results are kept", got)
     for args, words in ((["--nonsense"], "--nonsense"),
                         (["extra"], 'takes no argument, such as "extra"'),
                         (["--prot", "1"], 'did you mean "--port"?'),
                         (["--sequnce=strict"], 'did you mean "--sequence"?'),
                         (["--threads", "0"], "not a whole number from 1 to 8"),
                         (["--threads", "9"], "not a whole number from 1 to 8"),
-                        (["--members", "odd"], "none of any or strict"),
-                        (["--stub", "--data", "x"], "--stub has no use for --data"),
+                        (["--members", "odd"], "not one of any or strict"),
+                        (["--stub", "--data", "x"], "--stub does not support --data"),
                         (["--stub-cut-ms", "1"], "--stub-cut-ms needs --stub"),
-                        (["--stub", "--vocab", "300"], "--stub has no use for --vocab"),
+                        (["--stub", "--vocab", "300"], "--stub does not support --vocab"),
                         (["--vocab", "257"], "not a whole number from 258"),
                         (["--stub-answers", "x"], "--stub-answers needs --stub"),
                         (["--port"], "needs a value: --port N"),
@@ -114,8 +116,8 @@ def command_lines():
                         (["--port", "-1"], "not a whole number"),
                         (["--port", "65536"], "not a whole number from 0 to 65535"),
                         (["--port="], "not a whole number"),
-                        (["--sequence", "odd"], "none of buffered, lenient or strict"),
-                        (["--flag", "=1"], "not a flag"),
+                        (["--sequence", "odd"], "not one of buffered, lenient or strict"),
+                        (["--flag", "=1"], "must be NAME=VALUE"),
                         (["--api-key", ""], "is empty"),
                         (["--json-results=1"], "takes no value"),
                         (["--faults", "503=1%,cut_bdy@12:100"],
@@ -125,10 +127,10 @@ def command_lines():
                         (["--tls-cert", "x"], "--tls-cert needs --tls-key"),
                         (["--tls-key", "x"], "--tls-key needs --tls-cert"),
                         (["--tls-cert", ""], "is empty"),
-                        (["--full", "odd"], "none of wait, close, reset or 503"),
+                        (["--full", "odd"], "not one of wait, close, reset or 503"),
                         (["--max-connections", "0"], "not a whole number from 1"),
                         (["--max-streams", "0"], "--max-streams"),
-                        (["--flag", "a=1"] * 65, "too many")):
+                        (["--flag", "a=1"] * 65, "at most 62 times")):
         got = run("local", *args)
         check(got.returncode == 2 and words in got.stderr and not got.stdout
               and "--help" in got.stderr,
@@ -193,7 +195,7 @@ def cannot_serve():
     check(got.returncode == 1 and "needs an API key" in got.stderr,
           "an open address without a key", got)
     got = run("local", "--host", "example.org")
-    check(got.returncode == 1 and "no numeric address" in got.stderr,
+    check(got.returncode == 1 and "must be a numeric address" in got.stderr,
           "a host by name", got)
     got = run("local", "--stub", "--host", "example.org")
     check(got.returncode == 1 and "invalid argument" in got.stderr,
@@ -679,8 +681,8 @@ def versions():
                     check(got == wanted, "HTTP/2 over TLS", got)
         end(server, "the end of one with TLS")
     for cert, key, words in (("/nowhere.pem", PEM, "the certificate in /nowhere.pem: no such"),
-                             (PEM, __file__, f"no private key in {__file__}"),
-                             (__file__, PEM, f"no certificate in {__file__}")):
+                             (PEM, __file__, f"private key in {__file__}"),
+                             (__file__, PEM, f"certificate in {__file__}")):
         for stub in ([], ["--stub"]):
             got = run("local", "--tls-cert", cert, "--tls-key", key, *stub)
             check(got.returncode == 1 and words in got.stderr and not got.stdout,

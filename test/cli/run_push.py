@@ -107,7 +107,7 @@ def refused_before_anything_is_loaded(local, hub, place, path):
               not hub.files and TOKEN not in got.stderr, f"refused: {words}", got)
         return got
 
-    refuse(6, "no folder can be made in /dev/null/x", path)
+    refuse(6, "cannot create a folder in /dev/null/x", path)
     hub.files["README.md"] = b"of tinker://otherun-1:train:0/weights/x\n"
     got = local("checkpoint", "push-hf", path, "--json", env=nowhere)
     check(got.returncode == 1 and json.loads(got.stdout)["error"]["code"] == "TNK_ECONFLICT",
@@ -149,7 +149,7 @@ def P11_10_a_signal_leaves_nothing(local, hub, place, path):
 
 def left_in(got):
     """The folder that a push which has failed names."""
-    found = re.search(r"^What has been downloaded stays in (.*); the same command", got.stderr, re.M)
+    found = re.search(r"^The downloaded files are kept in (.*); run the same command", got.stderr, re.M)
     check(got.returncode == 1 and found, "what was downloaded is kept", got)
     return pathlib.Path(found[1])
 
@@ -171,7 +171,7 @@ def fail_at_the_end(local, hub, place, path):
 
 def push_again(local, hub, place, path, goes_on, what):
     got = local("checkpoint", "push-hf", path, env=place.env)
-    check(got.returncode == 0 and ("Going on with" in got.stderr) == goes_on and
+    check(got.returncode == 0 and ("Resuming with" in got.stderr) == goes_on and
           set(hub.files) == FILES | {"README.md"} | ({"more.json"} if goes_on else set()), what,
           (got, hub.files))
 
@@ -249,7 +249,7 @@ def what_the_service_does_not_tell_the_card_does_not(hub, place):
             "expires": "2999-01-01T00:00:00Z"}
         got = server("checkpoint", "push-hf", path, env=place.env)
     card = hub.files.get("README.md", b"").decode()
-    check(got.returncode == 0 and "does not tell" in got.stderr and path in card and
+    check(got.returncode == 0 and "does not report" in got.stderr and path in card and
           "base_model: unknown" in card and "rank" not in card, "the model is not known", got)
     check("canary" not in got.stdout + got.stderr, "no signed URL is shown", got)
 

@@ -75,7 +75,7 @@ def refused(local):
                         ([*MODEL, "--checkpoint", "tinker://a/b/c", "x"], "--checkpoint"),
                         ([*MODEL, "x", "--file", "y"], "--file"), ([*MODEL, "x", "y"], "\"y\""),
                         ([*MODEL, ""], "empty"), ([*MODEL, "--tokens", "1 x"], "\"x\""),
-                        ([*MODEL, "--tokens", "99999999999"], "no token id"),
+                        ([*MODEL, "--tokens", "99999999999"], "not a token id"),
                         ([*MODEL, "--temperature", "x", "a"], "0 to 100"),
                         ([*MODEL, "--temperature", "-1", "a"], "0 to 100"),
                         ([*MODEL, "--top-p", "1.5", "a"], "0 to 1"),

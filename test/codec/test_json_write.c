@@ -40,9 +40,12 @@ static void write_everything(tnk__json_writer_t *w) {
   tnk__json_end(w);
   tnk__json_key_n(w, "rawX", 3);
   tnk__json_raw(w, "{\"a\":1}", 7);
-  tnk__json_key(w, "empty");
-  tnk__json_begin_object(w);
+  tnk__json_put_object(w, "empty");
   tnk__json_end(w);
+  tnk__json_put_array(w, "array");
+  tnk__json_end(w);
+  tnk__json_put_raw(w, "json", "[7]");
+  tnk__json_put_raw(w, "missing", NULL);
   tnk__json_end(w);
 }
 
@@ -52,7 +55,8 @@ static const char everything[] =
     "\"one\":1.0,\"nan\":null,\"yes\":true,"
     "\"lists\":[[0,-1,128000,-2147483648,2147483647],"
     "[-9223372036854775808,9223372036854775807],[1.0,0.1,null,-0.5],[]],"
-    "\"raw\":{\"a\":1},\"empty\":{}}";
+    "\"raw\":{\"a\":1},\"empty\":{},\"array\":[],"
+    "\"json\":[7],\"missing\":null}";
 
 TEST(writes_compact_json) {
   tnk__buf_t buf;

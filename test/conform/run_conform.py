@@ -152,7 +152,7 @@ FAULTS = [
     ("429/session_heartbeat:date=1", "all-waits", "as a date"),
     ("429/session_heartbeat:rfc850=1", "all-waits", "RFC 850"),
     ("429/session_heartbeat:asctime=1", "all-waits", "asctime"),
-    ("429/session_heartbeat:s=900", "all-waits", "over a minute"),
+    ("429/session_heartbeat:s=900", "all-waits", "exceed a minute"),
     ("500/session_heartbeat", "heartbeat", "500"),
     ("500/session_heartbeat:html", "heartbeat", "500"),
     ("502/session_heartbeat:html", "heartbeat", "502"),
@@ -165,11 +165,11 @@ FAULTS = [
     ("try_again/retrieve_future@2-:paused_capacity", "poll-result", "no result"),
     ("try_again/retrieve_future@2-:paused_rate_limit", "poll-result", "no result"),
     ("try_again/retrieve_future:strange", "all-states", "strange"),
-    ("extra_answer/healthz", "http-one-answer", "2 answers"),
+    ("extra_answer/healthz", "http-one-answer", "2 responses"),
     ("404/retrieve_future@2-", "poll-result", "404"),
     ("410/retrieve_future@2-", "poll-result", "410"),
     ("bad_json/session_heartbeat", "heartbeat", ""),
-    ("bad_json/session_heartbeat", "all-readable", "cannot be read"),
+    ("bad_json/session_heartbeat", "all-readable", "cannot be parsed"),
     ("bad_proto/retrieve_future@2-", "pass-result", ""),
     ("wrong_type/session_heartbeat", "all-types", "session_heartbeat"),
     ("other_answer/healthz", "healthz", ""),
@@ -180,7 +180,7 @@ FAULTS = [
     ("oversized/healthz", "healthz", ""),
     ("short_body/healthz", "healthz", ""),
     ("short_body/files", "files-range", "2 bytes"),
-    ("no_range/files", "files-range", "all of it"),
+    ("no_range/files", "files-range", "whole file"),
     ("other_range/files", "files-range", "another part"),
     ("redirect/files:origin", "files-range", "to http:"),
     ("redirect/files:same", "files-range", "to http:"),
@@ -491,7 +491,7 @@ def no_model():
     _, document = report(f"http://127.0.0.1:{server.server_port}", "--spend", "--rules",
                          "capabilities,model-create")
     check(document["rules"][0]["detail"] == "3" and
-          document["rules"][-1]["detail"].startswith("none of the 3 models"),
+          document["rules"][-1]["detail"].startswith("none of the 3 listed models"),
           "models that are named but not for both", document["rules"])
     server.shutdown()
     server.server_close()
@@ -521,7 +521,7 @@ def silent(n_answers):
     check(code == 5 and took < 60, f"a server that is silent after {n_answers} answers",
           (code, took, document))
     if "rules" in document:
-        check(document["rules"][-1]["detail"] == "the server is silent",
+        check(document["rules"][-1]["detail"] == "the server does not respond",
               "it is not waited for to the end", document)
     listener.shutdown(socket.SHUT_RDWR)
     listener.close()

@@ -152,7 +152,7 @@ TEST_LIMIT(provenance_that_does_not_fit_is_told, 60) {
   check_refused(&e2e, &r, "input token 1 is");
   r.tokens[1] ^= 1;
   r.input_spans[1].offset = 2;
-  check_refused(&e2e, &r, "ends behind its 8 sampled tokens");
+  check_refused(&e2e, &r, "ends after its 8 sampled tokens");
   r.input_spans[1].offset = 0;
   r.target_spans[0].sequence_id = "nobody";
   check_refused(&e2e, &r, "no record of sequence \"nobody\"");

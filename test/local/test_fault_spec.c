@@ -94,10 +94,10 @@ TEST(what_is_wrong_is_named) {
     const char *words;
   } rows[] = {
       {"reset=1%,cut_bdy@12", "in the fault \"cut_bdy@12\""},
-      {"cut_bdy@12", "there is no \"cut_bdy\""},
+      {"cut_bdy@12", "unknown: \"cut_bdy\""},
       {"cut_bdy@12", "known are mild, all, a status from 400 to 599, refuse, "},
-      {"399", "there is no \"399\""},
-      {"600", "there is no \"600\""},
+      {"399", "unknown: \"399\""},
+      {"600", "unknown: \"600\""},
       {"reset=0%", "like 2% or 0.02 and at most 100%, not \"0%\""},
       {"reset=101%", "not \"101%\""},
       {"reset=", "not \"\""},
@@ -119,12 +119,12 @@ TEST(what_is_wrong_is_named) {
       {"409:expected=+", "does not take"},
       {"try_again:paused", "does not take the argument \"paused\""},
       {"all:1", "does not take the argument \"1\""},
-      {"refuse/asample", "connections are of no call"},
-      {"reset/", "no name of a call"},
+      {"refuse/asample", "refuse concerns connections"},
+      {"reset/", "not the name of a call"},
       {"seed=x", "a seed is a number, not \"x\""},
-      {"reset,,drop", "nothing"},
-      {",reset", "nothing"},
-      {"reset,", "ends behind"},
+      {"reset,,drop", "empty item"},
+      {",reset", "empty item"},
+      {"reset,", "nothing follows"},
   };
   char why[512];
 
@@ -149,7 +149,7 @@ TEST(too_much_is_refused) {
   memset(text, 'x', 300);
   text[300] = '\0';
   CHECK_INT(local_fault_spec_read(&spec, text, why, sizeof(why)), TNK_EINVAL);
-  CHECK(strstr(why, "too many letters"));
+  CHECK(strstr(why, "too long"));
 }
 
 /* ---- Decisions ---- */

@@ -118,7 +118,7 @@ TEST(headers_that_lie) {
   setup_t s;
 
   set_up(&s);
-  with_header(&s, "[]", "f: the header is no JSON object");
+  with_header(&s, "[]", "f: the header is not a JSON object");
   with_header(&s, "{}", "f: base_model.model.lm_head.lora_A.weight is missing");
   with_header(&s,
               "{" A "{\"dtype\":\"F16\",\"shape\":[1,128],"

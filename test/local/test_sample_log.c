@@ -221,11 +221,11 @@ TEST(answers_that_are_none_are_named_by_their_line) {
   static const struct {
     const char *text;
     const char *why;
-  } rows[] = {{"", "there is no answer"},
-              {"\n \n", "there is no answer"},
-              {"\"a\"\nplain\n", "line 2: an answer is a text"},
-              {"7", "line 1: an answer is a text"},
-              {"{}", "line 1: an answer is a text"},
+  } rows[] = {{"", "no answers"},
+              {"\n \n", "no answers"},
+              {"\"a\"\nplain\n", "line 2: an answer must be"},
+              {"7", "line 1: an answer must be"},
+              {"{}", "line 1: an answer must be"},
               {"\"a\"\n\n[1, -1]", "line 3: a token id"},
               {"[2147483648]", "line 1: a token id"},
               {"[1.5]", "line 1: a token id"}};

@@ -282,12 +282,9 @@ TEST(files_that_cannot_be_used) {
           "directory");
   refused(kit.cert, "/tmp",
           "cannot read the key in /tmp: illegal operation on a directory");
-  snprintf(wanted, sizeof(wanted),
-           "there is no certificate in %s, or one that cannot be understood",
-           path);
+  snprintf(wanted, sizeof(wanted), "cannot parse a certificate in %s", path);
   refused(path, kit.key, wanted);
-  snprintf(wanted, sizeof(wanted),
-           "there is no private key in %s, or one that cannot be understood",
+  snprintf(wanted, sizeof(wanted), "cannot parse a private key in %s",
            kit.cert);
   refused(kit.cert, kit.cert, wanted);
   snprintf(wanted, sizeof(wanted),

@@ -80,8 +80,8 @@ conform_verdict_t conform_other(conform_t *c, const conform_call_t *call,
   if (call->err != TNK_OK)
     return conform_tell(c, CONFORM_DIFFERS, "%s", call->how);
   if (call->status == 402)
-    return conform_tell(c, CONFORM_SKIPPED, "402: the account is short: %s",
-                        call->words);
+    return conform_tell(c, CONFORM_SKIPPED,
+                        "402: the account has no credit: %s", call->words);
   return conform_tell(c, CONFORM_DIFFERS, "%d instead of %s%s%s", call->status,
                       wanted, call->words[0] != '\0' ? ": " : "", call->words);
 }
@@ -105,7 +105,7 @@ int conform_announced(conform_t *c, const conform_call_t *call,
                       const char *flag) {
   if (!conform_is_absent(c, call) || !conform_flag(c, flag))
     return conform_offered(c, call, "200");
-  conform_tell(c, CONFORM_DIFFERS, "%d, though client/config asks for it",
+  conform_tell(c, CONFORM_DIFFERS, "%d, although client/config announces it",
                call->status);
   return 0;
 }
@@ -143,7 +143,7 @@ conform_verdict_t conform_rejected(conform_t *c, conform_verdict_t verdict,
                                    const char *taken) {
   if (c->end.fate == CONFORM_FAILED)
     return conform_tell(c, CONFORM_HOLDS, "%s",
-                        c->end.last == NULL ? "at once" : "by its result");
+                        c->end.last == NULL ? "at once" : "in the result");
   if (c->end.fate == CONFORM_RESULT)
     return conform_tell(c, verdict, "%s", taken);
   return conform_tell(c, CONFORM_DIFFERS, "%s", c->end.how);

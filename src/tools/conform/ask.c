@@ -107,7 +107,7 @@ static void no_answer(conform_call_t *call, int err, const char *detail) {
   call->err = err;
   copy_text(text, sizeof(text), detail != NULL ? detail : tnk_strerror(err));
   conform_hide(call->c, text, strlen(text));
-  snprintf(call->how, sizeof(call->how), "no whole answer: %.130s", text);
+  snprintf(call->how, sizeof(call->how), "no complete response: %.130s", text);
 }
 
 static void end_call(conform_call_t *call) {
@@ -276,7 +276,7 @@ static void on_deadline(tnk__timer_t *timer) {
   tnk__text_t time;
 
   tnk__exchange_cancel(&call->exchange);
-  snprintf(text, sizeof(text), "nothing in ");
+  snprintf(text, sizeof(text), "nothing within ");
   tnk__text_init(&time, text + strlen(text), sizeof(text) - strlen(text));
   tnk__text_time(&time,
                  tnk__context_now_ms(&call->c->context) - call->since_ms);

@@ -55,22 +55,22 @@ static const cli_option_t rows[] = {
     {.name = NULL}};
 
 static const cli_item_t verdicts[] = {
-    {"holds", "it keeps the rule"},
-    {"allowed",
-     "it differs, in a way that other servers have and clients bear"},
-    {"DIFFERS", "it differs, in a way that clients do not expect"},
-    {"absent", "it lacks what may be lacking"},
-    {"skipped", "it was not tried, for the reason that is told"},
+    {"holds", "the server follows the rule"},
+    {"allowed", "it differs like other servers, and clients tolerate it"},
+    {"DIFFERS", "it differs in a way that clients do not expect"},
+    {"absent", "it does not offer an optional feature"},
+    {"skipped", "the rule was not tried, for the given reason"},
     {NULL, NULL}};
 
 static const cli_section_t sections[] = {
-    {"Verdicts", "What is said of a server and a rule:", verdicts},
+    {"Verdicts", "The verdict on a server for each rule:", verdicts},
     {NULL, NULL, NULL}};
 
 static const cli_item_t examples[] = {
-    {"tnk conform http://127.0.0.1:8000", "what costs nothing"},
+    {"tnk conform http://127.0.0.1:8000",
+     "check everything that costs nothing"},
     {"tnk conform --spend --rules 'seq-*,poll-*'",
-     "sequence numbers and polls of the server in TINKER_BASE_URL"},
+     "check sequence numbers and polls of TINKER_BASE_URL"},
     {NULL, NULL}};
 
 const cli_command_t cli_conform = {

@@ -53,8 +53,8 @@ static int load_config(conform_t *c) {
   c->has_config = 1;
   if (c->config.api_key == NULL)
     return refuse(c, CONFORM_NO_ACCESS,
-                  "a key is needed (TINKER_API_KEY): the output of a command "
-                  "is not taken");
+                  "TINKER_API_KEY must be set: the output of a command "
+                  "is not used");
   return CONFORM_OK;
 }
 
@@ -161,7 +161,7 @@ int conform_open(conform_t *c) {
   read_flags(c);
   conform_renew(c);
   if (c->is_refused)
-    return refuse(c, CONFORM_NO_ACCESS, "the server refuses the key");
+    return refuse(c, CONFORM_NO_ACCESS, "the server rejects the key");
   return CONFORM_OK;
 }
 

@@ -38,15 +38,15 @@ static conform_verdict_t offers(conform_t *c) {
   if (call->err != TNK_OK)
     return conform_tell(c, CONFORM_DIFFERS, "%s", call->how);
   if (call->status == 401 || call->status == 403)
-    return conform_tell(c, CONFORM_SKIPPED, "%d: not for this key",
+    return conform_tell(c, CONFORM_SKIPPED, "%d: not permitted for this key",
                         call->status);
   if (conform_is_absent(c, call) && about->need == MUST)
-    return conform_tell(c, CONFORM_DIFFERS, "%d, and clients need it",
+    return conform_tell(c, CONFORM_DIFFERS, "%d, but clients need it",
                         call->status);
   if (conform_is_absent(c, call))
     return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
   if (call->status >= 500 || call->status == 402 || call->status == 429)
-    return conform_other(c, call, "an answer");
+    return conform_other(c, call, "a response");
   return conform_holds(c);
 }
 
@@ -123,5 +123,5 @@ static const conform_rule_t rules[] = {
     CALL("audit", "GET", "audit", MAY),
 };
 
-const conform_group_t conform_calls = {"calls that are offered", rules,
+const conform_group_t conform_calls = {"supported calls", rules,
                                        sizeof(rules) / sizeof(*rules)};

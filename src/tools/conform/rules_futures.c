@@ -34,7 +34,7 @@ static conform_call_t *cancel_unknown(conform_t *c) {
 static conform_verdict_t not_cancelled(conform_t *c) {
   if (conform_is_absent(c, c->call))
     return conform_tell(c, CONFORM_ABSENT, "%d", c->call->status);
-  return conform_refusal(c, "it is taken", "404");
+  return conform_refusal(c, "it is accepted", "404");
 }
 
 static conform_call_t *batch_unknown(conform_t *c) {
@@ -56,8 +56,8 @@ static conform_verdict_t empty_batch(conform_t *c) {
     return conform_told(c);
   if (!json_is_array(json_object_get(c->call->json, "completions")) ||
       !json_is_integer(json_object_get(c->call->json, "cursor")))
-    return conform_tell(c, CONFORM_DIFFERS, "no list, or no cursor");
-  return conform_tell(c, CONFORM_HOLDS, "an answer at once");
+    return conform_tell(c, CONFORM_DIFFERS, "no list or no cursor");
+  return conform_tell(c, CONFORM_HOLDS, "an immediate response");
 }
 
 /* ---- A result ---- */
@@ -80,14 +80,14 @@ static int passed(conform_t *c) {
 }
 
 static conform_verdict_t result(conform_t *c) {
-  return conform_tell(c, CONFORM_HOLDS, "it comes");
+  return conform_tell(c, CONFORM_HOLDS, "result received");
 }
 
 static conform_verdict_t as_proto(conform_t *c) {
   if (c->end.is_proto)
     return conform_tell(c, CONFORM_HOLDS, "protobuf");
   return conform_tell(c, CONFORM_DIFFERS,
-                      "%s, which the official client refuses",
+                      "%s, which the official client rejects",
                       c->end.last->type);
 }
 
@@ -97,7 +97,7 @@ static conform_verdict_t as_json(conform_t *c) {
   if (conform_fate_of(poll, &c->end) != CONFORM_RESULT)
     return conform_tell(c, CONFORM_DIFFERS, "%s", c->end.how);
   if (c->end.is_proto)
-    return conform_tell(c, CONFORM_ALLOWED, "protobuf all the same");
+    return conform_tell(c, CONFORM_ALLOWED, "protobuf anyway");
   if (tnk__json_arr(poll->json, "loss_fn_outputs") == NULL)
     return conform_tell(c, CONFORM_DIFFERS, "JSON without loss_fn_outputs");
   return conform_tell(c, CONFORM_HOLDS, "JSON");
@@ -108,10 +108,11 @@ static conform_verdict_t again(conform_t *c) {
   const conform_call_t *second = conform_poll(c, c->id, 1, 0);
 
   if (conform_fate_of(second, &c->end) != CONFORM_RESULT)
-    return conform_tell(c, CONFORM_DIFFERS, "the second time: %s", c->end.how);
+    return conform_tell(c, CONFORM_DIFFERS, "second poll: %s", c->end.how);
   if (first->body.len != second->body.len)
-    return conform_tell(c, CONFORM_DIFFERS, "another one the second time");
-  return conform_tell(c, CONFORM_HOLDS, "the same one");
+    return conform_tell(c, CONFORM_DIFFERS,
+                        "the second poll got another result");
+  return conform_tell(c, CONFORM_HOLDS, "the same result");
 }
 
 /* With allow_metadata_only the size may arrive first. */
@@ -120,14 +121,15 @@ static conform_verdict_t metadata(conform_t *c) {
   const json_t *size = json_object_get(poll->json, "response_payload_size");
 
   if (conform_fate_of(poll, &c->end) == CONFORM_RESULT)
-    return conform_tell(c, CONFORM_HOLDS, "the result at once");
+    return conform_tell(c, CONFORM_HOLDS, "the result without its size");
   if (c->end.fate != CONFORM_PENDING ||
       strcmp(c->end.how, "complete_metadata") != 0)
     return conform_tell(c, CONFORM_DIFFERS, "%s", c->end.how);
   if (size != NULL && !json_is_integer(size) && !json_is_null(size))
-    return conform_tell(c, CONFORM_DIFFERS, "its size is no number");
+    return conform_tell(c, CONFORM_DIFFERS, "its size is not a number");
   if (conform_fate_of(conform_poll(c, c->id, 1, 0), &c->end) != CONFORM_RESULT)
-    return conform_tell(c, CONFORM_DIFFERS, "and without it: %s", c->end.how);
+    return conform_tell(c, CONFORM_DIFFERS, "without allow_metadata_only: %s",
+                        c->end.how);
   return conform_tell(c, CONFORM_HOLDS, "its size first");
 }
 
@@ -159,7 +161,7 @@ static conform_verdict_t two_polls(conform_t *c) {
     if (c->end.fate != CONFORM_RESULT)
       return conform_tell(c, CONFORM_DIFFERS, "%s", c->end.how);
   }
-  return conform_tell(c, CONFORM_HOLDS, "both get it");
+  return conform_tell(c, CONFORM_HOLDS, "both get the result");
 }
 
 static conform_verdict_t broken_off(conform_t *c) {
@@ -169,7 +171,7 @@ static conform_verdict_t broken_off(conform_t *c) {
   conform_give_up(poll);
   if (!conform_succeeds(c, c->call, 1))
     return conform_told(c);
-  return conform_tell(c, CONFORM_HOLDS, "the result stays");
+  return conform_tell(c, CONFORM_HOLDS, "the result was kept");
 }
 
 /* ---- No result yet ---- */
@@ -180,7 +182,7 @@ static int pending(conform_t *c) {
     return 0;
   if (c->gap.is_accepted && c->gap.first == CONFORM_PENDING)
     return 1;
-  conform_tell(c, CONFORM_SKIPPED, "nothing stays without one");
+  conform_tell(c, CONFORM_SKIPPED, "every request got its result");
   return 0;
 }
 
@@ -190,7 +192,7 @@ static conform_verdict_t not_yet(conform_t *c) {
   if (gap->first_status == 408)
     return conform_tell(c, CONFORM_ALLOWED, "408");
   if (!gap->is_json)
-    return conform_tell(c, CONFORM_DIFFERS, "try_again that is no JSON");
+    return conform_tell(c, CONFORM_DIFFERS, "try_again is not JSON");
   if (!gap->has_id)
     return conform_tell(c, CONFORM_ALLOWED, "try_again without request_id");
   return conform_tell(c, CONFORM_HOLDS, "try_again, %s",
@@ -233,11 +235,11 @@ static conform_verdict_t failure(conform_t *c) {
   const char *category = c->end.category;
 
   if (last == NULL || c->end.fate == CONFORM_RESULT)
-    return conform_tell(c, CONFORM_SKIPPED, "nothing fails once it is taken");
+    return conform_tell(c, CONFORM_SKIPPED, "accepted requests do not fail");
   if (c->end.fate != CONFORM_FAILED)
     return conform_tell(c, CONFORM_DIFFERS, "%s", c->end.how);
   if (last->json == NULL)
-    return conform_tell(c, CONFORM_DIFFERS, "%d that is no JSON", last->status);
+    return conform_tell(c, CONFORM_DIFFERS, "%d is not JSON", last->status);
   if (last->status != 200)
     return conform_tell(c, CONFORM_ALLOWED, "%d", last->status);
   if (category == NULL ||
@@ -248,38 +250,38 @@ static conform_verdict_t failure(conform_t *c) {
 }
 
 static const conform_rule_t rules[] = {
-    {"poll-unknown", "a request that nobody made is unknown", "futures 8.2",
+    {"poll-unknown", "a poll for an unknown request is rejected", "futures 8.2",
      CONFORM_FREE, NULL, poll_for, unknown, CONFORM_NONE},
-    {"poll-odd-id", "so is one whose id is odd", "futures 8.2", CONFORM_FREE,
-     NULL, poll_for, unknown, "../\"%00"},
-    {"poll-no-id", "a poll for nothing is refused", "futures 8.1", CONFORM_FREE,
-     NULL, no_id, conform_refused, NULL},
-    {"poll-batch-unknown", "a poll of an unknown sampler is refused",
+    {"poll-odd-id", "a poll with a malformed id is rejected", "futures 8.2",
+     CONFORM_FREE, NULL, poll_for, unknown, "../\"%00"},
+    {"poll-no-id", "a poll without an id is rejected", "futures 8.1",
+     CONFORM_FREE, NULL, no_id, conform_refused, NULL},
+    {"poll-batch-unknown", "a batched poll of an unknown sampler is rejected",
      "futures 8.6", CONFORM_FREE, NULL, batch_unknown, unknown_batch, NULL},
-    {"poll-batch", "one look at a sampler's samples does not wait",
+    {"poll-batch", "a batched poll with a timeout of 0 returns at once",
      "futures 8.6", CONFORM_FREE, conform_needs_sampler, batch_empty,
      empty_batch, NULL},
-    {"cancel-unknown", "cancelling what nobody made is refused", "futures 8.7",
-     CONFORM_FREE, NULL, cancel_unknown, not_cancelled, NULL},
-    {"poll-result", "a poll brings the result", "futures 8.2", CONFORM_SPENDS,
+    {"cancel-unknown", "canceling an unknown request is rejected",
+     "futures 8.7", CONFORM_FREE, NULL, cancel_unknown, not_cancelled, NULL},
+    {"poll-result", "a poll returns the result", "futures 8.2", CONFORM_SPENDS,
      passed, NULL, result, NULL},
-    {"poll-proto", "in protobuf for who accepts that", "futures 8.1",
-     CONFORM_SPENDS, passed, NULL, as_proto, NULL},
-    {"poll-json", "in JSON for who does not", "reference 12.1", CONFORM_SPENDS,
-     passed, NULL, as_json, NULL},
-    {"poll-metadata", "the size comes first only for who allows it",
+    {"poll-proto", "the result is protobuf if the client accepts it",
+     "futures 8.1", CONFORM_SPENDS, passed, NULL, as_proto, NULL},
+    {"poll-json", "the result is JSON if the client accepts only JSON",
+     "reference 12.1", CONFORM_SPENDS, passed, NULL, as_json, NULL},
+    {"poll-metadata", "the size comes first only if the client allows it",
      "futures 8.2", CONFORM_SPENDS, passed, NULL, metadata, NULL},
     {"poll-again", "a result can be fetched twice", "futures 8.3",
      CONFORM_SPENDS, passed, NULL, again, NULL},
-    {"poll-two", "two may wait for one result", "futures 8.1", CONFORM_SPENDS,
-     submitted, NULL, two_polls, NULL},
-    {"poll-broken-off", "a poll that breaks off takes no result with it",
+    {"poll-two", "two polls can wait for one result", "futures 8.1",
+     CONFORM_SPENDS, submitted, NULL, two_polls, NULL},
+    {"poll-broken-off", "an aborted poll does not lose the result",
      "futures 8.3", CONFORM_SPENDS, submitted, NULL, broken_off, NULL},
-    {"poll-not-yet", "without a result it is told to try again", "futures 8.2",
+    {"poll-not-yet", "a poll without a result returns try_again", "futures 8.2",
      CONFORM_SPENDS, pending, NULL, not_yet, NULL},
-    {"poll-held", "after it was held, less than 45 s", "futures 8.1",
-     CONFORM_SPENDS, pending, NULL, held, NULL},
-    {"poll-failure", "a failure has words and a category", "futures 8.2",
+    {"poll-held", "a poll without a result is held, for less than 45 s",
+     "futures 8.1", CONFORM_SPENDS, pending, NULL, held, NULL},
+    {"poll-failure", "a failure has a message and a category", "futures 8.2",
      CONFORM_SPENDS, failed, NULL, failure, NULL},
 };
 

@@ -16,7 +16,7 @@ static const char healthz[] = "healthz";
 
 static int is_direct(conform_t *c) {
   if (!conform_wire_is_possible(c))
-    conform_tell(c, CONFORM_SKIPPED, "there is a proxy between");
+    conform_tell(c, CONFORM_SKIPPED, "the connection goes through a proxy");
   return conform_wire_is_possible(c);
 }
 
@@ -36,7 +36,7 @@ static int exchange(conform_t *c, const char *method, const char *path,
   tnk__buf_deinit(&out);
   if (wire->in.len > 0 && tnk__buf_cstr(&wire->in) != NULL)
     return 1;
-  conform_tell(c, CONFORM_DIFFERS, "no answer: %s", wire->why);
+  conform_tell(c, CONFORM_DIFFERS, "no response: %s", wire->why);
   return 0;
 }
 
@@ -91,20 +91,20 @@ static conform_verdict_t one_answer(conform_t *c) {
   const size_t n = count_of(received(c), "HTTP/1.1 ");
 
   if (n == 1)
-    return conform_tell(c, CONFORM_HOLDS, "one");
-  return conform_tell(c, CONFORM_DIFFERS, "%zu answers to one request", n);
+    return conform_tell(c, CONFORM_HOLDS, "one response");
+  return conform_tell(c, CONFORM_DIFFERS, "%zu responses to one request", n);
 }
 
 static conform_verdict_t keep_alive(conform_t *c) {
   const size_t n = count_of(received(c), "HTTP/1.1 ");
 
   if (n == 0)
-    return conform_tell(c, CONFORM_DIFFERS, "no answer of HTTP/1.1");
+    return conform_tell(c, CONFORM_DIFFERS, "no HTTP/1.1 response");
   if (c->wire.is_ended)
     return conform_tell(c, CONFORM_ALLOWED, "closed after %zu of 2 requests",
                         n);
   if (n == 1)
-    return conform_tell(c, CONFORM_ALLOWED, "1 of 2 that came together");
+    return conform_tell(c, CONFORM_ALLOWED, "1 of 2 pipelined requests");
   return conform_tell(c, CONFORM_HOLDS, "2 requests, and it stays open");
 }
 
@@ -113,12 +113,12 @@ static conform_verdict_t headers_once(conform_t *c) {
                                       "retry-after", "date",
                                       "transfer-encoding"};
 
-  conform_tell(c, CONFORM_HOLDS, "none is there twice");
+  conform_tell(c, CONFORM_HOLDS, "no duplicates");
   for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
     const char *at = line_of(received(c), names[i]);
 
     if (at != NULL && line_of(at, names[i]) != NULL)
-      conform_tell(c, CONFORM_DIFFERS, "%s is there twice", names[i]);
+      conform_tell(c, CONFORM_DIFFERS, "%s occurs twice", names[i]);
   }
   return conform_told(c);
 }
@@ -126,8 +126,7 @@ static conform_verdict_t headers_once(conform_t *c) {
 static conform_verdict_t plain_answer(conform_t *c) {
   if (line_of(received(c), "content-encoding") == NULL)
     return conform_tell(c, CONFORM_HOLDS, "not compressed");
-  return conform_tell(c, CONFORM_DIFFERS,
-                      "compressed, though nobody asked for it");
+  return conform_tell(c, CONFORM_DIFFERS, "compressed without a request");
 }
 
 /* An answer in progress must keep arriving: within 250 ms plus 1 s per KiB. */
@@ -135,7 +134,7 @@ static conform_verdict_t speed(conform_t *c) {
   const uint64_t took = c->wire.last_ms - c->wire.head_ms;
 
   if (took <= 250 + c->wire.in.len)
-    return conform_tell(c, CONFORM_HOLDS, "it comes in one go");
+    return conform_tell(c, CONFORM_HOLDS, "no pauses");
   return conform_tell(c, CONFORM_DIFFERS, "%zu bytes took %u ms",
                       c->wire.in.len, (unsigned)took);
 }
@@ -160,7 +159,7 @@ static conform_verdict_t limit_header(conform_t *c) {
         c, status >= 400 && status < 500 ? CONFORM_HOLDS : CONFORM_ALLOWED,
         "256 KiB: %d", status);
   } else if (c->wire.is_ended) { /* that counts as an answer */
-    conform_tell(c, CONFORM_HOLDS, "256 KiB: it hangs up");
+    conform_tell(c, CONFORM_HOLDS, "256 KiB: connection closed");
   }
   tnk__buf_deinit(&more);
   return conform_told(c);
@@ -178,7 +177,8 @@ static conform_verdict_t limit_body(conform_t *c) {
         "1 TiB announced: %d", status);
   } else if (c->wire.is_open) {
     conform_tell(c, CONFORM_ALLOWED, "1 TiB announced: %s",
-                 c->wire.is_ended ? "it hangs up" : "it waits for it");
+                 c->wire.is_ended ? "connection closed"
+                                  : "the server waits for the body");
   }
   return conform_told(c);
 }
@@ -194,9 +194,9 @@ static conform_verdict_t limit_connections(conform_t *c) {
   tnk__wipe(out.data, out.len);
   tnk__buf_deinit(&out);
   if (n == N)
-    return conform_tell(c, CONFORM_HOLDS, "%zu side by side", n);
+    return conform_tell(c, CONFORM_HOLDS, "%zu connections", n);
   return conform_tell(c, n > 0 ? CONFORM_ALLOWED : CONFORM_DIFFERS,
-                      "%zu of %d side by side", n, N);
+                      "%zu of %d connections", n, N);
 }
 
 /* ---- Versions ---- */
@@ -226,8 +226,8 @@ static conform_verdict_t refused(conform_t *c) {
   if (c->call->body.len > 0)
     return conform_tell(c, CONFORM_HOLDS, "%d", c->call->status);
   return conform_tell(c, CONFORM_DIFFERS,
-                      "%d with an empty body, which clients take for one of "
-                      "the network's edge",
+                      "%d with an empty body, which clients attribute to "
+                      "a proxy",
                       c->call->status);
 }
 
@@ -261,7 +261,7 @@ static conform_verdict_t ignored(conform_t *c) {
   if (conform_is_ok(c->call))
     return conform_tell(c, CONFORM_HOLDS, "ignored");
   if (c->call->status == 422 || c->call->status == 400)
-    return conform_tell(c, CONFORM_ALLOWED, "%d: it reads requests strictly",
+    return conform_tell(c, CONFORM_ALLOWED, "%d: the server parses strictly",
                         c->call->status);
   return conform_other(c, c->call, "a 2xx");
 }
@@ -296,7 +296,7 @@ static conform_verdict_t zstd_body(conform_t *c) {
   tnk__buf_t packed;
 
   if (!conform_is_refusal(plain))
-    return conform_other(c, plain, "404, for there is no such model");
+    return conform_other(c, plain, "404, because there is no such model");
   tnk__buf_init(&packed, tnk__allocator_default(), MAX_BYTES);
   if (conform_zstd(&packed, pass, sizeof(pass) - 1) != TNK_OK) {
     tnk__buf_deinit(&packed);
@@ -305,10 +305,10 @@ static conform_verdict_t zstd_body(conform_t *c) {
   call = encoded_pass(c, packed.data, packed.len, "zstd");
   tnk__buf_deinit(&packed);
   if (call->status == plain->status)
-    return conform_tell(c, CONFORM_HOLDS, "read like the plain one");
+    return conform_tell(c, CONFORM_HOLDS, "same response as uncompressed");
   if (conform_is_refusal(call) && !conform_flag(c, "proto_compress_fwdbwd"))
     return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
-  return conform_other(c, call, "what the plain one gets");
+  return conform_other(c, call, "the response to the uncompressed body");
 }
 
 static conform_call_t *bad_zstd(conform_t *c) {
@@ -325,46 +325,47 @@ static conform_call_t *gzip_body(conform_t *c) {
 }
 
 static const conform_rule_t rules[] = {
-    {"http-one-answer", "a request gets one answer", "transport 2.4",
+    {"http-one-answer", "a request gets exactly one response", "transport 2.4",
      CONFORM_FREE, one_request, NULL, one_answer, NULL},
-    {"http-keep-alive", "a connection takes one request after the other",
-     "transport 2.4", CONFORM_FREE, two_requests, NULL, keep_alive, NULL},
-    {"http-headers-once", "headers that frame an answer are there once",
+    {"http-keep-alive", "a connection serves several requests", "transport 2.4",
+     CONFORM_FREE, two_requests, NULL, keep_alive, NULL},
+    {"http-headers-once", "headers that frame a response occur once",
      "transport 2.1", CONFORM_FREE, one_request, NULL, headers_once, NULL},
-    {"http-plain", "who accepts no encoding gets none", "transport 2.1",
+    {"http-plain", "a response is compressed only on request", "transport 2.1",
      CONFORM_FREE, one_request, NULL, plain_answer, NULL},
-    {"http-speed", "an answer that has begun comes at once", "transport 2.3",
+    {"http-speed", "a response arrives without pauses", "transport 2.3",
      CONFORM_FREE, long_answer, NULL, speed, NULL},
-    {"http-2", "HTTP/2 is spoken", "transport 2.4", CONFORM_FREE, is_direct,
+    {"http-2", "HTTP/2 is supported", "transport 2.4", CONFORM_FREE, is_direct,
      NULL, http2, NULL},
-    {"http-unknown-path", "an unknown call is a 404 with words",
+    {"http-unknown-path", "an unknown call gets 404 with a message",
      "reference 12.3", CONFORM_FREE, NULL, conform_get_about, unknown_path,
      "tnk-conform-no-such-call"},
-    {"http-wrong-method", "a wrong method is refused", "reference 12.3",
+    {"http-wrong-method", "a wrong method is rejected", "reference 12.3",
      CONFORM_FREE, NULL, conform_get_about, wrong_method, "create_session"},
-    {"http-no-json", "a body that is no JSON is refused with words",
+    {"http-no-json", "a body that is not JSON is rejected with a message",
      "transport 2.6", CONFORM_FREE, NULL, bad_json, refused,
      "{\"session_id\":"},
-    {"http-no-object", "a body that is no object is refused with words",
-     "transport 2.6", CONFORM_FREE, NULL, bad_json, refused, "[1]"},
-    {"http-missing-member", "a body without what it must have is refused",
+    {"http-no-object",
+     "a body that is not an object is rejected with a message", "transport 2.6",
+     CONFORM_FREE, NULL, bad_json, refused, "[1]"},
+    {"http-missing-member", "a body without a required member is rejected",
      "transport 2.6", CONFORM_FREE, NULL, bad_json, refused, "{}"},
-    {"http-wrong-member", "a member of a wrong type is refused",
+    {"http-wrong-member", "a member of the wrong type is rejected",
      "transport 2.6", CONFORM_FREE, NULL, bad_json, refused,
      "{\"session_id\":7}"},
     {"http-unknown-member", "an unknown member is ignored", "reference 14",
      CONFORM_FREE, conform_needs_session, unknown_member, ignored, NULL},
-    {"http-zstd", "a body in zstd is read", "training 5.1", CONFORM_FREE, NULL,
-     plain_body, zstd_body, NULL},
-    {"http-bad-zstd", "a body that only claims to be zstd is refused",
-     "training 5.1", CONFORM_FREE, NULL, bad_zstd, refused, NULL},
-    {"http-gzip", "a body in an encoding nobody offered is refused",
-     "training 5.1", CONFORM_FREE, NULL, gzip_body, conform_refused, NULL},
-    {"limit-connections", "64 connections are served side by side",
-     "transport 2.4", CONFORM_FREE, is_direct, NULL, limit_connections, NULL},
-    {"limit-header", "a header without end is refused", "transport 2.1",
+    {"http-zstd", "a body in zstd is decompressed", "training 5.1",
+     CONFORM_FREE, NULL, plain_body, zstd_body, NULL},
+    {"http-bad-zstd", "an invalid zstd body is rejected", "training 5.1",
+     CONFORM_FREE, NULL, bad_zstd, refused, NULL},
+    {"http-gzip", "an unsupported content encoding is rejected", "training 5.1",
+     CONFORM_FREE, NULL, gzip_body, conform_refused, NULL},
+    {"limit-connections", "64 parallel connections are served", "transport 2.4",
+     CONFORM_FREE, is_direct, NULL, limit_connections, NULL},
+    {"limit-header", "an oversized header is rejected", "transport 2.1",
      CONFORM_FREE, NULL, NULL, limit_header, NULL},
-    {"limit-body", "a body without end is refused when it is announced",
+    {"limit-body", "an oversized body is rejected when it is announced",
      "transport 2.1", CONFORM_FREE, NULL, NULL, limit_body, NULL},
 };
 

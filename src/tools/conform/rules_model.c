@@ -64,7 +64,7 @@ static conform_verdict_t not_created(conform_t *c) {
                         c->end.last != NULL ? c->end.last->status : 0);
   if (c->end.fate == CONFORM_RESULT)
     conform_made(c, CONFORM_MODEL, conform_text(c->end.last, "model_id"));
-  return conform_tell(c, CONFORM_ALLOWED, "it is not looked at");
+  return conform_tell(c, CONFORM_ALLOWED, "it is ignored");
 }
 
 /* ---- Calls with a model ---- */
@@ -105,7 +105,7 @@ static conform_verdict_t repeat(conform_t *c) {
         c, "create_model", conform_model_body(c, c->session, number));
 
     if (i == 1 && conform_is_refusal(call))
-      return conform_tell(c, CONFORM_ALLOWED, "refused with %d", call->status);
+      return conform_tell(c, CONFORM_ALLOWED, "rejected with %d", call->status);
     models[i] = conform_take_model(c, call);
     if (models[i] == NULL)
       return conform_tell(c, CONFORM_DIFFERS, "%s", c->why);
@@ -122,8 +122,7 @@ static conform_verdict_t not_awaited(conform_t *c) {
   if (!conform_accepted(c, c->call, "a request_id"))
     return conform_told(c);
   if (id == NULL)
-    return conform_tell(c, CONFORM_SKIPPED,
-                        "its id comes with the result only");
+    return conform_tell(c, CONFORM_SKIPPED, "its id is only in the result");
   pass = conform_pass(c, id, 1, NULL);
   conform_follow(c, c->call, 0);
   conform_follow(c, pass, 1);
@@ -157,8 +156,9 @@ static conform_verdict_t info(conform_t *c) {
   tnk__arena_init(&arena, tnk__allocator_default(), 1 << 20);
   err = tnk__get_info_read(&read, &arena, call->body.data, call->body.len);
   tnk__arena_deinit(&arena);
-  return err == TNK_OK ? conform_holds(c)
-                       : conform_tell(c, CONFORM_DIFFERS, "it cannot be read");
+  return err == TNK_OK
+             ? conform_holds(c)
+             : conform_tell(c, CONFORM_DIFFERS, "it cannot be parsed");
 }
 
 /* Optional information that clients use. */
@@ -172,7 +172,7 @@ static conform_verdict_t info_has(conform_t *c) {
   if (!conform_accepted(c, c->call, "200"))
     return conform_told(c);
   if (value == NULL || json_is_null(value))
-    return conform_tell(c, CONFORM_ALLOWED, "it does not");
+    return conform_tell(c, CONFORM_ALLOWED, "it is missing");
   if (json_is_string(value))
     return conform_tell(c, CONFORM_HOLDS, "%.80s", json_string_value(value));
   if (json_is_integer(value))
@@ -193,7 +193,7 @@ static conform_verdict_t optimizer(conform_t *c) {
   const char *type;
 
   if (conform_is_refusal(c->call))
-    return conform_tell(c, CONFORM_ABSENT, "dimuon is refused with %d",
+    return conform_tell(c, CONFORM_ABSENT, "dimuon is rejected with %d",
                         c->call->status);
   c->model = conform_take_model(c, c->call);
   if (c->model == NULL)
@@ -203,7 +203,8 @@ static conform_verdict_t optimizer(conform_t *c) {
   if (type != NULL && strcmp(type, "dimuon") == 0)
     return conform_tell(c, CONFORM_HOLDS, "dimuon");
   return conform_tell(c, CONFORM_ALLOWED, "dimuon is %s",
-                      type != NULL ? "another one then" : "not spoken of");
+                      type != NULL ? "replaced by another one"
+                                   : "not reported");
 }
 
 static conform_call_t *unload(conform_t *c) {
@@ -220,49 +221,57 @@ static conform_verdict_t unloaded(conform_t *c) {
   conform_gone(c, c->model);
   if (c->end.fate == CONFORM_FAILED)
     return conform_holds(c);
-  return conform_tell(c, CONFORM_DIFFERS, "a pass of it then: %s", c->end.how);
+  return conform_tell(c, CONFORM_DIFFERS, "a pass after that: %s", c->end.how);
 }
 
 static const conform_rule_t rules[] = {
-    {"model-unknown-info", "get_info of an unknown model is a 404",
+    {"model-unknown-info", "get_info of an unknown model gets 404",
      "session 4.2", CONFORM_FREE, NULL, unknown_model, is_unknown, "get_info"},
-    {"model-unknown-pass", "so is a pass", "training 5.1", CONFORM_FREE, NULL,
-     unknown_model, is_unknown, "forward_backward"},
-    {"model-unknown-step", "a step", "training 5.6", CONFORM_FREE, NULL,
-     unknown_model, is_unknown, "optim_step"},
-    {"model-unknown-save", "a save", "training 5.6", CONFORM_FREE, NULL,
-     unknown_model, is_unknown, "save_weights"},
-    {"model-unknown-unload", "and its unloading", "session 4.1", CONFORM_FREE,
-     NULL, unknown_model, is_unknown, "unload_model"},
-    {"model-no-session", "a model of an unknown session is refused",
+    {"model-unknown-pass", "a pass of an unknown model gets 404",
+     "training 5.1", CONFORM_FREE, NULL, unknown_model, is_unknown,
+     "forward_backward"},
+    {"model-unknown-step", "a step of an unknown model gets 404",
+     "training 5.6", CONFORM_FREE, NULL, unknown_model, is_unknown,
+     "optim_step"},
+    {"model-unknown-save", "a save of an unknown model gets 404",
+     "training 5.6", CONFORM_FREE, NULL, unknown_model, is_unknown,
+     "save_weights"},
+    {"model-unknown-unload", "unloading an unknown model gets 404",
+     "session 4.1", CONFORM_FREE, NULL, unknown_model, is_unknown,
+     "unload_model"},
+    {"model-no-session", "a model in an unknown session is rejected",
      "session 4.1", CONFORM_SPENDS, conform_needs_base, unknown_session,
      not_created, NULL},
-    {"model-no-lora", "one without its configuration is refused", "session 4.1",
-     CONFORM_SPENDS, conform_needs_base, no_lora, not_created, NULL},
-    {"model-no-base", "one of an unknown base is refused", "session 4.6",
-     CONFORM_SPENDS, conform_needs_base, no_base, not_created, NULL},
-    {"model-create", "a model is made", "session 4.2", CONFORM_SPENDS,
+    {"model-no-lora", "a model without a LoRA configuration is rejected",
+     "session 4.1", CONFORM_SPENDS, conform_needs_base, no_lora, not_created,
+     NULL},
+    {"model-no-base", "a model of an unknown base model is rejected",
+     "session 4.6", CONFORM_SPENDS, conform_needs_base, no_base, not_created,
+     NULL},
+    {"model-create", "a model can be created", "session 4.2", CONFORM_SPENDS,
      conform_needs_base, create, created, NULL},
-    {"model-repeat", "a repeat with the same number makes no second one",
+    {"model-repeat", "a repeated creation creates no second model",
      "session 4.3", CONFORM_SPENDS, conform_needs_base, NULL, repeat, NULL},
-    {"model-id", "its id is made of the session's", "session 4.3",
+    {"model-id", "the id of a model contains the session's id", "session 4.3",
      CONFORM_SPENDS, conform_needs_shared_model, NULL, id_form, NULL},
-    {"model-not-awaited", "requests may be sent before it is ready",
+    {"model-not-awaited", "a model accepts requests before it is ready",
      "session 4.6", CONFORM_SPENDS, conform_needs_base, create, not_awaited,
      NULL},
-    {"model-info", "get_info tells of it", "session 4.2", CONFORM_SPENDS,
+    {"model-info", "get_info describes a model", "session 4.2", CONFORM_SPENDS,
      conform_needs_shared_model, ask_info, info, NULL},
-    {"model-tokenizer", "and names its tokenizer", "session 4.7",
+    {"model-tokenizer", "get_info names the tokenizer", "session 4.7",
      CONFORM_SPENDS, conform_needs_shared_model, ask_info, info_has,
      "tokenizer_id"},
-    {"model-rank", "its rank", "session 4.2", CONFORM_SPENDS,
-     conform_needs_shared_model, ask_info, info_has, "lora_rank"},
-    {"model-family", "and its optimizer", "session 4.2", CONFORM_SPENDS,
-     conform_needs_shared_model, ask_info, info_has, "optimizer_config"},
-    {"model-optimizer", "the optimizer is that which was asked for",
+    {"model-rank", "get_info returns the LoRA rank", "session 4.2",
+     CONFORM_SPENDS, conform_needs_shared_model, ask_info, info_has,
+     "lora_rank"},
+    {"model-family", "get_info names the optimizer", "session 4.2",
+     CONFORM_SPENDS, conform_needs_shared_model, ask_info, info_has,
+     "optimizer_config"},
+    {"model-optimizer", "a model gets the requested optimizer",
      "training 5.6.1", CONFORM_SPENDS, conform_needs_base, create_dimuon,
      optimizer, NULL},
-    {"model-unload", "an unloaded model takes no more requests", "session 4.1",
+    {"model-unload", "an unloaded model rejects requests", "session 4.1",
      CONFORM_SPENDS, conform_needs_model, unload, unloaded, NULL},
 };
 

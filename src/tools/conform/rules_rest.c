@@ -54,7 +54,7 @@ static conform_verdict_t list(conform_t *c) {
     return conform_told(c);
   if (n <= 1)
     return conform_holds(c);
-  return conform_tell(c, CONFORM_ALLOWED, "%zu where 1 was asked for", n);
+  return conform_tell(c, CONFORM_ALLOWED, "%zu instead of 1", n);
 }
 
 /* A page after the last one is empty. */
@@ -184,35 +184,36 @@ static const tnk__ask_kind_t checkpoints = TNK__ASK_LIST_CHECKPOINTS;
 static const tnk__ask_kind_t sessions = TNK__ASK_LIST_SESSIONS;
 
 static const conform_rule_t rules[] = {
-    {"list-runs", "runs are listed one by one", "rest 9.11", CONFORM_FREE, NULL,
-     NULL, list, &runs},
-    {"list-runs-end", "and none behind the last", "rest 9.11", CONFORM_FREE,
-     NULL, NULL, behind, &runs},
-    {"list-checkpoints", "so are checkpoints", "rest 9.11", CONFORM_FREE, NULL,
-     NULL, list, &checkpoints},
-    {"list-checkpoints-end", "and none behind the last", "rest 9.11",
+    {"list-runs", "runs can be listed one by one", "rest 9.11", CONFORM_FREE,
+     NULL, NULL, list, &runs},
+    {"list-runs-end", "the list of runs is empty after the last one",
+     "rest 9.11", CONFORM_FREE, NULL, NULL, behind, &runs},
+    {"list-checkpoints", "checkpoints can be listed one by one", "rest 9.11",
+     CONFORM_FREE, NULL, NULL, list, &checkpoints},
+    {"list-checkpoints-end",
+     "the list of checkpoints is empty after the last one", "rest 9.11",
      CONFORM_FREE, NULL, NULL, behind, &checkpoints},
-    {"list-sessions", "and sessions", "rest 9.11", CONFORM_FREE, NULL, NULL,
-     list, &sessions},
-    {"list-sessions-end", "and none behind the last", "rest 9.11", CONFORM_FREE,
-     NULL, NULL, behind, &sessions},
-    {"run-unknown", "a run that nobody has is a 404", "rest 9", CONFORM_FREE,
-     NULL, conform_get_about, unknown, "training_runs/tnk-conform-none"},
-    {"session-unknown", "so is a session", "rest 9", CONFORM_FREE, NULL,
-     conform_get_about, unknown, "sessions/tnk-conform-none"},
-    {"sampler-unknown", "and a sampler", "rest 9", CONFORM_FREE, NULL,
-     conform_get_about, unknown, "samplers/tnk-conform-none"},
-    {"session-told", "what a session has is told", "rest 9", CONFORM_FREE,
-     conform_needs_session, get_session, session, NULL},
-    {"session-found", "it is found by its id", "rest 9.7", CONFORM_FREE,
-     conform_needs_session, search, found, NULL},
-    {"run-told", "a model is a run", "rest 9", CONFORM_SPENDS,
+    {"list-sessions", "sessions can be listed one by one", "rest 9.11",
+     CONFORM_FREE, NULL, NULL, list, &sessions},
+    {"list-sessions-end", "the list of sessions is empty after the last one",
+     "rest 9.11", CONFORM_FREE, NULL, NULL, behind, &sessions},
+    {"run-unknown", "an unknown run gets 404", "rest 9", CONFORM_FREE, NULL,
+     conform_get_about, unknown, "training_runs/tnk-conform-none"},
+    {"session-unknown", "an unknown session gets 404", "rest 9", CONFORM_FREE,
+     NULL, conform_get_about, unknown, "sessions/tnk-conform-none"},
+    {"sampler-unknown", "an unknown sampler gets 404", "rest 9", CONFORM_FREE,
+     NULL, conform_get_about, unknown, "samplers/tnk-conform-none"},
+    {"session-told", "a session lists its runs and samplers", "rest 9",
+     CONFORM_FREE, conform_needs_session, get_session, session, NULL},
+    {"session-found", "a search finds a session by its id", "rest 9.7",
+     CONFORM_FREE, conform_needs_session, search, found, NULL},
+    {"run-told", "a model is also a run", "rest 9", CONFORM_SPENDS,
      conform_needs_shared_model, get_run, run, NULL},
-    {"run-of-session", "of its session", "rest 9", CONFORM_SPENDS,
-     conform_needs_shared_model, get_session, in_session, NULL},
-    {"run-checkpoint", "whose checkpoints are listed", "rest 9", CONFORM_SPENDS,
+    {"run-of-session", "a session lists the run of its model", "rest 9",
+     CONFORM_SPENDS, conform_needs_shared_model, get_session, in_session, NULL},
+    {"run-checkpoint", "a run lists its checkpoints", "rest 9", CONFORM_SPENDS,
      saved, get_checkpoints, checkpoint, NULL},
 };
 
-const conform_group_t conform_rest = {"what a server keeps", rules,
+const conform_group_t conform_rest = {"stored records", rules,
                                       sizeof(rules) / sizeof(*rules)};

@@ -26,7 +26,7 @@ static conform_call_t *bad_session(conform_t *c) {
 }
 
 static conform_verdict_t not_created(conform_t *c) {
-  return conform_refusal(c, "it is made all the same", "a 4xx");
+  return conform_refusal(c, "it is created anyway", "a 4xx");
 }
 
 static conform_call_t *no_session(conform_t *c) {
@@ -35,7 +35,7 @@ static conform_call_t *no_session(conform_t *c) {
 }
 
 static conform_verdict_t session_unknown(conform_t *c) {
-  return conform_refusal(c, "it is not looked at", "404");
+  return conform_refusal(c, "it is ignored", "404");
 }
 
 static conform_verdict_t repeat_session(conform_t *c) {
@@ -48,7 +48,7 @@ static conform_verdict_t repeat_session(conform_t *c) {
 
     ids[i] = conform_text(call, "sampling_session_id");
     if (i == 1 && conform_is_refusal(call))
-      return conform_tell(c, CONFORM_ALLOWED, "refused with %d", call->status);
+      return conform_tell(c, CONFORM_ALLOWED, "rejected with %d", call->status);
     if (!conform_is_ok(call) || ids[i] == NULL)
       return conform_other(c, call, "a sampling_session_id");
   }
@@ -106,7 +106,7 @@ static conform_call_t *no_number(conform_t *c) {
 }
 
 static conform_verdict_t not_asked_for(conform_t *c) {
-  return conform_refusal(c, "it is not asked for", "a 4xx");
+  return conform_refusal(c, "it is not required", "a 4xx");
 }
 
 /* `about` is JSON that replaces sampling parameters. The server must refuse it;
@@ -117,7 +117,7 @@ static conform_call_t *draw(conform_t *c) {
 
 static conform_verdict_t bad_params(conform_t *c) {
   conform_follow(c, c->call, 1);
-  return conform_rejected(c, CONFORM_ALLOWED, "it is taken");
+  return conform_rejected(c, CONFORM_ALLOWED, "it is accepted");
 }
 
 /* ---- Samples ---- */
@@ -134,7 +134,7 @@ static const tnk_samples_t *sample(conform_t *c, const char *params,
   if (tnk__samples_read(read, tnk__allocator_default(), c->end.last->body.data,
                         c->end.last->body.len, c->end.is_proto) == TNK_OK)
     return *read;
-  conform_tell(c, CONFORM_DIFFERS, "the result cannot be read");
+  conform_tell(c, CONFORM_DIFFERS, "the result cannot be parsed");
   return NULL;
 }
 
@@ -188,7 +188,7 @@ static conform_verdict_t repeat(conform_t *c) {
 
     seen[i] = conform_text(call, "request_id");
     if (i == 1 && conform_is_refusal(call))
-      return conform_tell(c, CONFORM_ALLOWED, "refused with %d", call->status);
+      return conform_tell(c, CONFORM_ALLOWED, "rejected with %d", call->status);
     if (!conform_is_ok(call) || seen[i] == NULL)
       return conform_other(c, call, "a request_id");
   }
@@ -238,7 +238,7 @@ static conform_verdict_t stop_token(conform_t *c) {
   tnk_samples_tokens(read, 0, &n);
   is_stop = tnk_samples_stop_reason(read, 0) == TNK_STOP_SEQUENCE;
   if (n == 1 && is_stop)
-    return conform_tell(c, CONFORM_HOLDS, "it is the last one");
+    return conform_tell(c, CONFORM_HOLDS, "the stop token is the last one");
   return conform_tell(c, CONFORM_DIFFERS, "%zu tokens, reason %s", n,
                       is_stop ? "stop" : "length");
 }
@@ -249,7 +249,7 @@ static conform_verdict_t stop_text(conform_t *c) {
     return conform_holds(c);
   if (c->end.fate == CONFORM_FAILED)
     return conform_tell(c, CONFORM_ALLOWED, "%s",
-                        c->end.last == NULL ? "refused" : c->end.how);
+                        c->end.last == NULL ? "rejected" : c->end.how);
   return conform_tell(c, CONFORM_DIFFERS, "%s", c->end.how);
 }
 
@@ -264,9 +264,9 @@ static conform_verdict_t prompt_logprobs(conform_t *c) {
     return conform_told(c);
   values = tnk_samples_prompt_logprobs(read, &n);
   if (c->about == NULL)
-    return values == NULL ? conform_holds(c)
-                          : conform_tell(c, CONFORM_ALLOWED,
-                                         "%zu that nobody asked for", n);
+    return values == NULL
+               ? conform_holds(c)
+               : conform_tell(c, CONFORM_ALLOWED, "%zu without a request", n);
   if (values == NULL)
     return conform_tell(c, CONFORM_DIFFERS, "there are none");
   return conform_tell(c, n == 3 ? CONFORM_HOLDS : CONFORM_DIFFERS,
@@ -305,18 +305,18 @@ static conform_verdict_t output(conform_t *c) {
     return conform_told(c);
   if (about->get(read) != NULL)
     return conform_holds(c);
-  return conform_tell(c, CONFORM_ABSENT, "left out in silence");
+  return conform_tell(c, CONFORM_ABSENT, "silently omitted");
 }
 
 static conform_verdict_t as_json(conform_t *c) {
   if (!conform_succeeds(c, c->call, 0))
     return conform_told(c);
   if (c->end.is_proto)
-    return conform_tell(c, CONFORM_ALLOWED, "protobuf all the same");
+    return conform_tell(c, CONFORM_ALLOWED, "protobuf anyway");
   if (tnk__samples_read(&c->samples[0], tnk__allocator_default(),
                         c->end.last->body.data, c->end.last->body.len,
                         0) != TNK_OK)
-    return conform_tell(c, CONFORM_DIFFERS, "JSON that cannot be read");
+    return conform_tell(c, CONFORM_DIFFERS, "JSON that cannot be parsed");
   return conform_tell(c, CONFORM_HOLDS, "JSON");
 }
 
@@ -359,7 +359,7 @@ static conform_verdict_t cancel(conform_t *c) {
     return conform_told(c);
   conform_follow(c, c->call, 1);
   if (c->end.fate == CONFORM_RESULT || c->end.fate == CONFORM_FAILED)
-    return conform_tell(c, CONFORM_HOLDS, "it comes to an end");
+    return conform_tell(c, CONFORM_HOLDS, "it ends");
   return conform_tell(c, CONFORM_DIFFERS, "%s", c->end.how);
 }
 
@@ -388,103 +388,107 @@ static conform_verdict_t saved_sampler(conform_t *c) {
   "\"shape\":[2,1]}}"
 
 static const conform_rule_t sessions[] = {
-    {"sampler-create", "a sampler of the base model is made", "session 4.1",
-     CONFORM_FREE, NULL, NULL, create, NULL},
-    {"sampler-no-session", "one in an unknown session is refused",
+    {"sampler-create", "a sampler of the base model can be created",
+     "session 4.1", CONFORM_FREE, NULL, NULL, create, NULL},
+    {"sampler-no-session", "a sampler in an unknown session is rejected",
      "session 4.1", CONFORM_FREE, conform_needs_base, no_session,
      session_unknown, NULL},
-    {"sampler-no-model", "so is one of nothing", "session 4.5", CONFORM_FREE,
-     conform_needs_session, bad_session, not_created, NULL},
-    {"sampler-no-weights", "of weights that nobody has", "session 4.5",
-     CONFORM_FREE, conform_needs_session, bad_session, not_created,
-     "tinker://tnk-conform-none/sampler_weights/none"},
-    {"sampler-odd-path", "and of a path that is none", "session 4.5",
-     CONFORM_FREE, conform_needs_session, bad_session, not_created,
-     "file:///etc/passwd"},
-    {"sampler-repeat", "a repeat with its number makes no second one",
+    {"sampler-no-model", "a sampler without a model is rejected", "session 4.5",
+     CONFORM_FREE, conform_needs_session, bad_session, not_created, NULL},
+    {"sampler-no-weights", "a sampler of unknown weights is rejected",
+     "session 4.5", CONFORM_FREE, conform_needs_session, bad_session,
+     not_created, "tinker://tnk-conform-none/sampler_weights/none"},
+    {"sampler-odd-path", "a sampler of an invalid path is rejected",
+     "session 4.5", CONFORM_FREE, conform_needs_session, bad_session,
+     not_created, "file:///etc/passwd"},
+    {"sampler-repeat", "a repeated creation creates no second sampler",
      "session 4.5", CONFORM_FREE, conform_needs_base, NULL, repeat_session,
      NULL},
-    {"sampler-join", "who joins gets a number that no other has", "session 4.9",
-     CONFORM_FREE, conform_needs_sampler, NULL, join, NULL},
-    {"sampler-info", "its base model is told", "rest 9", CONFORM_FREE,
+    {"sampler-join", "each client that joins gets another number",
+     "session 4.9", CONFORM_FREE, conform_needs_sampler, NULL, join, NULL},
+    {"sampler-info", "a sampler names its base model", "rest 9", CONFORM_FREE,
      conform_needs_sampler, get_sampler, info, NULL},
-    {"sample-unknown", "a sample of an unknown sampler is refused",
+    {"sample-unknown", "a sample of an unknown sampler is rejected",
      "sampling 7.1", CONFORM_FREE, NULL, unknown_sampler, conform_refused_404,
      NULL},
-    {"sample-nothing", "so is one of nothing", "sampling 7.1", CONFORM_FREE,
-     NULL, no_weights, conform_refused, NULL},
+    {"sample-nothing", "a sample without a model is rejected", "sampling 7.1",
+     CONFORM_FREE, NULL, no_weights, conform_refused, NULL},
 };
 
 const conform_group_t conform_sampler = {"samplers", sessions,
                                          sizeof(sessions) / sizeof(*sessions)};
 
 static const conform_rule_t samples[] = {
-    {"sample-result", "samples come in their number and length", "protobuf 6.3",
-     CONFORM_SPENDS, conform_needs_sampler, NULL, result, NULL},
-    {"sample-ids", "and have ids", "sampling 7.3", CONFORM_SPENDS,
+    {"sample-result", "samples have the requested number and length",
+     "protobuf 6.3", CONFORM_SPENDS, conform_needs_sampler, NULL, result, NULL},
+    {"sample-ids", "samples have ids", "sampling 7.3", CONFORM_SPENDS,
      conform_needs_sampler, NULL, ids, NULL},
-    {"sample-repeat", "a repeat with its number is the same request",
+    {"sample-repeat", "a repeat with the same number is the same request",
      "sampling 7.3", CONFORM_SPENDS, conform_needs_sampler, NULL, repeat, NULL},
-    {"sample-no-number", "a sample without a number is refused", "sampling 7.1",
-     CONFORM_SPENDS, conform_needs_sampler, no_number, not_asked_for, NULL},
-    {"sample-seed", "a seed gives the same tokens", "sampling 7.1",
+    {"sample-no-number", "a sample without a number is rejected",
+     "sampling 7.1", CONFORM_SPENDS, conform_needs_sampler, no_number,
+     not_asked_for, NULL},
+    {"sample-seed", "a seed makes samples repeatable", "sampling 7.1",
      CONFORM_SPENDS, conform_needs_sampler, NULL, reproducible,
      "{\"max_tokens\":8,\"seed\":7}"},
-    {"sample-greedy", "so does a temperature of 0", "sampling 7.1",
-     CONFORM_SPENDS, conform_needs_sampler, NULL, reproducible,
+    {"sample-greedy", "a temperature of 0 makes samples repeatable",
+     "sampling 7.1", CONFORM_SPENDS, conform_needs_sampler, NULL, reproducible,
      "{\"max_tokens\":8,\"temperature\":0}"},
-    {"sample-top-k", "and the one likeliest token", "sampling 7.1",
+    {"sample-top-k", "a top_k of 1 makes samples repeatable", "sampling 7.1",
      CONFORM_SPENDS, conform_needs_sampler, NULL, reproducible,
      "{\"max_tokens\":8,\"top_k\":1}"},
-    {"sample-stop-token", "a stop token ends a sample, and is in it",
+    {"sample-stop-token", "a stop token ends a sample and is part of it",
      "sampling 7.1", CONFORM_SPENDS, conform_needs_sampler, NULL, stop_token,
      NULL},
-    {"sample-stop-texts", "stops may be texts", "sampling 7.1", CONFORM_SPENDS,
-     conform_needs_sampler, draw, stop_text, "{\"stop\":[\"a\",\"b\"]}"},
-    {"sample-stop-text", "one may stand alone", "sampling 7.1", CONFORM_SPENDS,
-     conform_needs_sampler, draw, stop_text, "{\"stop\":\"a\"}"},
-    {"sample-stop-mixed", "texts and tokens in one list are refused",
+    {"sample-stop-texts", "stop can be a list of strings", "sampling 7.1",
+     CONFORM_SPENDS, conform_needs_sampler, draw, stop_text,
+     "{\"stop\":[\"a\",\"b\"]}"},
+    {"sample-stop-text", "stop can be one string", "sampling 7.1",
+     CONFORM_SPENDS, conform_needs_sampler, draw, stop_text,
+     "{\"stop\":\"a\"}"},
+    {"sample-stop-mixed", "a stop list of strings and tokens is rejected",
      "sampling 7.1", CONFORM_SPENDS, conform_needs_sampler, draw, bad_params,
      "{\"stop\":[\"a\",1]}"},
-    {"sample-tokens", "max_tokens of 0 is refused", "sampling 7.1",
+    {"sample-tokens", "max_tokens of 0 is rejected", "sampling 7.1",
      CONFORM_SPENDS, conform_needs_sampler, draw, bad_params,
      "{\"max_tokens\":0}"},
-    {"sample-temperature", "so is a temperature below 0", "sampling 7.1",
+    {"sample-temperature", "a negative temperature is rejected", "sampling 7.1",
      CONFORM_SPENDS, conform_needs_sampler, draw, bad_params,
      "{\"temperature\":-1}"},
-    {"sample-top-p", "a top_p above 1", "sampling 7.1", CONFORM_SPENDS,
-     conform_needs_sampler, draw, bad_params, "{\"top_p\":2}"},
-    {"sample-text", "and a temperature that is a text", "sampling 7.1",
-     CONFORM_SPENDS, conform_needs_sampler, draw, bad_params,
+    {"sample-top-p", "a top_p above 1 is rejected", "sampling 7.1",
+     CONFORM_SPENDS, conform_needs_sampler, draw, bad_params, "{\"top_p\":2}"},
+    {"sample-text", "a temperature that is a string is rejected",
+     "sampling 7.1", CONFORM_SPENDS, conform_needs_sampler, draw, bad_params,
      "{\"temperature\":\"hot\"}"},
-    {"sample-prompt", "logprobs of the prompt come when they are asked for",
+    {"sample-prompt", "logprobs of the prompt are returned on request",
      "sampling 7.1", CONFORM_SPENDS, conform_needs_sampler, NULL,
      prompt_logprobs, "{\"prompt_logprobs\":true}"},
-    {"sample-no-prompt", "and only then", "sampling 7.1", CONFORM_SPENDS,
-     conform_needs_sampler, NULL, prompt_logprobs, NULL},
-    {"sample-prompt-top-k", "so do the k likeliest of the prompt",
+    {"sample-no-prompt", "logprobs of the prompt are not returned otherwise",
+     "sampling 7.1", CONFORM_SPENDS, conform_needs_sampler, NULL,
+     prompt_logprobs, NULL},
+    {"sample-prompt-top-k", "the top k tokens of the prompt are returned",
      "sampling 7.1", CONFORM_SPENDS, conform_needs_sampler, NULL, output,
      OUTPUT("{\"prompt_logprobs\":true,\"topk_prompt_logprobs\":2}",
             get_prompt_topk)},
-    {"sample-k-likeliest", "those of the sample", "sampling 7.1.1",
-     CONFORM_SPENDS, conform_needs_sampler, NULL, output,
+    {"sample-k-likeliest", "the top k tokens of the sample are returned",
+     "sampling 7.1.1", CONFORM_SPENDS, conform_needs_sampler, NULL, output,
      OUTPUT("{\"topk_sample_logprobs\":2}", get_topk)},
-    {"sample-alternatives", "other tokens in the prompt's places",
+    {"sample-alternatives", "alternative tokens of the prompt are returned",
      "sampling 7.1.1", CONFORM_SPENDS, conform_needs_sampler, NULL, output,
      OUTPUT("{\"prompt_alt_tokens_k\":2}", get_alternatives)},
-    {"sample-targets", "and logprobs of given tokens there", "sampling 7.1.1",
-     CONFORM_SPENDS, conform_needs_sampler, NULL, output,
+    {"sample-targets", "logprobs of given prompt tokens are returned",
+     "sampling 7.1.1", CONFORM_SPENDS, conform_needs_sampler, NULL, output,
      OUTPUT(TARGETS, get_targets)},
-    {"sample-json", "samples come in JSON for who accepts no protobuf",
+    {"sample-json", "samples are JSON if the client accepts only JSON",
      "reference 12.1", CONFORM_SPENDS, conform_needs_sampler, draw, as_json,
      NULL},
-    {"sample-batch", "one look finds the samples that are done", "futures 8.6",
+    {"sample-batch", "a batched poll reports finished samples", "futures 8.6",
      CONFORM_SPENDS, conform_needs_sampler, NULL, batch, NULL},
     {"sample-cancel", "a sample can be canceled", "futures 8.7", CONFORM_SPENDS,
      conform_needs_sampler, draw, cancel, NULL},
-    {"sample-saved", "weights that were saved can be sampled from",
-     "training 5.6", CONFORM_SPENDS, conform_needs_any_model, save_unnamed,
-     saved_sampler, NULL},
+    {"sample-saved", "saved weights can be sampled", "training 5.6",
+     CONFORM_SPENDS, conform_needs_any_model, save_unnamed, saved_sampler,
+     NULL},
 };
 
 const conform_group_t conform_sampling = {"samples", samples,

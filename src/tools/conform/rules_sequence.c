@@ -60,7 +60,7 @@ static conform_verdict_t same_request(conform_t *c) {
   if (conform_is_ok(c->call) && other != NULL && strcmp(c->id, other) == 0)
     return conform_tell(c, CONFORM_HOLDS, "the same request");
   if (conform_follow(c, c->call, 0) == CONFORM_RESULT)
-    return conform_tell(c, CONFORM_DIFFERS, "it was run twice");
+    return conform_tell(c, CONFORM_DIFFERS, "it ran twice");
   return tell_end(c, is_conflict(&c->end) ? CONFORM_ALLOWED : CONFORM_DIFFERS);
 }
 
@@ -101,11 +101,11 @@ static conform_call_t *other_operation(conform_t *c) {
 static conform_verdict_t taken(conform_t *c) {
   conform_follow(c, c->call, 0);
   if (c->end.fate == CONFORM_FAILED && c->end.last == NULL)
-    return conform_tell(c, CONFORM_HOLDS, "refused with %d", c->call->status);
+    return conform_tell(c, CONFORM_HOLDS, "rejected with %d", c->call->status);
   if (is_conflict(&c->end))
     return tell_end(c, CONFORM_ALLOWED);
   if (c->end.fate == CONFORM_RESULT)
-    return conform_tell(c, CONFORM_DIFFERS, "it was run");
+    return conform_tell(c, CONFORM_DIFFERS, "it ran");
   return tell_end(c, CONFORM_DIFFERS);
 }
 
@@ -160,25 +160,25 @@ static conform_verdict_t gap_held(conform_t *c) {
   const conform_gap_t *gap = &c->gap;
 
   if (!gap->is_accepted)
-    return conform_tell(c, CONFORM_DIFFERS, "number 2 without 1 is refused: %s",
-                        gap->refused);
+    return conform_tell(c, CONFORM_DIFFERS,
+                        "number 2 without 1 is rejected: %s", gap->refused);
   if (gap->first == CONFORM_PENDING && gap->before == CONFORM_RESULT &&
       gap->then == CONFORM_RESULT)
     return conform_tell(c, CONFORM_HOLDS, "2 waits for 1");
   if (gap->first == CONFORM_RESULT)
-    return conform_tell(c, CONFORM_ALLOWED, "2 is run as it comes");
+    return conform_tell(c, CONFORM_ALLOWED, "2 runs on arrival");
   if (gap->first == CONFORM_FAILED)
     return conform_tell(c,
                         wants_any_order(c) ? CONFORM_DIFFERS : CONFORM_ALLOWED,
                         "2 %s", gap->first_how);
-  return conform_tell(c, CONFORM_DIFFERS, "2 behind 1: %s", gap->then_how);
+  return conform_tell(c, CONFORM_DIFFERS, "2 after 1: %s", gap->then_how);
 }
 
 static conform_verdict_t gap_polled(conform_t *c) {
   const conform_gap_t *gap = &c->gap;
 
   if (!gap->is_accepted)
-    return conform_tell(c, CONFORM_SKIPPED, "it is refused");
+    return conform_tell(c, CONFORM_SKIPPED, "it is rejected");
   if (gap->first_status == 404 || gap->first_status == 410)
     return conform_tell(c, CONFORM_DIFFERS, "%d", gap->first_status);
   if (gap->first == CONFORM_LOST)
@@ -189,7 +189,7 @@ static conform_verdict_t gap_polled(conform_t *c) {
 static int any_order(conform_t *c) {
   if (wants_any_order(c))
     return conform_needs_model(c);
-  conform_tell(c, CONFORM_ABSENT, "client/config asks for order");
+  conform_tell(c, CONFORM_ABSENT, "client/config requires order");
   return 0;
 }
 
@@ -216,15 +216,15 @@ static conform_verdict_t judge_next(conform_t *c, const char *what) {
   else
     conform_follow(c, call, 1);
   if (c->end.fate == CONFORM_RESULT)
-    return conform_tell(c, CONFORM_HOLDS, "%s; number 2 is run", what);
+    return conform_tell(c, CONFORM_HOLDS, "%s; number 2 runs", what);
   snprintf(how, sizeof(how), "%.190s", c->end.how);
   call = conform_pass(c, c->model->id, 1, NULL);
   if (conform_follow(c, call, 1) != CONFORM_RESULT)
     return conform_tell(c, CONFORM_DIFFERS,
-                        "%s; number 2 is not run (%s), nor number 1 (%s)", what,
-                        how, c->end.how);
+                        "%s; neither number 2 (%s) nor number 1 (%s) runs",
+                        what, how, c->end.how);
   return conform_tell(c, CONFORM_ALLOWED,
-                      "%s; number 2 is not run, but number 1 again", what);
+                      "%s; number 2 does not run, number 1 does", what);
 }
 
 static conform_call_t *bad_load(conform_t *c) {
@@ -234,7 +234,8 @@ static conform_call_t *bad_load(conform_t *c) {
 static conform_verdict_t after_failed(conform_t *c) {
   if (conform_follow(c, c->call, 0) != CONFORM_FAILED)
     return tell_end(c, CONFORM_DIFFERS);
-  return judge_next(c, c->end.last != NULL ? "number 1 fails" : "1 is refused");
+  return judge_next(c, c->end.last != NULL ? "number 1 fails"
+                                           : "number 1 is rejected");
 }
 
 /* A model whose number 1 is refused. */
@@ -247,13 +248,13 @@ static int refused_first(conform_t *c) {
   call = conform_pass(c, c->model->id, 1, &bad);
   if (conform_is_refusal(call))
     return 1;
-  conform_tell(c, CONFORM_SKIPPED, "an unknown loss is not refused at once: %s",
-               call->how);
+  conform_tell(c, CONFORM_SKIPPED,
+               "an unknown loss is not rejected at once: %s", call->how);
   return 0;
 }
 
 static conform_verdict_t after_refused(conform_t *c) {
-  return judge_next(c, "number 1 is refused");
+  return judge_next(c, "number 1 is rejected");
 }
 
 static conform_call_t *pass_one(conform_t *c) {
@@ -262,7 +263,7 @@ static conform_call_t *pass_one(conform_t *c) {
 
 static conform_verdict_t refused_again(conform_t *c) {
   if (conform_follow(c, c->call, 1) == CONFORM_RESULT)
-    return conform_tell(c, CONFORM_HOLDS, "it is run then");
+    return conform_tell(c, CONFORM_HOLDS, "it runs then");
   return tell_end(c, is_conflict(&c->end) ? CONFORM_ALLOWED : CONFORM_DIFFERS);
 }
 
@@ -287,9 +288,9 @@ static conform_call_t *zero(conform_t *c) {
 static conform_verdict_t odd(conform_t *c) {
   conform_follow(c, c->call, 0);
   if (c->end.fate == CONFORM_FAILED && c->end.last == NULL)
-    return conform_tell(c, CONFORM_HOLDS, "refused with %d", c->call->status);
+    return conform_tell(c, CONFORM_HOLDS, "rejected with %d", c->call->status);
   if (c->end.fate == CONFORM_RESULT)
-    return conform_tell(c, CONFORM_ALLOWED, "run as it comes");
+    return conform_tell(c, CONFORM_ALLOWED, "it runs on arrival");
   return tell_end(c, c->end.fate == CONFORM_FAILED ? CONFORM_ALLOWED
                                                    : CONFORM_DIFFERS);
 }
@@ -303,49 +304,49 @@ static conform_verdict_t apart(conform_t *c) {
   for (size_t i = 0; i < 2; i++)
     if (!conform_succeeds(c, conform_pass(c, models[i]->id, 1, NULL), 1))
       return conform_told(c);
-  return conform_tell(c, CONFORM_HOLDS, "number 1 of both is run");
+  return conform_tell(c, CONFORM_HOLDS, "number 1 of both runs");
 }
 
 static const conform_rule_t rules[] = {
-    {"seq-order", "requests are run in order without waiting", "training 5.3",
+    {"seq-order", "requests run in order without waiting", "training 5.3",
      CONFORM_SPENDS, began, NULL, in_order, NULL},
-    {"seq-models", "each model counts for itself", "training 5.3",
+    {"seq-models", "each model has its own numbers", "training 5.3",
      CONFORM_SPENDS, conform_needs_model, NULL, apart, NULL},
-    {"seq-repeat", "a repeat of a pass is the same request", "training 5.3",
+    {"seq-repeat", "a repeated pass is the same request", "training 5.3",
      CONFORM_SPENDS, began, repeat_pass, same_request, NULL},
-    {"seq-repeat-key", "so it is with one idempotency key for both",
+    {"seq-repeat-key",
+     "a repeated pass with the same idempotency key is the same request",
      "transport 2.2", CONFORM_SPENDS, began, repeat_pass, same_request,
      "tnk-conform-one-key"},
-    {"seq-repeat-step", "a repeat of a step is the same request",
-     "training 5.3", CONFORM_SPENDS, began_step, repeat_step, same_request,
-     NULL},
-    {"seq-other-bytes", "other bytes with a number that is taken are refused",
+    {"seq-repeat-step", "a repeated step is the same request", "training 5.3",
+     CONFORM_SPENDS, began_step, repeat_step, same_request, NULL},
+    {"seq-other-bytes", "other bytes with a used number are rejected",
      "training 5.3", CONFORM_SPENDS, began, other_bytes, taken, NULL},
-    {"seq-other-call", "so is another operation", "training 5.3",
-     CONFORM_SPENDS, began, other_operation, taken, NULL},
-    {"seq-gap", "a number is held until the gap before it closes",
+    {"seq-other-call", "another operation with a used number is rejected",
+     "training 5.3", CONFORM_SPENDS, began, other_operation, taken, NULL},
+    {"seq-gap", "a request is held until the gap before it closes",
      "training 5.3", CONFORM_SPENDS, conform_needs_gap, NULL, gap_held, NULL},
-    {"seq-gap-poll", "what is held can be polled for", "training 5.3",
+    {"seq-gap-poll", "a held request can be polled", "training 5.3",
      CONFORM_SPENDS, conform_needs_gap, NULL, gap_polled, NULL},
-    {"seq-first-last", "the first part of a pass may come last", "training 5.3",
-     CONFORM_SPENDS, any_order, NULL, first_last, NULL},
-    {"seq-after-failed", "a request that failed has used its number",
-     "training 5.8", CONFORM_SPENDS, conform_needs_model, bad_load,
-     after_failed, NULL},
-    {"seq-after-refused", "one that was refused leaves no gap", "training 5.8",
+    {"seq-first-last", "the first request of a pass can arrive last",
+     "training 5.3", CONFORM_SPENDS, any_order, NULL, first_last, NULL},
+    {"seq-after-failed", "a failed request has used its number", "training 5.8",
+     CONFORM_SPENDS, conform_needs_model, bad_load, after_failed, NULL},
+    {"seq-after-refused", "a rejected request leaves no gap", "training 5.8",
      CONFORM_SPENDS, refused_first, NULL, after_refused, NULL},
-    {"seq-refused-again", "and its number can be used", "training 5.8",
-     CONFORM_SPENDS, refused_first, pass_one, refused_again, NULL},
-    {"seq-absent", "a request without a number is refused", "training 5.3",
+    {"seq-refused-again", "the number of a rejected request can be used",
+     "training 5.8", CONFORM_SPENDS, refused_first, pass_one, refused_again,
+     NULL},
+    {"seq-absent", "a request without a number is rejected", "training 5.3",
      CONFORM_SPENDS, conform_needs_model, odd_number, odd, NULL},
-    {"seq-negative", "so is one below 0", "training 5.3", CONFORM_SPENDS,
-     conform_needs_model, odd_number, odd, "-1"},
-    {"seq-text", "and one that is a text", "training 5.6", CONFORM_SPENDS,
-     conform_needs_model, odd_number, odd, "\"1\""},
-    {"seq-null", "and one that is null", "training 5.6", CONFORM_SPENDS,
-     conform_needs_model, odd_number, odd, "null"},
-    {"seq-zero", "and 0, where numbers begin with 1", "protobuf 6.2",
-     CONFORM_SPENDS, conform_needs_model, zero, odd, NULL},
+    {"seq-negative", "a negative number is rejected", "training 5.3",
+     CONFORM_SPENDS, conform_needs_model, odd_number, odd, "-1"},
+    {"seq-text", "a number that is a string is rejected", "training 5.6",
+     CONFORM_SPENDS, conform_needs_model, odd_number, odd, "\"1\""},
+    {"seq-null", "a number that is null is rejected", "training 5.6",
+     CONFORM_SPENDS, conform_needs_model, odd_number, odd, "null"},
+    {"seq-zero", "the number 0 is rejected, because numbers begin at 1",
+     "protobuf 6.2", CONFORM_SPENDS, conform_needs_model, zero, odd, NULL},
 };
 
 const conform_group_t conform_sequence = {"sequence numbers", rules,

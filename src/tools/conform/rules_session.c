@@ -52,11 +52,12 @@ static conform_verdict_t config(conform_t *c) {
   const char *wrong;
 
   if (call->status == 404 && strcmp(c->about, "client/dynamic_config") == 0)
-    return conform_tell(c, CONFORM_ABSENT, "404, so that defaults hold");
+    return conform_tell(c, CONFORM_ABSENT, "404: defaults apply");
   if (!conform_accepted(c, call, "200"))
     return conform_told(c);
   if (!json_is_object(call->json))
-    return conform_tell(c, CONFORM_DIFFERS, "the answer is no JSON object");
+    return conform_tell(c, CONFORM_DIFFERS,
+                        "the response is not a JSON object");
   wrong = wrong_flag(call->json);
   if (wrong != NULL)
     return conform_tell(c, CONFORM_DIFFERS, "%s has the wrong type", wrong);
@@ -75,13 +76,13 @@ static conform_verdict_t versions(conform_t *c) {
     const conform_call_t *call = ask_config(c, "client/config", all[i]);
 
     if (call->err != TNK_OK || call->status >= 500)
-      return conform_other(c, call, "an answer");
+      return conform_other(c, call, "a response");
     if (!conform_is_ok(call))
       tnk__text_printf(&refused, " %s", all[i]);
   }
   if (refused.len == 0)
     return conform_tell(c, CONFORM_HOLDS, "from 0.1.0 to 99.0.0");
-  return conform_tell(c, CONFORM_ALLOWED, "it refuses%s", text);
+  return conform_tell(c, CONFORM_ALLOWED, "rejected:%s", text);
 }
 
 static conform_call_t *odd_version(conform_t *c) {
@@ -92,8 +93,9 @@ static conform_verdict_t any_version(conform_t *c) {
   if (conform_is_ok(c->call))
     return conform_tell(c, CONFORM_HOLDS, "accepted");
   if (conform_is_refusal(c->call))
-    return conform_tell(c, CONFORM_ALLOWED, "refused with %d", c->call->status);
-  return conform_other(c, c->call, "an answer");
+    return conform_tell(c, CONFORM_ALLOWED, "rejected with %d",
+                        c->call->status);
+  return conform_other(c, c->call, "a response");
 }
 
 /* ---- Keys ---- */
@@ -109,27 +111,27 @@ static conform_verdict_t key(conform_t *c) {
   const conform_call_t *call = c->call;
 
   if (conform_is_ok(call))
-    return conform_tell(c, CONFORM_ALLOWED, "it asks for no key");
+    return conform_tell(c, CONFORM_ALLOWED, "no key is required");
   if (call->status != 401 && call->status != 403)
     return conform_other(c, call, "401 or 403");
   if (call->body.len > 0)
     return conform_tell(c, CONFORM_HOLDS, "%d", call->status);
-  return conform_tell(c, CONFORM_DIFFERS, "%d without words", call->status);
+  return conform_tell(c, CONFORM_DIFFERS, "%d without a message", call->status);
 }
 
 static conform_verdict_t token(conform_t *c) {
   if (!c->wants_tokens)
-    return conform_tell(c, CONFORM_ABSENT, "the key itself is taken");
+    return conform_tell(c, CONFORM_ABSENT, "the key itself is accepted");
   if (c->token == NULL)
     return conform_tell(c, CONFORM_DIFFERS,
-                        "auth/token gives no \"jwt\" that can be sent");
-  return conform_tell(c, CONFORM_HOLDS, "it lives %u s",
+                        "auth/token returns no usable \"jwt\"");
+  return conform_tell(c, CONFORM_HOLDS, "valid for %u s",
                       (unsigned)(c->token_life / 1000));
 }
 
 static int tokens(conform_t *c) {
   if (!c->wants_tokens)
-    conform_tell(c, CONFORM_ABSENT, "there are no tokens");
+    conform_tell(c, CONFORM_ABSENT, "the server uses no tokens");
   return c->wants_tokens;
 }
 
@@ -164,7 +166,7 @@ static conform_verdict_t created(conform_t *c) {
   if (conform_made(c, CONFORM_SESSION, conform_text(c->call, "session_id")) ==
       NULL)
     return conform_tell(c, CONFORM_DIFFERS,
-                        "the answer has no \"session_id\" that is a text");
+                        "the response has no string \"session_id\"");
   if (type != NULL && strcmp(type, "create_session") != 0)
     return conform_tell(c, CONFORM_DIFFERS, "its type is \"%.40s\"", type);
   return conform_tell(c, CONFORM_HOLDS, "%d", c->call->status);
@@ -181,7 +183,8 @@ static conform_call_t *odd_session(conform_t *c) {
 
 static conform_verdict_t odd_created(conform_t *c) {
   if (conform_is_refusal(c->call))
-    return conform_tell(c, CONFORM_ALLOWED, "refused with %d", c->call->status);
+    return conform_tell(c, CONFORM_ALLOWED, "rejected with %d",
+                        c->call->status);
   if (!conform_accepted(c, c->call, "200"))
     return conform_told(c);
   conform_made(c, CONFORM_SESSION, conform_text(c->call, "session_id"));
@@ -218,7 +221,7 @@ static conform_call_t *no_version(conform_t *c) {
 static conform_verdict_t not_asked_for(conform_t *c) {
   if (conform_is_ok(c->call))
     conform_made(c, CONFORM_SESSION, conform_text(c->call, "session_id"));
-  return conform_refusal(c, "it is not asked for", "a 4xx");
+  return conform_refusal(c, "it is not required", "a 4xx");
 }
 
 static conform_call_t *beat(conform_t *c, const char *session) {
@@ -237,7 +240,8 @@ static conform_verdict_t heartbeat(conform_t *c) {
     return conform_told(c);
   if (!json_is_object(c->call->json) ||
       (type != NULL && strcmp(type, "session_heartbeat") != 0))
-    return conform_tell(c, CONFORM_DIFFERS, "the answer is another call's");
+    return conform_tell(c, CONFORM_DIFFERS,
+                        "the response belongs to another call");
   return conform_tell(c, CONFORM_HOLDS, "%d", c->call->status);
 }
 
@@ -269,16 +273,16 @@ static conform_verdict_t finish_twice(conform_t *c) {
     return conform_told(c);
   call = finish(c);
   if (!conform_is_ok(call) && !conform_is_refusal(call))
-    return conform_other(c, call, "an answer the second time");
-  return conform_tell(c, CONFORM_HOLDS, "and %d the second time", call->status);
+    return conform_other(c, call, "a response the second time");
+  return conform_tell(c, CONFORM_HOLDS, "%d the second time", call->status);
 }
 
 static conform_verdict_t finished(conform_t *c) {
   const conform_call_t *call;
 
   if (!conform_is_ok(c->call))
-    return conform_tell(c, CONFORM_SKIPPED, "it cannot be finished: %s",
-                        c->call->how);
+    return conform_tell(c, CONFORM_SKIPPED,
+                        "the session cannot be finished: %s", c->call->how);
   call = beat(c, c->fresh->id);
   conform_gone(c, c->fresh);
   if (call->status == 410 || call->status == 404)
@@ -336,47 +340,51 @@ static conform_verdict_t capabilities(conform_t *c) {
 static const conform_rule_t rules[] = {
     {"config", "flags have the types that clients expect", "transport 3.1",
      CONFORM_FREE, NULL, get_config, config, "client/config"},
-    {"config-dynamic", "so have those that change", "transport 3.2",
-     CONFORM_FREE, NULL, get_config, config, "client/dynamic_config"},
+    {"config-dynamic", "dynamic flags have the types that clients expect",
+     "transport 3.2", CONFORM_FREE, NULL, get_config, config,
+     "client/dynamic_config"},
     {"config-versions", "versions of the official client are accepted",
      "transport 3.1", CONFORM_FREE, NULL, NULL, versions, NULL},
-    {"config-odd-version", "so is one that is no number", "transport 3.1",
-     CONFORM_FREE, NULL, odd_version, any_version, "tnk-conform"},
-    {"config-no-version", "and none at all", "transport 3.1", CONFORM_FREE,
-     NULL, odd_version, any_version, NULL},
-    {"key-missing", "who has no key is refused", "transport 1.3", CONFORM_FREE,
-     NULL, with_key, key, ""},
-    {"key-wrong", "who has another key is refused", "transport 1.3",
+    {"config-odd-version", "a version that is not a number is accepted",
+     "transport 3.1", CONFORM_FREE, NULL, odd_version, any_version,
+     "tnk-conform"},
+    {"config-no-version", "a missing version is accepted", "transport 3.1",
+     CONFORM_FREE, NULL, odd_version, any_version, NULL},
+    {"key-missing", "a request without a key is rejected", "transport 1.3",
+     CONFORM_FREE, NULL, with_key, key, ""},
+    {"key-wrong", "a request with a wrong key is rejected", "transport 1.3",
      CONFORM_FREE, NULL, with_key, key, "tml-conform-wrong"},
-    {"token", "the key is exchanged for a token", "transport 1.7", CONFORM_FREE,
-     NULL, NULL, token, NULL},
-    {"token-invalid", "a wrong token is told from a wrong key", "transport 1.7",
-     CONFORM_FREE, tokens, with_key, bad_token, "eyJhbGciOiJub25lIn0.e30.x"},
-    {"session-create", "a session is made", "session 4.2", CONFORM_FREE, NULL,
-     create, created, NULL},
-    {"session-name", "it may have a name to show", "session 4.1", CONFORM_FREE,
-     NULL, odd_session, odd_created, "tnk conform"},
-    {"session-null", "an optional member may be null", "session 4.1",
+    {"token", "the key can be exchanged for a token", "transport 1.7",
+     CONFORM_FREE, NULL, NULL, token, NULL},
+    {"token-invalid", "a wrong token is reported as invalid_token",
+     "transport 1.7", CONFORM_FREE, tokens, with_key, bad_token,
+     "eyJhbGciOiJub25lIn0.e30.x"},
+    {"session-create", "a session can be created", "session 4.2", CONFORM_FREE,
+     NULL, create, created, NULL},
+    {"session-name", "a session can have a display name", "session 4.1",
+     CONFORM_FREE, NULL, odd_session, odd_created, "tnk conform"},
+    {"session-null", "an optional member can be null", "session 4.1",
      CONFORM_FREE, NULL, odd_session, odd_created, NULL},
-    {"session-no-version", "without a version it is refused", "session 4.1",
-     CONFORM_FREE, NULL, no_version, not_asked_for, NULL},
-    {"session-repeat", "a repeat with the same key makes no second one",
+    {"session-no-version", "a session without a version is rejected",
+     "session 4.1", CONFORM_FREE, NULL, no_version, not_asked_for, NULL},
+    {"session-repeat", "a repeat with the same key creates no second session",
      "transport 2.2", CONFORM_FREE, NULL, NULL, repeat, NULL},
-    {"heartbeat", "a session's heartbeat is taken", "session 4.4", CONFORM_FREE,
+    {"heartbeat", "a heartbeat is accepted", "session 4.4", CONFORM_FREE,
      conform_needs_session, beat_own, heartbeat, NULL},
-    {"heartbeat-unknown", "that of an unknown session is refused",
+    {"heartbeat-unknown", "the heartbeat of an unknown session is rejected",
      "session 4.4", CONFORM_FREE, NULL, beat_none, no_session, NULL},
-    {"finish", "a session is finished, more than once", "session 4.8",
+    {"finish", "a session can be finished more than once", "session 4.8",
      CONFORM_FREE, conform_needs_new_session, finish, finish_twice, NULL},
-    {"finish-ends", "the heartbeat of a finished session is refused",
+    {"finish-ends", "the heartbeat of a finished session is rejected",
      "session 4.8", CONFORM_FREE, conform_needs_new_session, finish, finished,
      NULL},
-    {"healthz", "the server says that it is well", "session 4.2", CONFORM_FREE,
-     NULL, conform_get_about, health, "healthz"},
+    {"healthz", "the server reports that it is healthy", "session 4.2",
+     CONFORM_FREE, NULL, conform_get_about, health, "healthz"},
     {"telemetry", "telemetry is accepted", "session 10.1", CONFORM_FREE, NULL,
      send_telemetry, telemetry, NULL},
-    {"capabilities", "models are named", "session 4.2", CONFORM_FREE, NULL,
-     conform_get_about, capabilities, "get_server_capabilities"},
+    {"capabilities", "the supported models are listed", "session 4.2",
+     CONFORM_FREE, NULL, conform_get_about, capabilities,
+     "get_server_capabilities"},
 };
 
 const conform_group_t conform_session = {"configuration, keys, sessions", rules,

@@ -51,10 +51,10 @@ static conform_verdict_t json_read(conform_t *c) {
   const conform_call_t *call = c->call;
 
   if (call->status == 404 && !conform_is_absent(c, call))
-    return conform_tell(c, CONFORM_HOLDS, "it is read");
+    return conform_tell(c, CONFORM_HOLDS, "it is accepted");
   if (conform_is_absent(c, call) || conform_is_refusal(call))
     return conform_tell(c, CONFORM_ABSENT, "%d", call->status);
-  return conform_other(c, call, "404, for there is no such model");
+  return conform_other(c, call, "404, because there is no such model");
 }
 
 /* ---- A pass, and its result ---- */
@@ -78,7 +78,7 @@ static const tnk_pass_t *run_pass(conform_t *c, const conform_pass_t *pass) {
                             c->end.last->body.data, c->end.last->body.len,
                             c->end.is_proto) == TNK_OK)
     return *read;
-  conform_tell(c, CONFORM_DIFFERS, "the result cannot be read");
+  conform_tell(c, CONFORM_DIFFERS, "the result cannot be parsed");
   return NULL;
 }
 
@@ -154,7 +154,7 @@ static conform_verdict_t zero_weights(conform_t *c) {
   const double loss = tnk_metrics_get(metrics, "loss:sum");
 
   if (isnan(loss))
-    return conform_tell(c, CONFORM_SKIPPED, "it tells no loss");
+    return conform_tell(c, CONFORM_SKIPPED, "the metrics have no loss");
   if (loss != 0)
     return conform_tell(c, CONFORM_DIFFERS, "a loss of %g", loss);
   return conform_tell(c, CONFORM_HOLDS, "0");
@@ -251,7 +251,7 @@ static conform_call_t *bad_pass(conform_t *c) {
 
 static conform_verdict_t refused_pass(conform_t *c) {
   conform_follow(c, c->call, 1);
-  return conform_rejected(c, CONFORM_ALLOWED, "it is run");
+  return conform_rejected(c, CONFORM_ALLOWED, "it runs");
 }
 
 /* ---- Steps ---- */
@@ -269,7 +269,7 @@ static conform_verdict_t step(conform_t *c) {
   if (c->end.is_proto ||
       tnk__optim_read(&read, tnk__allocator_default(), c->end.last->body.data,
                       c->end.last->body.len) != TNK_OK)
-    return conform_tell(c, CONFORM_DIFFERS, "the result cannot be read");
+    return conform_tell(c, CONFORM_DIFFERS, "the result cannot be parsed");
   conform_tell(c, CONFORM_HOLDS, "%zu metrics", tnk_metrics_count(read));
   tnk__metrics_free(tnk__allocator_default(), read);
   return conform_told(c);
@@ -288,7 +288,7 @@ static conform_call_t *bad_step(conform_t *c) {
 
 static conform_verdict_t refused_step(conform_t *c) {
   conform_follow(c, c->call, 0);
-  return conform_rejected(c, CONFORM_ALLOWED, "it is run");
+  return conform_rejected(c, CONFORM_ALLOWED, "it runs");
 }
 
 #define RAW(text, path, type)                                                  \
@@ -301,65 +301,66 @@ static conform_verdict_t refused_step(conform_t *c) {
   }
 
 static const conform_rule_t rules[] = {
-    {"pass-garbage", "a body that is no protobuf is refused", "training 5.1",
+    {"pass-garbage", "a body that is not protobuf is rejected", "training 5.1",
      CONFORM_FREE, NULL, bad_body, conform_refused,
      RAW("\xff\xff\xff\xff garbage", "forward_backward", PROTO)},
-    {"pass-json", "passes in JSON are read too", "reference 12.1", CONFORM_FREE,
-     NULL, json_pass, json_read,
+    {"pass-json", "forward_backward accepts JSON", "reference 12.1",
+     CONFORM_FREE, NULL, json_pass, json_read,
      RAW("forward_backward_input", "forward_backward", NULL)},
-    {"pass-json-forward", "so are those of the call forward", "reference 12.1",
+    {"pass-json-forward", "forward accepts JSON", "reference 12.1",
      CONFORM_FREE, NULL, json_pass, json_read,
      RAW("forward_input", "forward", NULL)},
-    {"pass-type", "a body called something else is refused", "training 5.1",
-     CONFORM_FREE, NULL, bad_body, conform_refused,
+    {"pass-type", "a body with another content type is rejected",
+     "training 5.1", CONFORM_FREE, NULL, bad_body, conform_refused,
      RAW("x", "forward_backward", "text/plain")},
-    {"pass-result", "an output for each example, a number for each token",
+    {"pass-result", "each example has an output, each token a logprob",
      "protobuf 6.4", CONFORM_SPENDS, passed, NULL, pass_result,
      PASS(.data = ragged, .n_data = 2)},
-    {"pass-loss", "the metrics have loss:sum", "training 5.5", CONFORM_SPENDS,
-     passed, NULL, loss_sum, NULL},
+    {"pass-loss", "the metrics contain loss:sum", "training 5.5",
+     CONFORM_SPENDS, passed, NULL, loss_sum, NULL},
     {"pass-metrics", "each metric's key has one colon", "training 5.4",
      CONFORM_SPENDS, passed, NULL, metric_keys, NULL},
-    {"pass-weights", "weights of 0 make no loss", "reference 13.2",
+    {"pass-weights", "the loss is 0 if all weights are 0", "reference 13.2",
      CONFORM_SPENDS, passed, NULL, zero_weights,
      PASS(.data = unweighted, .n_data = 1)},
-    {"pass-forward", "a pass forward only has the same numbers", "training 5.1",
+    {"pass-forward", "a forward pass returns the same numbers", "training 5.1",
      CONFORM_SPENDS, NULL, NULL, same_numbers, PASS(.forward_only = 1)},
-    {"pass-zstd", "so has one that came in zstd", "training 5.1",
+    {"pass-zstd", "a pass in zstd returns the same numbers", "training 5.1",
      CONFORM_SPENDS, compression, NULL, same_numbers, PASS(.is_zstd = 1)},
-    {"pass-sparse", "sparse tensors are read", "protobuf 6.2", CONFORM_SPENDS,
-     conform_needs_any_model, sparse_pass, sparse, NULL},
-    {"pass-no-loss", "an unknown loss is refused", "reference 13.2",
+    {"pass-sparse", "sparse tensors are accepted", "protobuf 6.2",
+     CONFORM_SPENDS, conform_needs_any_model, sparse_pass, sparse, NULL},
+    {"pass-no-loss", "an unknown loss is rejected", "reference 13.2",
      CONFORM_SPENDS, conform_needs_any_model, bad_pass, refused_pass,
      PASS(.loss = "tnk_conform_no_loss")},
-    {"pass-no-setting", "so is a setting that the loss has not",
+    {"pass-no-setting", "an unknown setting of a loss is rejected",
      "reference 13.2", CONFORM_SPENDS, conform_needs_any_model, bad_pass,
      refused_pass, PASS(.setting = "tnk_conform_no_setting")},
-    {"pass-no-targets", "an example without targets", "reference 13.2",
-     CONFORM_SPENDS, conform_needs_any_model, bad_pass, refused_pass,
-     PASS(.data = &no_targets, .n_data = 1)},
-    {"pass-short-targets", "one with too few of them", "reference 13.2",
-     CONFORM_SPENDS, conform_needs_any_model, bad_pass, refused_pass,
-     PASS(.data = &short_targets, .n_data = 1)},
-    {"pass-big-token", "a token that no vocabulary has", "protobuf 6.2",
-     CONFORM_SPENDS, conform_needs_any_model, bad_pass, refused_pass,
-     PASS(.data = &big_token, .n_data = 1)},
-    {"pass-empty", "and a pass without examples", "training 5.2",
+    {"pass-no-targets", "an example without targets is rejected",
+     "reference 13.2", CONFORM_SPENDS, conform_needs_any_model, bad_pass,
+     refused_pass, PASS(.data = &no_targets, .n_data = 1)},
+    {"pass-short-targets", "an example with too few targets is rejected",
+     "reference 13.2", CONFORM_SPENDS, conform_needs_any_model, bad_pass,
+     refused_pass, PASS(.data = &short_targets, .n_data = 1)},
+    {"pass-big-token", "a token outside the vocabulary is rejected",
+     "protobuf 6.2", CONFORM_SPENDS, conform_needs_any_model, bad_pass,
+     refused_pass, PASS(.data = &big_token, .n_data = 1)},
+    {"pass-empty", "a pass without examples is rejected", "training 5.2",
      CONFORM_SPENDS, conform_needs_any_model, bad_pass, refused_pass,
      PASS(.data = &conform_datum, .n_data = 0)},
-    {"step-result", "a step has metrics", "training 5.6", CONFORM_SPENDS,
+    {"step-result", "a step returns metrics", "training 5.6", CONFORM_SPENDS,
      conform_needs_any_model, NULL, step, NULL},
-    {"step-rate", "a learning rate below 0 is refused", "training 5.6.1",
+    {"step-rate", "a negative learning rate is rejected", "training 5.6.1",
      CONFORM_SPENDS, conform_needs_any_model, bad_step, refused_step,
      "{\"learning_rate\":-1}"},
-    {"step-beta", "so is a beta above 1", "training 5.6.1", CONFORM_SPENDS,
-     conform_needs_any_model, bad_step, refused_step,
+    {"step-beta", "a beta above 1 is rejected", "training 5.6.1",
+     CONFORM_SPENDS, conform_needs_any_model, bad_step, refused_step,
      "{\"learning_rate\":0.1,\"beta1\":2}"},
-    {"step-text", "a rate that is a text", "training 5.6.1", CONFORM_SPENDS,
-     conform_needs_any_model, bad_step, refused_step,
-     "{\"learning_rate\":\"high\"}"},
-    {"step-no-params", "and a step without parameters", "training 5.6.1",
-     CONFORM_SPENDS, conform_needs_any_model, bad_step, refused_step, NULL},
+    {"step-text", "a learning rate that is a string is rejected",
+     "training 5.6.1", CONFORM_SPENDS, conform_needs_any_model, bad_step,
+     refused_step, "{\"learning_rate\":\"high\"}"},
+    {"step-no-params", "a step without parameters is rejected",
+     "training 5.6.1", CONFORM_SPENDS, conform_needs_any_model, bad_step,
+     refused_step, NULL},
 };
 
 const conform_group_t conform_training = {"passes and steps", rules,

@@ -81,7 +81,7 @@ static conform_verdict_t repeat(conform_t *c) {
     return conform_tell(c, CONFORM_HOLDS, "the same request");
   if (c->end.fate == CONFORM_FAILED)
     return conform_tell(c, CONFORM_ALLOWED, "%s",
-                        c->end.last == NULL ? "it is refused" : "it fails");
+                        c->end.last == NULL ? "it is rejected" : "it fails");
   return conform_tell(c, CONFORM_ALLOWED, "it is saved twice");
 }
 
@@ -98,10 +98,10 @@ static conform_verdict_t taken_name(conform_t *c) {
     last = c->end.last;
   if (c->end.fate == CONFORM_FAILED)
     return conform_tell(c, CONFORM_HOLDS, "%s with %d",
-                        c->end.last == NULL ? "at once" : "by its result",
+                        c->end.last == NULL ? "at once" : "in the result",
                         last->status);
   if (c->end.fate == CONFORM_RESULT)
-    return conform_tell(c, CONFORM_ALLOWED, "it is written over");
+    return conform_tell(c, CONFORM_ALLOWED, "it is overwritten");
   return conform_tell(c, CONFORM_DIFFERS, "%s", c->end.how);
 }
 
@@ -110,7 +110,7 @@ static conform_call_t *bad_name(conform_t *c) {
 }
 
 static conform_verdict_t refused_name(conform_t *c) {
-  return conform_rejected(c, CONFORM_DIFFERS, "it is taken");
+  return conform_rejected(c, CONFORM_DIFFERS, "it is accepted");
 }
 
 static conform_call_t *unnamed(conform_t *c) {
@@ -170,7 +170,7 @@ static conform_verdict_t load_new(conform_t *c) {
   char id[600];
 
   if (conform_is_refusal(call))
-    return conform_tell(c, CONFORM_ALLOWED, "%d: create_model comes first",
+    return conform_tell(c, CONFORM_ALLOWED, "%d: create_model is required",
                         call->status);
   if (!conform_succeeds(c, call, 0))
     return conform_told(c);
@@ -225,7 +225,7 @@ static conform_verdict_t erased(conform_t *c) {
     return conform_told(c);
   call = erase(c);
   if (call->status == 404)
-    return conform_tell(c, CONFORM_HOLDS, "and 404 the second time");
+    return conform_tell(c, CONFORM_HOLDS, "404 the second time");
   return conform_other(c, call, "404 the second time");
 }
 
@@ -235,8 +235,7 @@ static conform_call_t *set_ttl(conform_t *c, json_t *value) {
 }
 
 static conform_verdict_t ttl(conform_t *c) {
-  if (!conform_offered(c, set_ttl(c, json_null()),
-                       "a 2xx for null, which is never") ||
+  if (!conform_offered(c, set_ttl(c, json_null()), "a 2xx for null (never)") ||
       !conform_accepted(c, set_ttl(c, json_integer(3600)), "a 2xx for an hour"))
     return conform_told(c);
   c->call = set_ttl(c, json_integer(-1));
@@ -246,44 +245,47 @@ static conform_verdict_t ttl(conform_t *c) {
 }
 
 static const conform_rule_t saving[] = {
-    {"weights-unknown", "weights that nobody has are a 404", "session 4.2",
-     CONFORM_FREE, NULL, ask_info, no_info, CONFORM_NO_WEIGHTS},
-    {"weights-odd-path", "a path that is none is refused", "session 4.2",
-     CONFORM_FREE, NULL, ask_info, no_info, "tinker://../../etc"},
+    {"weights-unknown", "weights_info of unknown weights is rejected",
+     "session 4.2", CONFORM_FREE, NULL, ask_info, no_info, CONFORM_NO_WEIGHTS},
+    {"weights-odd-path", "weights_info of an invalid path is rejected",
+     "session 4.2", CONFORM_FREE, NULL, ask_info, no_info,
+     "tinker://../../etc"},
     {"save-path", "a save has a path of three parts", "training 5.6",
      CONFORM_SPENDS, saved_as, NULL, path_form, &weights},
-    {"save-sampler-path", "so has one for sampling", "training 5.6",
-     CONFORM_SPENDS, saved_as, NULL, path_form, &for_sampler},
-    {"save-external-path", "and one for other programs", "training 5.6",
-     CONFORM_SPENDS, saved_as, NULL, path_form, &external},
-    {"save-repeat", "a repeat of a save is the same request", "training 5.6",
+    {"save-sampler-path", "a save for sampling has a path of three parts",
+     "training 5.6", CONFORM_SPENDS, saved_as, NULL, path_form, &for_sampler},
+    {"save-external-path", "an export has a path of three parts",
+     "training 5.6", CONFORM_SPENDS, saved_as, NULL, path_form, &external},
+    {"save-repeat", "a repeated save is the same request", "training 5.6",
      CONFORM_SPENDS, conform_needs_any_model, NULL, repeat, NULL},
-    {"save-taken", "a name that is taken is refused", "training 5.6",
-     CONFORM_SPENDS, conform_needs_any_model, NULL, taken_name, NULL},
-    {"save-slash", "so is one with a slash", "training 5.6", CONFORM_SPENDS,
-     conform_needs_any_model, bad_name, refused_name, "a/b"},
-    {"save-dots", "and one that leaves the folder", "training 5.6",
+    {"save-taken", "a used name is rejected", "training 5.6", CONFORM_SPENDS,
+     conform_needs_any_model, NULL, taken_name, NULL},
+    {"save-slash", "a name with a slash is rejected", "training 5.6",
+     CONFORM_SPENDS, conform_needs_any_model, bad_name, refused_name, "a/b"},
+    {"save-dots", "a name that leaves the folder is rejected", "training 5.6",
      CONFORM_SPENDS, conform_needs_any_model, bad_name, refused_name, ".."},
-    {"save-unnamed", "a save without a name makes a sampler", "training 5.6",
+    {"save-unnamed", "a save without a name creates a sampler", "training 5.6",
      CONFORM_SPENDS, conform_needs_any_model, unnamed, made_sampler, NULL},
-    {"save-unnamed-repeat", "and its repeat no second one", "training 5.6",
+    {"save-unnamed-repeat",
+     "a repeated save without a name creates no second sampler", "training 5.6",
      CONFORM_SPENDS, conform_needs_any_model, NULL, unnamed_repeat, NULL},
-    {"load", "what was saved can be loaded", "training 5.6", CONFORM_SPENDS,
+    {"load", "saved weights can be loaded", "training 5.6", CONFORM_SPENDS,
      saved_and_new, load, loaded, NULL},
-    {"load-late", "into a model that has worked, too", "training 5.6",
-     CONFORM_SPENDS, saved, load, loaded_late, NULL},
-    {"load-new", "and makes a model in one call", "session 4.6", CONFORM_SPENDS,
-     saved, NULL, load_new, NULL},
-    {"load-unknown", "what nobody has cannot be loaded", "training 5.6",
+    {"load-late", "saved weights can be loaded into a used model",
+     "training 5.6", CONFORM_SPENDS, saved, load, loaded_late, NULL},
+    {"load-new", "load_weights can create a model", "session 4.6",
+     CONFORM_SPENDS, saved, NULL, load_new, NULL},
+    {"load-unknown", "unknown weights cannot be loaded", "training 5.6",
      CONFORM_SPENDS, conform_needs_any_model, bad_load, not_loaded,
      CONFORM_NO_WEIGHTS},
-    {"load-odd-path", "nor a path that is none", "training 5.6", CONFORM_SPENDS,
-     conform_needs_any_model, bad_load, not_loaded, "/etc/passwd"},
-    {"weights-info", "what was saved is told of", "session 4.2", CONFORM_SPENDS,
-     saved, ask_info, info, NULL},
-    {"weights-delete", "and can be deleted", "rest 9", CONFORM_SPENDS, saved,
-     erase, erased, NULL},
-    {"weights-ttl", "its time to live is set and taken away", "rest 9",
+    {"load-odd-path", "an invalid path cannot be loaded", "training 5.6",
+     CONFORM_SPENDS, conform_needs_any_model, bad_load, not_loaded,
+     "/etc/passwd"},
+    {"weights-info", "weights_info describes saved weights", "session 4.2",
+     CONFORM_SPENDS, saved, ask_info, info, NULL},
+    {"weights-delete", "saved weights can be deleted", "rest 9", CONFORM_SPENDS,
+     saved, erase, erased, NULL},
+    {"weights-ttl", "the time to live can be set and removed", "rest 9",
      CONFORM_SPENDS, saved, NULL, ttl, NULL},
 };
 
@@ -330,14 +332,14 @@ static conform_verdict_t names(conform_t *c) {
   conform_tell(c, CONFORM_HOLDS, "%zu", json_object_size(first));
   json_object_foreach(first, name, url) {
     if (!is_safe_name(name))
-      conform_tell(c, CONFORM_DIFFERS, "\"%.60s\" is not", name);
+      conform_tell(c, CONFORM_DIFFERS, "\"%.60s\" is unsafe", name);
   }
   if (conform_told(c) != CONFORM_HOLDS || !linked(c))
     return conform_told(c);
   json_object_foreach(first, name, url) {
     if (json_object_get(c->urls, name) == NULL ||
         json_object_size(first) != json_object_size(c->urls))
-      conform_tell(c, CONFORM_DIFFERS, "others the second time");
+      conform_tell(c, CONFORM_DIFFERS, "others in the second response");
   }
   return conform_told(c);
 }
@@ -362,7 +364,7 @@ static conform_verdict_t secure(conform_t *c) {
     return conform_tell(c, CONFORM_DIFFERS, "no \"expires\"");
   json_object_foreach(c->urls, name, url) {
     if (!json_is_string(url) || !is_secure(json_string_value(url)))
-      return conform_tell(c, CONFORM_DIFFERS, "one is not");
+      return conform_tell(c, CONFORM_DIFFERS, "a link without https");
   }
   return conform_holds(c);
 }
@@ -399,13 +401,13 @@ static int get_part(conform_t *c, const char *url, int64_t *whole) {
                  strcmp(call->location, "https") == 0 ? CONFORM_ALLOWED
                                                       : CONFORM_DIFFERS,
                  "%d to %s:", call->status,
-                 call->location[0] != '\0' ? call->location : "nowhere");
+                 call->location[0] != '\0' ? call->location : "no target");
   else if (!conform_is_ok(call))
     conform_other(c, call, "206");
   else if (call->status == 200)
-    conform_tell(c, CONFORM_ALLOWED, "all of it comes");
+    conform_tell(c, CONFORM_ALLOWED, "the whole file is sent");
   else if (strncmp(call->range, "bytes 1-3/", 10) != 0)
-    conform_tell(c, CONFORM_DIFFERS, "another part, %s", call->range);
+    conform_tell(c, CONFORM_DIFFERS, "another part: %s", call->range);
   else if (call->body.len != 3)
     conform_tell(c, CONFORM_DIFFERS, "%zu bytes instead of 3", call->body.len);
   else {
@@ -431,12 +433,12 @@ static conform_verdict_t parts(conform_t *c) {
     total += whole;
   }
   if (whole < 0 || c->size < 0)
-    return conform_tell(c, CONFORM_HOLDS, "206, without their whole size");
+    return conform_tell(c, CONFORM_HOLDS, "206, without the total size");
   if (total != c->size)
     return conform_tell(c, CONFORM_DIFFERS,
-                        "they have %lld bytes, the export %lld",
+                        "the files have %lld bytes, the export %lld",
                         (long long)total, (long long)c->size);
-  return conform_tell(c, CONFORM_HOLDS, "206, and sizes that add up");
+  return conform_tell(c, CONFORM_HOLDS, "206, and the sizes add up");
 }
 
 /* A link without its signature. */
@@ -446,7 +448,7 @@ static conform_verdict_t unsigned_link(conform_t *c) {
   char *bare;
 
   if (url == NULL || strchr(url, '?') == NULL)
-    return conform_tell(c, CONFORM_SKIPPED, "it has no query to leave out");
+    return conform_tell(c, CONFORM_SKIPPED, "the link has no query to remove");
   bare = tnk__strndup(tnk__allocator_default(), url, strcspn(url, "?"));
   if (bare == NULL)
     return conform_tell(c, CONFORM_SKIPPED, "out of memory");
@@ -470,24 +472,24 @@ static conform_verdict_t trace(conform_t *c) {
       (strcmp(status, "pending") == 0 || strcmp(status, "failed") == 0))
     return conform_tell(c, CONFORM_ALLOWED, "%s", status);
   if (status == NULL || strcmp(status, "ready") != 0)
-    return conform_tell(c, CONFORM_DIFFERS, "no status that is known");
+    return conform_tell(c, CONFORM_DIFFERS, "unknown status");
   if (conform_text(c->call, "url") == NULL)
     return conform_tell(c, CONFORM_DIFFERS, "ready, but no link");
   return conform_tell(c, CONFORM_HOLDS, "ready");
 }
 
 static const conform_rule_t exporting[] = {
-    {"trace", "the trace of a session is made", "rest 9.3", CONFORM_FREE,
-     conform_needs_session, export_trace, trace, NULL},
-    {"links-names", "names of files stay in their folder, and the same",
+    {"trace", "the trace of a session can be exported", "rest 9.3",
+     CONFORM_FREE, conform_needs_session, export_trace, trace, NULL},
+    {"links-names", "file names stay in their folder and do not change",
      "rest 9.2.2", CONFORM_SPENDS, linked, NULL, names, NULL},
-    {"links-secure", "links are of https, and end", "rest 9.2.2",
-     CONFORM_SPENDS, linked, NULL, secure, NULL},
-    {"links-signed", "without their signature they lead nowhere", "rest 9.2.2",
+    {"links-secure", "links use https and expire", "rest 9.2.2", CONFORM_SPENDS,
+     linked, NULL, secure, NULL},
+    {"links-signed", "links do not work without their signature", "rest 9.2.2",
      CONFORM_SPENDS, linked, NULL, unsigned_link, NULL},
-    {"files-range", "parts of a file can be had", "rest 9.2.2", CONFORM_SPENDS,
-     linked, NULL, parts, NULL},
+    {"files-range", "parts of a file can be downloaded", "rest 9.2.2",
+     CONFORM_SPENDS, linked, NULL, parts, NULL},
 };
 
-const conform_group_t conform_files = {"weights for other programs", exporting,
+const conform_group_t conform_files = {"external weights", exporting,
                                        sizeof(exporting) / sizeof(*exporting)};

@@ -62,9 +62,10 @@ static void run_rule(conform_t *c, const conform_group_t *group,
   if (c->is_interrupted) {
     f->verdict = conform_tell(c, CONFORM_SKIPPED, "interrupted");
   } else if (lost_contact(c)) {
-    f->verdict = conform_tell(c, CONFORM_SKIPPED, "the server is silent");
+    f->verdict =
+        conform_tell(c, CONFORM_SKIPPED, "the server does not respond");
   } else if (rule->cost == CONFORM_SPENDS && !c->options.spend) {
-    f->verdict = conform_tell(c, CONFORM_SKIPPED, "costs: --spend");
+    f->verdict = conform_tell(c, CONFORM_SKIPPED, "costs money; use --spend");
   } else {
     conform_renew(c);
     f->verdict = take_steps(c, rule);

@@ -77,7 +77,7 @@ static void on_read(tnk__stream_t *stream, const uint8_t *data, size_t n) {
     link->out->head_ms = now - link->since_ms;
   link->out->last_ms = now - link->since_ms;
   if (tnk__buf_append(&link->out->in, data, n) != TNK_OK)
-    end(link, TNK_ETOOBIG, "more came than was asked for");
+    end(link, TNK_ETOOBIG, "more data than requested");
   else
     wait_for_more(link);
 }

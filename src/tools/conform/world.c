@@ -46,7 +46,7 @@ conform_call_t *conform_poll(conform_t *c, const char *id, int wants_proto,
 static conform_fate_t fail(conform_end_t *end, const conform_call_t *poll,
                            const char *words) {
   snprintf(end->how, sizeof(end->how), "failed with %d: %.180s", poll->status,
-           words != NULL && words[0] != '\0' ? words : "no words");
+           words != NULL && words[0] != '\0' ? words : "no message");
   return end->fate = CONFORM_FAILED;
 }
 
@@ -61,7 +61,7 @@ static conform_fate_t read_json(const conform_call_t *poll,
   const char *status = conform_text(poll, "status");
 
   if (!json_is_object(poll->json))
-    return lose(end, "a 200 that is no JSON object");
+    return lose(end, "a 200 that is not a JSON object");
   if (json_object_get(poll->json, "error") != NULL) {
     end->category = conform_text(poll, "category");
     return fail(end, poll, conform_text(poll, "error"));
@@ -93,7 +93,7 @@ conform_fate_t conform_fate_of(const conform_call_t *poll, conform_end_t *end) {
     return end->fate = CONFORM_PENDING;
   }
   if (poll->status == 402 || poll->status == 429 || poll->status >= 500) {
-    snprintf(end->how, sizeof(end->how), "the poll got %d: %.160s",
+    snprintf(end->how, sizeof(end->how), "the poll returned %d: %.160s",
              poll->status, poll->words);
     return end->fate = CONFORM_LOST;
   }
@@ -129,17 +129,17 @@ conform_fate_t conform_follow(conform_t *c, const conform_call_t *call,
     lose(end, call->how);
   } else if (!conform_is_ok(call)) {
     end->fate = CONFORM_FAILED;
-    snprintf(end->how, sizeof(end->how), "refused with %d: %.180s",
+    snprintf(end->how, sizeof(end->how), "rejected with %d: %.180s",
              call->status, call->words);
   } else if (id == NULL) {
-    lose(end, "accepted without a request_id that is a text");
+    lose(end, "accepted without a string request_id");
   } else {
     conform_follow_id(c, id, wants_proto,
                       c->options.patience_ms != 0 ? c->options.patience_ms
                                                   : PATIENCE_MS,
                       end);
     if (end->fate == CONFORM_PENDING)
-      snprintf(end->how, sizeof(end->how), "no result in the time given");
+      snprintf(end->how, sizeof(end->how), "no result before the timeout");
   }
   return end->fate;
 }
@@ -364,11 +364,12 @@ static void tell_no_model(conform_t *c) {
       json_array_size(tnk__json_arr(c->capabilities, "supported_models"));
 
   if (n == 0)
-    snprintf(c->why, sizeof(c->why), "no model is offered: --model NAME");
+    snprintf(c->why, sizeof(c->why),
+             "the server lists no models; use --model NAME");
   else
     snprintf(c->why, sizeof(c->why),
-             "none of the %zu models that are named is said to be for both "
-             "training and sampling: --model NAME",
+             "none of the %zu listed models supports both training and "
+             "sampling; use --model NAME",
              n);
 }
 
@@ -422,8 +423,7 @@ int conform_needs_model(conform_t *c) {
     return 0;
   if (c->n_kept >= MAX_KEPT) {
     snprintf(c->why, sizeof(c->why),
-             "models cannot be unloaded here, and %u are left already",
-             c->n_kept);
+             "models cannot be unloaded, and %u are left already", c->n_kept);
     return skip(c);
   }
   c->model = conform_take_model(

@@ -26,7 +26,7 @@ static int folder_make(char *out, size_t n, char *why, size_t n_why) {
   length = snprintf(out, n, "%s/tnk-XXXXXX", parent);
   if (length > 0 && (size_t)length < n && mkdtemp(out) != NULL)
     return 0;
-  snprintf(why, n_why, "no folder can be made in %.300s: %s", parent,
+  snprintf(why, n_why, "cannot create a folder in %.300s: %s", parent,
            (size_t)length < n ? strerror(errno) : "its name is too long");
   out[0] = '\0';
   return -1;

@@ -83,7 +83,7 @@ static int set_format(const cli_option_t *option, const char *value, char *why,
       cli.json = format;
       return 0;
     }
-  snprintf(why, n_why, "is neither table nor json");
+  snprintf(why, n_why, "must be table or json");
   return -1;
 }
 

@@ -133,7 +133,7 @@ static int read_choice(const parse_t *p, const cli_option_t *option,
     if (n + strlen(link) + strlen(choice) < sizeof(list))
       n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", link, choice);
   }
-  return refuse(p, "--%s: \"%s\" is none of %s", option->name, value, list);
+  return refuse(p, "--%s: \"%s\" is not one of %s", option->name, value, list);
 }
 
 static int add_text(const parse_t *p, const cli_option_t *option,
@@ -227,8 +227,8 @@ static int refuse_option(const parse_t *p, const char *arg) {
   if (arg[1] == '-')
     meant = nearest_name(arg, option_name, n);
   if (meant == NULL)
-    return refuse(p, "there is no option \"%.200s\"", arg);
-  return refuse(p, "there is no option \"%.200s\", did you mean \"%s\"?", arg,
+    return refuse(p, "unknown option \"%.200s\"", arg);
+  return refuse(p, "unknown option \"%.200s\", did you mean \"%s\"?", arg,
                 meant);
 }
 
@@ -306,8 +306,8 @@ static int enter(parse_t *p, const char *name) {
   command_of_names = p->cli->command;
   meant = nearest_name(name, command_name, n);
   if (meant == NULL)
-    return refuse(p, "there is no command \"%.200s\"", name);
-  return refuse(p, "there is no command \"%.200s\", did you mean \"%s\"?", name,
+    return refuse(p, "unknown command \"%.200s\"", name);
+  return refuse(p, "unknown command \"%.200s\", did you mean \"%s\"?", name,
                 meant);
 }
 

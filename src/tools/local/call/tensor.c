@@ -289,7 +289,7 @@ int local_tokens_json(tnk__arena_t *arena, const json_t *input,
 
       if (!json_is_integer(token) || id < INT32_MIN || id > INT32_MAX)
         return tnk__lm_refuse(why, TNK_EINVAL,
-                              "chunk %zu: token %zu is no token", i, k);
+                              "chunk %zu: token %zu is not a token id", i, k);
       *tokens++ = (int32_t)id;
     }
   }

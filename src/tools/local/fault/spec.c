@@ -385,7 +385,7 @@ static int refuse_name(const reader_t *r, const char *name) {
     n += (size_t)snprintf(what + n, sizeof(what) - n, ", %s",
                           fault_kind_at(i)->name);
   if (n < sizeof(what))
-    snprintf(what + n, sizeof(what) - n, "; there is no");
+    snprintf(what + n, sizeof(what) - n, "; unknown:");
   return refuse(r, what, name);
 }
 
@@ -430,9 +430,9 @@ static int is_visible(const char *text) {
 static int read_call(const reader_t *r, local_fault_rule_t *rule,
                      const char *call) {
   if (rule->fault.kind == LOCAL_FAULT_REFUSE)
-    return refuse(r, "connections are of no call, such as", call);
+    return refuse(r, "refuse concerns connections, not a call such as", call);
   if (call[0] == '\0' || strlen(call) >= LOCAL_FAULT_CALL || !is_visible(call))
-    return refuse(r, "this is no name of a call:", call);
+    return refuse(r, "not the name of a call:", call);
   memcpy(rule->call, call, strlen(call) + 1);
   return TNK_OK;
 }
@@ -511,8 +511,7 @@ static int read_item(reader_t *r, local_fault_spec_t *spec) {
                ? TNK_OK
                : refuse(r, "a seed is a number, not", r->item + 5);
   if (spec->n_rules == LOCAL_MAX_FAULT_RULES)
-    return refuse(r, "there is one more than the most there can be, after",
-                  "64 faults");
+    return refuse(r, "too many faults, after", "64 faults");
   rule = &spec->rules[spec->n_rules++];
   *rule = (local_fault_rule_t){0};
   return read_rule(r, rule);
@@ -531,16 +530,14 @@ int local_fault_spec_read(local_fault_spec_t *spec, const char *text, char *why,
              text);
     memcpy(r.item, r.whole, sizeof(r.item));
     if (n == 0 || n > MAX_ITEM)
-      return refuse(&r,
-                    n == 0 ? "there is nothing, in front of"
-                           : "there are too many letters, before",
+      return refuse(&r, n == 0 ? "empty item before" : "too long, before",
                     text + n);
     err = read_item(&r, spec);
     if (err != TNK_OK)
       return err;
     text += n;
     if (*text == ',' && *++text == '\0')
-      return refuse(&r, "the text ends behind it with", ",");
+      return refuse(&r, "nothing follows", ",");
   }
   return TNK_OK;
 }

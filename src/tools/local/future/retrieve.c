@@ -343,7 +343,7 @@ static void reply_unknown(local_call_t *call, const char *id) {
   if (dash != NULL && (size_t)(dash - id) == n_run &&
       memcmp(id, server->run, n_run) == 0 && dash[1] >= '1' && dash[1] <= '9' &&
       strtoull(dash + 1, NULL, 10) <= server->n_made)
-    local_reply_error(call->req, 410, "The result of %s is gone", id);
+    local_reply_error(call->req, 410, "The result of %s was dropped", id);
   else
     local_reply_error(call->req, 404, "Future not found: %s", id);
 }

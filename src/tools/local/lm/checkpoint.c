@@ -215,8 +215,8 @@ int tnk__lm_tensors_read(const tnk__lm_t *lm, size_t first, size_t count,
   if (err == TNK_ENOMEM)
     return tnk__lm_refuse(why, err, "out of memory");
   if (err != TNK_OK)
-    return tnk__lm_refuse(why, TNK_EPROTO, "%s: the header is no JSON object",
-                          name);
+    return tnk__lm_refuse(why, TNK_EPROTO,
+                          "%s: the header is not a JSON object", name);
   data += ALIGN + n_header;
   n -= ALIGN + (size_t)n_header;
   while (err == TNK_OK && next(&walk, &t, &kind))
@@ -414,7 +414,7 @@ int tnk__lm_config_read(tnk__lm_saved_config_t *out, const char *dir,
     err = tnk__lm_refuse(why, TNK_EPROTO, "%s: \"%s\" is missing or wrong",
                          name, wrong);
   else if (tnk__lm_config_check(&out->config, NULL) != TNK_OK)
-    err = tnk__lm_refuse(why, TNK_EPROTO, "%s: nothing is trained", name);
+    err = tnk__lm_refuse(why, TNK_EPROTO, "%s: no module is trained", name);
   json_decref(root);
   return err;
 }

@@ -219,7 +219,7 @@ static int stop_tokens(reader_t *r, const json_t *list) {
 
     if (!json_is_integer(token) || json_integer_value(token) < 0 ||
         json_integer_value(token) > INT32_MAX)
-      return refuse(r, "stop must be all token ids or all texts");
+      return refuse(r, "stop must be all token ids or all strings");
     tokens[i] = (int32_t)json_integer_value(token);
   }
   r->options->stop_tokens = tokens;
@@ -238,9 +238,9 @@ static int stop_texts(reader_t *r, const json_t *stop) {
     const json_t *text = json_is_string(stop) ? stop : json_array_get(stop, i);
 
     if (!json_is_string(text))
-      return refuse(r, "stop must be all token ids or all texts");
+      return refuse(r, "stop must be all token ids or all strings");
     if (json_string_length(text) == 0)
-      return refuse(r, "a stop text must not be empty");
+      return refuse(r, "a stop string must not be empty");
     texts[i].length = json_string_length(text);
     texts[i].bytes = tnk__arena_copy(&r->sample->arena, json_string_value(text),
                                      json_string_length(text));
@@ -263,7 +263,7 @@ static int read_stop(reader_t *r, const json_t *stop) {
   if (json_is_string(stop))
     return stop_texts(r, stop);
   if (!json_is_array(stop) || json_array_size(stop) > MAX_STOPS)
-    return refuse(r, "stop must be a text or a list of at most 256");
+    return refuse(r, "stop must be a string or a list of at most 256");
   if (json_is_string(json_array_get(stop, 0)))
     return stop_texts(r, stop);
   return stop_tokens(r, stop);

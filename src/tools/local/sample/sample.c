@@ -268,7 +268,7 @@ static void settle(local_sample_t *sample) {
   }
   if (log_drawn(sample) != TNK_OK) {
     local_future_fail(future, 500, "server",
-                      "What was drawn could not be written to the sample log");
+                      "The sample could not be written to the sample log");
     return;
   }
   tnk__buf_init(&buf, sample->server->alloc, (size_t)1 << 30);

@@ -80,7 +80,7 @@ static const char *refusal(const local_options_t *o) {
   if (o->port < 0 || o->port > 65535)
     return "the port must be a number from 0 to 65535";
   if (!is_numeric(o->host))
-    return "the host is no numeric address";
+    return "the host must be a numeric address";
   if (!is_loopback(o->host) && (o->api_key == NULL || o->api_key[0] == '\0'))
     return "an address other than a loopback one needs an API key";
   if (o->sequence < LOCAL_BUFFERED || o->sequence > LOCAL_STRICT)
@@ -90,10 +90,10 @@ static const char *refusal(const local_options_t *o) {
   if ((o->tls_cert == NULL) != (o->tls_key == NULL))
     return "a certificate needs its key, and a key its certificate";
   if (o->full < TNK__SRV_FULL_WAIT || o->full > TNK__SRV_FULL_503)
-    return "connections too many must wait, be closed, be reset or get 503";
+    return "further connections must wait, be closed, be reset or get 503";
   if (o->max_body == 0 || o->max_connections == 0 || o->max_pending == 0 ||
       o->max_results == 0)
-    return "a ceiling must not be 0";
+    return "a limit must not be 0";
   if (o->n_vocab != 0 &&
       (o->n_vocab < TNK__LM_VOCAB || o->n_vocab > TNK__LM_MAX_VOCAB))
     return "the vocabulary must have 258 to 16777216 ids";
@@ -101,13 +101,13 @@ static const char *refusal(const local_options_t *o) {
       (o->model[0] == '\0' || strlen(o->model) > LOCAL_MAX_TEXT))
     return "the model's name must have 1 to 512 bytes";
   if (o->hold_ms > 3600000 || o->latency_ms > 3600000)
-    return "times must be at most an hour";
+    return "times must be at most one hour";
   if (o->archive < LOCAL_ARCHIVE_REDIRECT || o->archive > LOCAL_ARCHIVE_NONE)
     return "the archive must be redirect, json or none";
   if (o->link_life_s == 0 || o->link_life_s > 604800)
-    return "links must be good for a second to a week";
+    return "links must be valid for one second to one week";
   if (o->token_life_s > 31536000)
-    return "a token must live for at most a year";
+    return "a token must be valid for at most one year";
   for (size_t i = 0; i < o->n_flags; i++)
     if (o->flags[i].name == NULL || o->flags[i].name[0] == '\0')
       return "a flag has no name";

@@ -60,7 +60,7 @@ void local_auth_token(local_call_t *call) {
       tnk__buf_printf(&text, ".%s", token->id) != TNK_OK ||
       tnk__buf_cstr(&text) == NULL) {
     tnk__buf_deinit(&text);
-    local_reply_error(call->req, 503, "No token can be made");
+    local_reply_error(call->req, 503, "Cannot create a token");
     return;
   }
   local_out_begin(&out, server->alloc);

@@ -42,11 +42,11 @@ static int read_hour(local_call_t *call, const char *name, int64_t *out) {
     if (*at == ' ')
       *at = '+';
   if (!tnk__time_read(&us, text, strlen(text)) || us < 0) {
-    local_reply_error(call->req, 400, "%s is no time: %s", name, text);
+    local_reply_error(call->req, 400, "%s is not a time: %s", name, text);
     return 0;
   }
   if (us % hour_us != 0) {
-    local_reply_error(call->req, 400, "%s is no whole hour: %s", name, text);
+    local_reply_error(call->req, 400, "%s is not a whole hour: %s", name, text);
     return 0;
   }
   *out = us / hour_us;
@@ -292,8 +292,8 @@ static int read_type(local_call_t *call, query_t *query) {
       return 1;
     }
   local_reply_error(call->req, 422,
-                    "event_type is neither all, checkpoints, projects, teams "
-                    "nor organizations: %s",
+                    "event_type must be all, checkpoints, projects, teams "
+                    "or organizations: %s",
                     text);
   return 0;
 }

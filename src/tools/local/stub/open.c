@@ -80,7 +80,7 @@ static int read_line(reader_t *r, const char *line, size_t n) {
   if (err == TNK_ENOMEM)
     return err;
   if (err != TNK_OK || !(json_is_string(json) || json_is_array(json)))
-    err = refuse(r, "an answer is a text in JSON or a list of token ids");
+    err = refuse(r, "an answer must be a JSON string or a list of token ids");
   else
     err = json_is_string(json) ? read_text(r, json) : read_ids(r, json);
   json_decref(json);
@@ -111,12 +111,12 @@ static int read_lines(reader_t *r, const char *text, size_t n, size_t *line) {
 
     if (!is_blank(text, length))
       err = r->out->n == LOCAL_STUB_MAX_ANSWERS
-                ? refuse(r, "there are more than 65536 answers")
+                ? refuse(r, "more than 65536 answers")
                 : read_line(r, text, length);
     text += length + 1;
   }
   if (err == TNK_OK && r->out->n == 0)
-    return refuse(r, "there is no answer");
+    return refuse(r, "no answers");
   return err;
 }
 

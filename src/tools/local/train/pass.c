@@ -94,7 +94,7 @@ static int follow(const trace_t *t, const local_run_t *run, size_t at) {
   n = run->is_sampled ? record->n_tokens : record->n_prompt;
   if ((uint64_t)run->offset + (uint64_t)run->length > n)
     return tnk__lm_refuse(t->why, TNK_EINVAL,
-                          "a %s span of sequence \"%.60s\" ends behind its "
+                          "a %s span of sequence \"%.60s\" ends after its "
                           "%zu %s tokens",
                           what, run->sequence_id, n,
                           run->is_sampled ? "sampled" : "prompt");
@@ -103,8 +103,8 @@ static int follow(const trace_t *t, const local_run_t *run, size_t at) {
 
     if (is_compared(t, run) && tokens[from] != token_at(t, at + k))
       return tnk__lm_refuse(t->why, TNK_EINVAL,
-                            "%s token %zu is %lld, the sequence \"%.60s\" "
-                            "that it is said to come from has %d there",
+                            "%s token %zu is %lld, but its origin, sequence "
+                            "\"%.60s\", has %d there",
                             what, at + k, (long long)token_at(t, at + k),
                             run->sequence_id, (int)tokens[from]);
     if (t->logprobs != NULL) {

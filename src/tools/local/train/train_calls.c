@@ -65,7 +65,7 @@ static void pass_proto(local_call_t *call, local_op_t *op) {
     err = room.err == TNK_ENOMEM
               ? TNK_ENOMEM
               : tnk__lm_refuse(&why, TNK_EPROTO,
-                               "The body is no ForwardBackwardRequest");
+                               "The body is not a ForwardBackwardRequest");
     refuse_pass(call, op, err, &why);
     tnk__arena_deinit(&room.arena);
     return;

@@ -88,9 +88,9 @@ static int parse(const cli_t *cli, const tnk__buf_t *buf, json_t **out) {
     return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
   return cli_report(
       cli, &(cli_problem_t){.status = CLI_EXIT_FILE,
-                            .message = NAME " is no credentials file",
-                            .hint = "Look at it, or move it away: what it "
-                                    "holds is not touched."});
+                            .message = NAME " is not a credentials file",
+                            .hint = "Check it, or move it away. It was not "
+                                    "changed."});
 }
 
 static int read_open(const cli_t *cli, FILE *file, tnk__buf_t *buf) {
@@ -111,8 +111,8 @@ static void warn_of_mode(const cli_t *cli, FILE *file) {
   struct stat info;
 
   if (fstat(fileno(file), &info) == 0 && (info.st_mode & 044) != 0)
-    cli_note(cli, "Others can read the keys in " NAME
-                  ": chmod 600 takes that away.");
+    cli_note(cli,
+             "Others can read the keys in " NAME "; chmod 600 prevents it.");
 }
 
 static int read_store(const cli_t *cli, const places_t *at, json_t **out) {

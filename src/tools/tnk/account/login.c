@@ -241,16 +241,16 @@ static int is_from_pipe(const cli_t *cli) {
 
 static const char *check(const cli_t *cli) {
   if (cli->n_words > 0 && strcmp(cli->words[0], "-") != 0)
-    return "a key on the command line can be seen by others: give it to "
-           "standard input, with --key-stdin";
+    return "other users can see a key on the command line: use --key-stdin, "
+           "and write the key to standard input";
   if (is_from_pipe(cli))
     return NULL;
   if (cli->json)
-    return "with --json nothing is asked: give --key-stdin";
-  return isatty(STDIN_FILENO)
-             ? NULL
-             : "standard input is no terminal: --key-stdin reads the key from "
-               "it";
+    return "--json needs --key-stdin";
+  return isatty(STDIN_FILENO) ? NULL
+                              : "standard input is not a terminal: use "
+                                "--key-stdin to read the key "
+                                "from it";
 }
 
 /* The console suggests this name for the key. */
@@ -273,7 +273,7 @@ static void explain(const cli_account_t *account) {
   host_name(host, sizeof(host));
   if (cli_account_is_hosted(account))
     fprintf(stderr,
-            "Make a key at " CLI_CONSOLE
+            "Create a key at " CLI_CONSOLE
             "?new_key=true&key_name=tinker-cli-%s\nand paste it here.\n",
             host);
   else
@@ -286,9 +286,7 @@ static int refuse_input(const cli_t *cli, secret_end_t how, int signal) {
     return cli_report(cli, &(cli_problem_t){.status = 128 + signal,
                                             .message = "interrupted"});
   case CLI_SECRET_LONG:
-    return cli_fail(cli, CLI_EXIT_FAILED,
-                    "what was given is no key: it is too "
-                    "long");
+    return cli_fail(cli, CLI_EXIT_FAILED, "the input is too long for a key");
   case CLI_SECRET_FAILED:
     return cli_fail(cli, CLI_EXIT_FILE, "cannot read the key: %s",
                     strerror(errno));
@@ -375,10 +373,9 @@ static int print(const cli_account_t *account, const char *id,
   cli_account_say("Logged in to %s with the key \"%s\".", account->url.text,
                   key->name);
   if (key->email != NULL || key->organization != NULL)
-    cli_account_say("It is that of %s (%s).",
-                    key->email != NULL ? key->email : "nobody by name",
-                    key->organization != NULL ? key->organization
-                                              : "no organization");
+    cli_account_say(
+        "Its owner is %s (%s).", key->email != NULL ? key->email : "unknown",
+        key->organization != NULL ? key->organization : "no organization");
   return CLI_EXIT_OK;
 }
 

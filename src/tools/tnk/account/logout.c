@@ -71,7 +71,7 @@ static int print(const cli_account_t *account, const tnk__stored_key_t *key,
   }
   cli_account_say("The key \"%s\" is removed from this machine.", key->name);
   if (is_revoked)
-    cli_account_say("It is revoked: nobody can use it any more.");
+    cli_account_say("It is revoked and can no longer be used.");
   return CLI_EXIT_OK;
 }
 
@@ -83,7 +83,7 @@ static void tell_rest(const cli_account_t *account,
              "It can still be used; it is deleted at " CLI_CONSOLE "/%s",
              key->id);
   else if (!is_revoked)
-    cli_note(account->cli, "The service still takes it.");
+    cli_note(account->cli, "The service still accepts it.");
   cli_account_tell_override(account);
 }
 

@@ -104,7 +104,7 @@ static int look_here(status_t *s) {
 
   if (uv_loop_init(&loop) != 0)
     return cli_fail(s->account.cli, CLI_EXIT_FAILED,
-                    "no event loop can be made");
+                    "cannot create an event loop");
   options.base_url = s->account.url.text;
   s->err = tnk_service_open(&service, &loop, &options, s->why, sizeof(s->why));
   s->has_credential = s->err == TNK_OK;

@@ -165,7 +165,7 @@ int cli_ask_begin(cli_ask_t *ask, const cli_t *cli) {
   memset(ask, 0, sizeof(*ask));
   ask->cli = cli;
   if (watch(ask) != 0)
-    return cli_fail(cli, CLI_EXIT_FAILED, "no event loop can be made");
+    return cli_fail(cli, CLI_EXIT_FAILED, "cannot create an event loop");
   return CLI_EXIT_OK;
 }
 
@@ -223,10 +223,10 @@ int cli_ask_failed_with_hint(const cli_ask_t *ask, const tnk_promise_t *promise,
     return cli_report(cli, &(cli_problem_t){.status = CLI_EXIT_INTERRUPT,
                                             .message = "interrupted"});
   if (ask->is_late)
-    return cli_report(
-        cli, &(cli_problem_t){.status = CLI_EXIT_NETWORK,
-                              .message = "not done within the --timeout",
-                              .code = tnk_err_name(TNK_ETIMEDOUT)});
+    return cli_report(cli,
+                      &(cli_problem_t){.status = CLI_EXIT_NETWORK,
+                                       .message = "timed out (--timeout)",
+                                       .code = tnk_err_name(TNK_ETIMEDOUT)});
   return cli_failure_with_hint(cli, tnk_promise_status(promise),
                                tnk_promise_text(promise),
                                tnk_promise_error(promise), hint);

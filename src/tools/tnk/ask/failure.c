@@ -19,7 +19,7 @@ static const char *hint_of(int err) {
   switch (err) {
   case TNK_ECREDENTIAL:
     return "Run tnk auth login to store a key, or set TINKER_API_KEY or "
-           "TINKER_CREDENTIAL_CMD. tnk auth status shows what is found.";
+           "TINKER_CREDENTIAL_CMD. tnk auth status shows which one is used.";
   case TNK_EAUTH:
     return "tnk auth status shows which credential is used.";
   case TNK_ENOTFOUND:
@@ -45,11 +45,11 @@ static const char *hint_of(int err) {
   case TNK_EPROXY:
     return "Proxies come from https_proxy, http_proxy, all_proxy and no_proxy.";
   case TNK_ETLS:
-    return "Is https right for this address?";
+    return "Check whether this address uses https.";
   case TNK_ECERT:
-    return "SSL_CERT_FILE=FILE makes the certificates in it trusted.";
+    return "Set SSL_CERT_FILE to a file with certificates to trust.";
   case TNK_EUNSUPPORTED:
-    return "Servers differ in what they offer.";
+    return "Not every server offers this.";
   default:
     return NULL;
   }

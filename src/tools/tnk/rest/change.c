@@ -45,7 +45,7 @@ static tnk_promise_t *unpublish(tnk_service_t *service, const cli_t *cli) {
 
 static int show_private(const cli_t *cli, const tnk_promise_t *promise) {
   (void)promise;
-  return told(cli, "Not public any more:", 0);
+  return told(cli, "No longer public:", 0);
 }
 
 static int run_unpublish(cli_t *cli) {

@@ -52,7 +52,7 @@ int cli_read_ttl(int64_t *seconds, const char *value, char *why, size_t n_why) {
   if (*seconds >= HOUR && *seconds <= TEN_YEARS)
     return 0;
   snprintf(why, n_why,
-           "is no time from an hour to ten years: seconds, or as 12h, 30d, 4w");
+           "must be from one hour to ten years: seconds, or as 12h, 30d, 4w");
   return -1;
 }
 
@@ -256,8 +256,8 @@ static int run_info(cli_t *cli) {
 
   if (tnk_path_parse(&path, cli->words[0]) != TNK_OK ||
       path.run_length >= sizeof(run_id))
-    return cli_fail(cli, CLI_EXIT_USAGE, "\"%s\" is no path of a checkpoint",
-                    cli->words[0]);
+    return cli_fail(cli, CLI_EXIT_USAGE,
+                    "\"%s\" is not the path of a checkpoint", cli->words[0]);
   memcpy(run_id, path.run, path.run_length);
   run_id[path.run_length] = '\0';
   status = cli_ask_open(&ask, cli, NULL);

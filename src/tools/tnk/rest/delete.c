@@ -137,7 +137,7 @@ static void show_targets(const work_t *work) {
   }
   cli_human_size(size, total);
   if (total > 0)
-    cli_tell("Together %s.", size);
+    cli_tell("Total: %s.", size);
 }
 
 /* Returns 1 if the deletion may start. Otherwise *status is the exit status. */
@@ -249,7 +249,7 @@ static int run_delete(cli_t *cli) {
 
   if (!args.yes && !cli_may_ask(cli))
     return cli_fail(cli, CLI_EXIT_USAGE,
-                    "nobody can be asked here: confirm it with --yes");
+                    "cannot ask for confirmation here: use --yes");
   status = cli_ask_open(&ask, cli, NULL);
   work.ask = &ask;
   if (status == CLI_EXIT_OK)
@@ -267,18 +267,18 @@ static int run_delete(cli_t *cli) {
 static const char *check_filters(void) {
   if (args.before != NULL &&
       !tnk__time_read(&args.before_us, args.before, strlen(args.before)))
-    return "--before: it is no date, such as 2026-01-31 or "
+    return "--before needs a date, such as 2026-01-31 or "
            "2026-01-31T12:00:00Z";
   if (args.after != NULL &&
       !tnk__time_read(&args.after_us, args.after, strlen(args.after)))
-    return "--after: it is no date, such as 2026-01-31 or 2026-01-31T12:00:00Z";
+    return "--after needs a date, such as 2026-01-31 or 2026-01-31T12:00:00Z";
   if (args.type == NULL)
     return NULL;
   for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
     if (strcmp(args.type, types[i][0]) == 0 ||
         strcmp(args.type, types[i][1]) == 0)
       return NULL;
-  return "--type: it is none of training, sampler, external, weights, "
+  return "--type must be training, sampler, external, weights, "
          "sampler_weights or external_weights";
 }
 
@@ -289,7 +289,7 @@ static const char *check(const cli_t *cli) {
     return "either paths or --run-id";
   if (args.run_id == NULL &&
       (args.type != NULL || args.before != NULL || args.after != NULL))
-    return "--type, --before and --after go with --run-id";
+    return "--type, --before and --after need --run-id";
   for (size_t i = 0; i < cli->n_words; i++)
     if (cli_check_path(cli->words[i], why, sizeof(why)) != 0)
       return why;
@@ -315,7 +315,7 @@ static const cli_option_t options[] = {
     {.name = "after",
      .value = "DATE",
      .text = &args.after,
-     .help = "Made after this."},
+     .help = "Created after this date."},
     {.name = "yes",
      .letter = 'y',
      .flag = &args.yes,
@@ -330,8 +330,9 @@ const cli_command_t cli_checkpoint_delete = {
     .words = "[PATH]...",
     .max_words = SIZE_MAX,
     .options = options,
-    .failed = "Some were not deleted, or none was for different reasons. The "
-              "output names them. A common reason has its own status.",
+    .failed = "Some checkpoints were not deleted, or all failed for different "
+              "reasons. The output names them. A common reason has its own "
+              "status.",
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = check,
     .run = run_delete,

@@ -81,7 +81,7 @@ static void note_size(const cli_list_t *list) {
     cli_note(cli, "%" PRId64 " of %" PRId64 " %s; --limit 0 lists all.",
              list->n, list->total, list->what);
   else if (list->is_cut)
-    cli_note(cli, "%" PRId64 " %s, and there are more; --limit 0 lists all.",
+    cli_note(cli, "%" PRId64 " %s listed, more exist; --limit 0 lists all.",
              list->n, list->what);
 }
 

@@ -44,20 +44,19 @@ typedef struct {
 /* Hints about the hub; the hints of other commands are about the service. */
 static const char *hint_of(int err, int http_status) {
   if (http_status == 403)
-    return "This token may not write there; a new one may be needed.";
+    return "This token has no permission to write there. Create another one.";
   switch (err) {
   case TNK_ECREDENTIAL:
-    return "HF_TOKEN has one that may write, or the file that hf auth login "
-           "makes.";
+    return "Set HF_TOKEN to a token with write permission, or run hf auth "
+           "login.";
   case TNK_EAUTH:
-    return "The token is that of HF_TOKEN, or of the file that hf auth login "
-           "makes.";
+    return "The token comes from HF_TOKEN, or from the file that hf auth login "
+           "writes.";
   case TNK_ECONFLICT:
-    return "--repo names another repository.";
+    return "Select another repository with --repo.";
   case TNK_EDNS:
   case TNK_ECONN:
-    return "Is the address of the hub right? It is that of HF_ENDPOINT, else "
-           "the hosted one's.";
+    return "Check the address of the hub: HF_ENDPOINT, else the hosted hub.";
   default:
     return NULL;
   }
@@ -126,7 +125,7 @@ static int ask_info(work_t *work) {
   work->info = tnk_rest_get_weights_info(work->ask.service, cli->words[0]);
   err = cli_ask_wait(&work->ask, work->info);
   if (err == TNK_ENOTFOUND || err == TNK_EREQUEST || err == TNK_EUNSUPPORTED) {
-    cli_note(cli, "The service does not tell what the weights were made from.");
+    cli_note(cli, "The service does not report the base model of the weights.");
     return CLI_EXIT_OK;
   }
   if (err != TNK_OK)
@@ -246,7 +245,7 @@ static int fetch(work_t *work, const cli_kept_t *kept, const char *folder,
 
   *has_come = kept->is_found && lstat(folder, &about) == 0;
   if (kept->is_found)
-    cli_note(cli, "Going on with what an earlier push has left in %s.",
+    cli_note(cli, "Resuming with the files of an earlier push in %s.",
              kept->path);
   if (*has_come)
     return CLI_EXIT_OK;
@@ -279,8 +278,8 @@ static int download_and_upload(work_t *work) {
           cli_kept_may_stay(&kept);
   if (stays)
     cli_note(cli,
-             "What has been downloaded stays in %s; the same command goes on "
-             "from there.",
+             "The downloaded files are kept in %s; run the same command again "
+             "to resume.",
              kept.path);
   if (cli_kept_close(&kept, stays) != 0)
     cli_warn(cli, "%s cannot be removed", kept.path);

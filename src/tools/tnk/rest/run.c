@@ -71,7 +71,7 @@ static int set_columns(const cli_option_t *option, const char *value, char *why,
 
     if (n > 0 &&
         (list_args.n_columns == MAX_COLUMNS || add_column(value, n) != 0)) {
-      snprintf(why, n_why, "\"%.*s\" is no column", (int)(n < 60 ? n : 60),
+      snprintf(why, n_why, "\"%.*s\" is not a column", (int)(n < 60 ? n : 60),
                value);
       return -1;
     }
@@ -79,7 +79,7 @@ static int set_columns(const cli_option_t *option, const char *value, char *why,
   }
   if (list_args.n_columns > 0)
     return 0;
-  snprintf(why, n_why, "names no column");
+  snprintf(why, n_why, "has no column");
   return -1;
 }
 
@@ -94,7 +94,7 @@ static const cli_option_t list_options[] = {
      .value = "N",
      .number = &list_args.offset,
      .max = INT64_MAX,
-     .help = "Pass over so many first (0)."},
+     .help = "Number of runs to skip (0)."},
     {.name = "columns",
      .letter = 'c',
      .value = "NAMES",

@@ -38,7 +38,7 @@ static int set_status(const cli_option_t *option, const char *value, char *why,
       return 0;
     }
   snprintf(why, n_why,
-           "is none of active, cancelled, failed, success, errored "
+           "must be active, cancelled, failed, success, errored "
            "or interrupted");
   return -1;
 }
@@ -50,7 +50,7 @@ static int set_metadata(const cli_option_t *option, const char *value,
 
   (void)option;
   if (value[n] == '\0' || n >= sizeof(args.names[0]) || i == MAX_PAIRS) {
-    snprintf(why, n_why, "is no KEY=VALUE, or there are too many");
+    snprintf(why, n_why, "must be KEY=VALUE, at most 32 times");
     return -1;
   }
   memcpy(args.names[i], value, n);
@@ -71,11 +71,11 @@ static const cli_option_t options[] = {
     {.name = "session-id",
      .value = "ID",
      .text = &args.session_id,
-     .help = "This one; with --name, this one and those of the name."},
+     .help = "The session with this id. With --name, either may match."},
     {.name = "project-id",
      .value = "ID",
      .texts = &args.project_ids,
-     .help = "In this project; may be repeated."},
+     .help = "Sessions in this project; may be repeated."},
     {.name = "metadata",
      .value = "KEY=VALUE",
      .set = set_metadata,
@@ -94,7 +94,7 @@ static const cli_option_t options[] = {
     {.name = "owner-urn",
      .value = "URN",
      .texts = &args.owners,
-     .help = "Of this user; up to ten times."},
+     .help = "Sessions of this user; may be repeated up to ten times."},
     {.name = "limit",
      .value = "N",
      .number = &args.limit,

@@ -55,7 +55,7 @@ static int print_file(const cli_t *cli, const char *file) {
   cli_json_t json;
 
   if (stat(file, &about) != 0)
-    return cli_fail(cli, CLI_EXIT_FILE, "%s has gone", file);
+    return cli_fail(cli, CLI_EXIT_FILE, "%s has disappeared", file);
   if (cli->json) {
     cli_json_begin(&json);
     cli_json_put_odd_text(&json, "session_id", cli->words[0]);
@@ -144,12 +144,13 @@ static const cli_option_t options[] = {
      .value = "FILE",
      .text = &args.output,
      .offer = CLI_OFFER_FILES,
-     .help = "Save it here (SESSION_ID.pftrace). Folders that are missing are "
-             "made; a file that is there is replaced once all is received."},
+     .help =
+         "Save it here (SESSION_ID.pftrace). Missing folders are created; an "
+         "existing file is replaced when the download is complete."},
     {.name = "url-only",
      .flag = &args.url_only,
-     .help = "Print a URL that is good for about an hour. Who has it can read "
-             "the trace."},
+     .help = "Print a URL that is valid for about an hour. Everybody with this "
+             "URL can read the trace."},
     {.name = NULL}};
 
 const cli_command_t cli_session_export_trace = {

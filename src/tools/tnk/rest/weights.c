@@ -147,8 +147,8 @@ static int download(cli_ask_t *ask, const char *target, const char *identity) {
     status = cli_ask_failed_with_hint(ask, promise, hint_of(promise));
     if (n_come > 0)
       cli_note(ask->cli,
-               "What has come stays in %s.incomplete; the same command "
-               "goes on from there.",
+               "Received data is kept in %s.incomplete; run the same command "
+               "again to resume.",
                target);
   }
   tnk_promise_unref(promise);
@@ -186,10 +186,10 @@ const char *cli_check_files(const cli_t *cli) {
 
   if (wrong == NULL && !args.archive &&
       kind_of(cli->words[0]) == TNK_PATH_SAMPLER_WEIGHTS)
-    return "weights for sampling cannot be downloaded; those of kinds "
-           "external_weights and weights can";
+    return "weights for sampling cannot be downloaded, only paths of kind "
+           "external_weights or weights";
   if (wrong == NULL && args.archive && args.identity_file != NULL)
-    return "--identity and --archive: no archive is encrypted";
+    return "either --identity or --archive: archives are not encrypted";
   return wrong;
 }
 
@@ -210,7 +210,7 @@ static const cli_option_t download_options[] = {
      .text = &args.identity_file,
      .offer = CLI_OFFER_FILES,
      .help = "Decrypt files that were encrypted for the age key in this file "
-             "(AGE-SECRET-KEY-1...); - is the standard input."},
+             "(AGE-SECRET-KEY-1...); - is standard input."},
     {.name = "archive",
      .flag = &args.archive,
      .help =
@@ -297,11 +297,11 @@ static const char *check_save(const cli_t *cli) {
 
   for (size_t i = 0; i < args.recipients.n; i++)
     if (tnk__is_secret_key(args.recipients.items[i]))
-      return "--recipient: that is a secret key; files are encrypted for the "
-             "public one that belongs to it (age-keygen -y tells it)";
+      return "--recipient: this is a secret key; use its public key "
+             "(age-keygen -y prints it)";
 
   if (wrong == NULL && kind_of(cli->words[0]) != TNK_PATH_WEIGHTS)
-    return "only weights to train from (of kind weights) can be saved so";
+    return "only training states (paths of kind weights) can be saved so";
   return wrong != NULL || args.name != NULL ? wrong : "--name is missing";
 }
 

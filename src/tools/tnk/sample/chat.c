@@ -50,7 +50,7 @@ static const cli_option_t options[] = {
     {.name = "temperature",
      .value = "T",
      .set = set_temperature,
-     .help = "Temperature; 0 always takes the likeliest token. Default: the "
+     .help = "Temperature; 0 always selects the likeliest token. Default: the "
              "service's."},
     {.name = "path",
      .value = "PATH",
@@ -62,9 +62,9 @@ static const cli_option_t options[] = {
 static const char *check(const cli_t *cli) {
   (void)cli;
   if (args.model == NULL)
-    return "--model says who is to answer";
+    return "--model is missing";
   if (args.path != NULL && (args.path[0] != '/' || args.path[1] == '/'))
-    return "--path begins with one /";
+    return "--path must begin with one /";
   return NULL;
 }
 
@@ -85,8 +85,7 @@ static int add(chat_t *chat, const char *role, const char *text, size_t n) {
                                json_pack("{s:s, s:o}", "role", role, "content",
                                          json_stringn(text, n))) == 0
              ? CLI_EXIT_OK
-             : cli_fail(chat->cli, CLI_EXIT_USAGE,
-                        "the message is no text in UTF-8");
+             : cli_fail(chat->cli, CLI_EXIT_USAGE, "the message is not UTF-8");
 }
 
 /* Add an event to the answer; events of other kinds are ignored. */
@@ -138,9 +137,10 @@ static char *body_of(const chat_t *chat) {
 /* If the server has no such endpoint, a list of models would not help. */
 static const char *hint_of(const tnk_promise_t *promise) {
   return tnk_promise_status(promise) == TNK_ENOTFOUND
-             ? "Not every service has chat endpoints, tnk local has none: "
-               "--path names another one, such as that of a gateway, and tnk "
-               "sample needs none."
+             ? "Not every service has chat endpoints; tnk local has none. "
+               "Select "
+               "another path with --path, for example of a gateway, or use tnk "
+               "sample."
              : NULL;
 }
 

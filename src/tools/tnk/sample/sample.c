@@ -124,7 +124,7 @@ static int ids_read(const cli_t *cli, const char *text, size_t n, int32_t **ids,
       return CLI_EXIT_OK;
     if (tnk__read_u64(&text, end, INT32_MAX, &id) != TNK_OK)
       return cli_fail(cli, CLI_EXIT_USAGE,
-                      "the prompt: \"%.*s\" is no token id",
+                      "the prompt: \"%.*s\" is not a token id",
                       (int)(end - text < 20 ? end - text : 20), text);
     (*ids)[(*n_ids)++] = (int32_t)id;
   }
@@ -329,7 +329,7 @@ static const cli_option_t options[] = {
     {.name = "temperature",
      .value = "T",
      .set = set_temperature,
-     .help = "Temperature; 0 always takes the likeliest token (1)."},
+     .help = "Temperature; 0 always selects the likeliest token (1)."},
     {.name = "top-p",
      .value = "P",
      .set = set_top_p,
@@ -366,11 +366,11 @@ static const cli_option_t options[] = {
 
 static const char *check(const cli_t *cli) {
   if ((args.model != NULL) == (args.checkpoint != NULL))
-    return "one of --model and --checkpoint says what to sample from";
+    return "either --model or --checkpoint";
   if ((cli->n_words > 0) == (args.file != NULL))
-    return "the prompt is TEXT, - for standard input, or that of --file";
+    return "either TEXT (- is standard input) or --file";
   if (args.prompt_logprobs && !cli->json)
-    return "--prompt-logprobs goes with --json";
+    return "--prompt-logprobs needs --json";
   return NULL;
 }
 
@@ -561,10 +561,9 @@ static int run(cli_t *cli) {
 }
 
 static const cli_item_t examples[] = {
-    {"tnk sample --model Qwen/Qwen3-8B 'Once upon a time'",
-     "goes on with a text"},
+    {"tnk sample --model Qwen/Qwen3-8B 'Once upon a time'", "continue a text"},
     {"tnk sample --checkpoint tinker://RUN/sampler_weights/NAME -n 4 - <prompt",
-     "four times, from trained weights"},
+     "sample four completions from trained weights"},
     {NULL, NULL}};
 
 const cli_command_t cli_sample = {

@@ -58,7 +58,7 @@ static int set_flag(const cli_option_t *option, const char *value, char *why,
   (void)option;
   /* Two places are reserved for flags that are also options. */
   if (n == MAX_FLAGS - 2 || n_name == 0 || n_name >= sizeof(given.names[0])) {
-    snprintf(why, n_why, "is not a flag, or there are too many");
+    snprintf(why, n_why, "must be NAME=VALUE, at most 62 times");
     return -1;
   }
   /* The name is copied, because argv must not be changed. */
@@ -81,7 +81,7 @@ static int set_faults(const cli_option_t *option, const char *value, char *why,
   given.faults = value;
   if (local_fault_spec_read(&spec, value, reason, sizeof(reason)) == 0)
     return 0;
-  snprintf(why, n_why, "has a mistake: %s", reason);
+  snprintf(why, n_why, "is invalid: %s", reason);
   return -1;
 }
 
@@ -397,16 +397,16 @@ const char *cli_local_check(const cli_t *cli) {
   if (given.tls_key != NULL && given.tls_cert == NULL)
     return "--tls-key needs --tls-cert";
   if (given.max_streams >= 0 && !tnk__srv_has_h2())
-    return "--max-streams is of HTTP/2, and this tnk was built without nghttp2";
+    return "--max-streams needs HTTP/2, and this tnk was built without nghttp2";
   if (given.tokenizer != NULL && given.model_dir != NULL)
     return "either --tokenizer or --model-dir";
   if (given.tokenizer != NULL && given.vocab >= 0)
-    return "either --tokenizer, which says how many ids there are, or --vocab";
+    return "either --tokenizer or --vocab";
   name = first_given(given.stub ? model_only : stub_only);
   if (name == NULL)
     return NULL;
   snprintf(why, sizeof(why),
-           given.stub ? "--stub has no use for --%.40s"
+           given.stub ? "--stub does not support --%.40s"
                       : "--%.40s needs --stub",
            name);
   return why;

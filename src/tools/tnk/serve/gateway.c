@@ -81,7 +81,7 @@ static int open_model(const cli_t *cli, const char *model,
   uv_loop_t loop;
 
   if (uv_loop_init(&loop) != 0)
-    return cli_fail(cli, CLI_EXIT_FAILED, "no event loop can be made");
+    return cli_fail(cli, CLI_EXIT_FAILED, "cannot create an event loop");
   if (tnk_hub_open(&hub, &loop, &options, why, sizeof(why)) == TNK_OK) {
     status = ask(cli, hub, model, out);
     tnk_hub_close(hub, NULL, NULL);
@@ -255,23 +255,24 @@ static const char *check(const cli_t *cli) {
   (void)cli;
   if (args.datums != NULL)
     return args.model != NULL || args.checkpoint != NULL
-               ? "--datums serves nothing"
+               ? "--datums does not start a gateway: omit --model and "
+                 "--checkpoint"
                : NULL;
   if (args.model == NULL)
-    return "--model says what to sample from";
+    return "--model is missing";
   if (args.only_rewarded)
-    return "--rewarded goes with --datums";
+    return "--rewarded needs --datums";
   if (args.syncs && args.record == NULL)
-    return "--sync goes with --record";
+    return "--sync needs --record";
   if (args.admin_key != NULL && args.admin_file != NULL)
     return "--admin-key and --admin-key-file exclude each other";
   if ((args.tls_cert == NULL) != (args.tls_key == NULL))
-    return "--tls-cert and --tls-key go together";
+    return "--tls-cert and --tls-key need each other";
   if (args.renderer != NULL && tnk_chat_find(args.renderer) == NULL)
-    return "--renderer is none of the names that are known";
+    return "--renderer: unknown renderer";
   for (size_t i = 0; i < args.sets.n; i++)
     if (strchr(args.sets.items[i], '=') == NULL)
-      return "--set takes NAME=JSON";
+      return "--set needs NAME=JSON";
   return NULL;
 }
 
@@ -570,7 +571,7 @@ static int run(cli_t *cli) {
 
 static const cli_item_t endpoints[] = {
     {"POST /v1/chat/completions", "As OpenAI's, streamed or not."},
-    {"POST /v1/completions", "Completes a text or token ids."},
+    {"POST /v1/completions", "Completes a string or token ids."},
     {"POST /v1/responses", "As OpenAI's: items and functions."},
     {"POST /v1/messages", "As Anthropic's."},
     {"GET /v1/models", "The one model."},

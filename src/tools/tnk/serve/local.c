@@ -331,7 +331,7 @@ static int run_local(cli_t *cli) {
   cli_local_args(&args);
   fit_file_limit(&args.server);
   if (uv_loop_init(&run.loop) != 0)
-    return cli_fail(cli, CLI_EXIT_FAILED, "no event loop can be made");
+    return cli_fail(cli, CLI_EXIT_FAILED, "cannot create an event loop");
   /* Before the server opens, because a signal during its opening would leave
    * its directory behind. */
   uv_signal_init(&run.loop, &run.interrupt);
@@ -364,13 +364,14 @@ const cli_command_t cli_local = {
         "Serve the Tinker API on this machine with a small byte-level model "
         "that really trains. Prints the address when it listens. After Ctrl-C "
         "or SIGTERM it accepts no more work, lets clients fetch the results of "
-        "the work in progress, and exits with status 0. HTTP/1.1 and HTTP/2 "
-        "use the same port. HTTP/2 needs a tnk that was built with nghttp2 "
-        "(see tnk version). Over TLS the client chooses the version; without "
-        "TLS its first bytes select it.",
+        "the work in progress, and exits with status 0. A client that stays "
+        "away for more than 5 s during this time loses its result. HTTP/1.1 "
+        "and HTTP/2 use the same port. HTTP/2 needs a tnk that was built with "
+        "nghttp2 (see tnk version). Over TLS the client chooses the version; "
+        "without TLS its first bytes select it.",
     .options = cli_local_options,
     .sections = cli_local_sections,
-    .failed = "It could not serve.",
+    .failed = "The server could not start.",
     .is_server = 1,
     .has = CLI_HAS_JSON,
     .check = cli_local_check,

@@ -46,7 +46,7 @@ static void report_json(lint_t *lint, size_t line, const char *reason) {
     fprintf(lint->out, "%.*s", (int)buf.len, (const char *)buf.data);
   else /* the file name is not UTF-8 */
     fprintf(lint->out, "{\"line\":%zu,\"reason\":\"%s\"}", line,
-            "what is wrong cannot be told in JSON");
+            "the error cannot be written as JSON");
   tnk__buf_deinit(&buf);
 }
 

@@ -21,7 +21,7 @@ const char *cli_tokenizer_check(const cli_tokenizer_t *which) {
   if (which->path != NULL && which->model != NULL)
     return "either --tokenizer or --model";
   if (which->revision != NULL && which->model == NULL)
-    return "--revision goes with --model";
+    return "--revision needs --model";
   return NULL;
 }
 
@@ -77,7 +77,7 @@ static tnk_tokenizer_t *open_model(const cli_t *cli,
 
   *status = CLI_EXIT_FAILED;
   if (uv_loop_init(&loop) != 0) {
-    (void)snprintf(why, n_why, "no loop can be had");
+    (void)snprintf(why, n_why, "cannot create an event loop");
     return NULL;
   }
   options.logger = &logger;
