@@ -4,7 +4,7 @@
 
 #include "client.h"
 #include "support/test.h"
-#include "tools/local/call/scan.h"
+#include "tools/local/call/call.h"
 
 /* A server of protocol 0.25 that reads its requests strictly. */
 

@@ -4,7 +4,7 @@
 
 #include "lib/base/alloc.h"
 #include "tools/local/train/pass.h"
-#include "tools/local/future/retrieve.h"
+#include "tools/local/future/future.h"
 #include "support/test.h"
 
 /* The protocol's own bytes: requests that are read, results that are written.

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "tools/common/frame/cli.h"
-#include "tools/conform/commands.h"
+#include "tools/common/frame/commands.h"
 #include "tools/conform/conform.h"
 
 enum { MAX_S = 3600 };

@@ -7,16 +7,8 @@
 #include "tnk/bindings.h"
 #include "tnk/version.h"
 #include "tools/common/frame/frame.h"
-#include "tools/conform/commands.h"
-#include "tools/tnk/account/commands.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/out/json.h"
-#include "tools/tnk/rest/commands.h"
-#include "tools/tnk/sample/commands.h"
-#include "tools/tnk/serve/commands.h"
-#include "tools/tnk/text/commands.h"
-#ifdef CLI_TOKENIZERS
-#include "tools/tnk/train/commands.h"
-#endif
 
 /* ---- tnk version ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/common/frame/common.h"
+#include "tools/common/frame/parts.h"
 
 #include <stdio.h>
 #include <string.h>

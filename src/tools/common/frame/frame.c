@@ -5,10 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/common/frame/common.h"
-#include "tools/common/frame/help.h"
-#include "tools/common/frame/manual.h"
-#include "tools/common/frame/parse.h"
+#include "tools/common/frame/parts.h"
 
 /* ---- Completion ---- */
 

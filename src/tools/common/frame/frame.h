@@ -10,8 +10,4 @@ int cli_main(const cli_command_t *root, int argc, char **argv);
 /* Print the help for a line that names no action. Returns the exit status. */
 int cli_ask_for_more(const cli_t *cli);
 
-/* The built-in commands, for the table of all commands. */
-extern const cli_command_t cli_help;
-extern const cli_command_t cli_completion;
-
 #endif

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/common/frame/help.h"
+#include "tools/common/frame/parts.h"
 
 #include <stddef.h>
 #include <string.h>
-
-#include "tools/common/frame/common.h"
 
 /* ---- Wrapping ---- */
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Man pages with the man macros. */
-#include "tools/common/frame/manual.h"
+#include "tools/common/frame/parts.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tnk/version.h"
-#include "tools/common/frame/common.h"
-#include "tools/common/frame/help.h"
 
 /* ---- Text ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/common/frame/parse.h"
+#include "tools/common/frame/parts.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,6 @@
 
 #include "lib/base/number.h"
 #include "tnk/error.h"
-#include "tools/common/frame/common.h"
 
 /* ---- The nearest name ---- */
 

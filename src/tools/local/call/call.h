@@ -72,6 +72,23 @@ local_session_t *local_need_session(local_call_t *call);
 void local_hex(char *out, const unsigned char *bytes, size_t n);
 /* The same for n random bytes, at most 32. Returns 0, or libuv's error code. */
 int local_random_hex(char *out, size_t n);
+/* ---- scan.c ---- */
+
+/* The sequence number in the bytes of a ForwardBackwardRequest, or -1. It
+ * parses only tags and lengths of the outermost fields. That is cheaper than
+ * decoding a body before its fault is decided. */
+int64_t local_scan_seq(const uint8_t *bytes, size_t n);
+
+/*
+ * Refuse a body with members that protocol version 0.25 does not have, as
+ * strict servers do: answer 422 and name each of them. Returns 1 if nothing is
+ * refused, else 0, and the request has been answered. `path` is the route below
+ * /api/v1. Calls that version 0.25 does not have are not checked.
+ */
+int local_members_check(local_call_t *call, const char *path);
+
+/* ---- The server ---- */
+
 /* Milliseconds since 1970, by the server's clock. May be called on any
  * thread. */
 int64_t local_now_ms(const local_server_t *server);

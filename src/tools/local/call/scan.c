@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/call/scan.h"
+#include "tools/local/call/call.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
-#include "tools/local/lm/check.h"
+#include "tools/local/lm/lm.h"
 
 /* ---- Tensors ---- */
 

@@ -103,6 +103,10 @@ void local_future_forget(local_future_t *future);
 /* Free all futures in any state, at the end. */
 void local_futures_free(local_server_t *server);
 
+/* Append a protobuf result in the JSON format of older servers. Errors are kept
+ * in the buffer. */
+void local_result_json(tnk__buf_t *out, int is_sample, const uint8_t *proto,
+                       size_t n);
 /* Handle the calls with these names. */
 void local_retrieve_future(local_call_t *call);
 void local_cancel_future(local_call_t *call);

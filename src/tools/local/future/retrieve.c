@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/future/retrieve.h"
+#include "tools/local/future/future.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "lib/wire/format/json_write.h"
 #include "tinker.pb-c.h"
 #include "tnk/error.h"
-#include "tools/local/future/future.h"
 
 /* ---- Results as JSON ---- */
 

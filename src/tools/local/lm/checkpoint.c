@@ -12,7 +12,7 @@
 #include "lib/wire/format/json_write.h"
 #include "lib/wire/format/le.h"
 #include "tnk/error.h"
-#include "tools/local/lm/check.h"
+#include "tools/local/lm/lm.h"
 
 /* ---- The tensors ---- */
 

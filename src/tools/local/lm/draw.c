@@ -8,7 +8,7 @@
 #include "lib/base/alloc.h"
 #include "lib/base/arena.h"
 #include "tnk/error.h"
-#include "tools/local/lm/check.h"
+#include "tools/local/lm/lm.h"
 #include "tools/local/lm/state.h"
 #include "tools/local/lm/vocab.h"
 

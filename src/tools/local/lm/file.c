@@ -11,7 +11,7 @@
 
 #include "lib/base/alloc.h"
 #include "tnk/error.h"
-#include "tools/local/lm/check.h"
+#include "tools/local/lm/lm.h"
 
 /* The system's reason; strerror() would use a shared buffer. */
 static int failed(tnk__lm_why_t *why, int code, const char *name, int number) {

@@ -58,6 +58,12 @@ typedef struct tnk__lm_weights tnk__lm_weights_t;
 typedef struct tnk__lm tnk__lm_t;
 typedef struct tnk__lm_draw tnk__lm_draw_t;
 
+/* Write the message, unless `why` is NULL, and return `code`. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+int tnk__lm_refuse(tnk__lm_why_t *why, int code, const char *format, ...);
+
 /* ---- Base and models ---- */
 
 /* Create a base, which takes some milliseconds. Returns NULL without memory. */

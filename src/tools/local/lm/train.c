@@ -6,7 +6,7 @@
 
 #include "lib/base/alloc.h"
 #include "tnk/error.h"
-#include "tools/local/lm/check.h"
+#include "tools/local/lm/lm.h"
 #include "tools/local/lm/math.h"
 
 /* ---- A model in training ---- */

@@ -8,7 +8,7 @@
 #include "lib/wire/format/json_read.h"
 #include "lib/wire/format/json_write.h"
 #include "tools/local/call/tensor.h"
-#include "tools/local/lm/check.h"
+#include "tools/local/lm/lm.h"
 #include "tools/local/sample/sampler.h"
 
 /* ---- Streams ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/server/config.h"
+#include "tools/local/server/parts.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * Afterwards it is stored with the answer, if that was a short success. Above
  * the limit the oldest are dropped.
  */
-#include "tools/local/server/keys.h"
+#include "tools/local/server/parts.h"
 
 #include <string.h>
 

@@ -11,10 +11,7 @@
 #include "tools/local/links/link.h"
 #include "tools/local/sample/record.h"
 #include "tools/local/sample/sampler.h"
-#include "tools/local/server/config.h"
-#include "tools/local/server/keys.h"
-#include "tools/local/server/route.h"
-#include "tools/local/server/session.h"
+#include "tools/local/server/parts.h"
 #include "tools/local/train/model.h"
 
 /* ---- Draining ---- */

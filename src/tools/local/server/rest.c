@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/server/rest.h"
+#include "tools/local/server/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

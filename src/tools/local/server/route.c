@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/server/route.h"
+#include "tools/local/server/parts.h"
 
 #include <string.h>
 
@@ -7,17 +7,10 @@
 #include "lib/wire/format/json_read.h"
 #include "lib/wire/format/zstd.h"
 #include "tools/local/call/call.h"
-#include "tools/local/call/scan.h"
 #include "tools/local/fault/calls.h"
 #include "tools/local/links/link.h"
-#include "tools/local/server/config.h"
-#include "tools/local/server/keys.h"
 #include "tools/local/train/model.h"
-#include "tools/local/server/rest.h"
 #include "tools/local/sample/sampler.h"
-#include "tools/local/server/session.h"
-#include "tools/local/server/token.h"
-#include "tools/local/server/usage.h"
 
 /*
  * From a request to its handler: route, key, body, observer, fault, handler.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/server/session.h"
+#include "tools/local/server/parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 #include "tools/local/base/clock.h"
 #include "tools/local/ledger/ledger.h"
 #include "tools/local/sample/record.h"
-#include "tools/local/server/rest.h"
 #include "tools/local/train/model.h"
 
 /* ---- Sessions ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/server/token.h"
+#include "tools/local/server/parts.h"
 
 #include <stdio.h>
 #include <string.h>

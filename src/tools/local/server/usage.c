@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/server/usage.h"
+#include "tools/local/server/parts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include "lib/wire/format/time_text.h"
 #include "tools/local/base/clock.h"
 #include "tools/local/ledger/ledger.h"
-#include "tools/local/server/rest.h"
 
 /* ---- Usage ---- */
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "lib/base/alloc.h"
-#include "tools/local/lm/check.h"
+#include "tools/local/lm/lm.h"
 #include "tools/local/store/files.h"
 #include "tools/local/store/store.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/files/age/age.h"
-#include "tools/local/lm/check.h"
+#include "tools/local/lm/lm.h"
 #include "tools/local/lm/file.h"
 
 /* ---- Places ---- */

@@ -6,7 +6,7 @@
 
 #include "lib/base/alloc.h"
 #include "lib/wire/format/json_read.h"
-#include "tools/local/lm/check.h"
+#include "tools/local/lm/lm.h"
 
 /* ---- Models ---- */
 

@@ -5,7 +5,7 @@
 
 #include "lib/wire/format/json_read.h"
 #include "lib/wire/format/pb.h"
-#include "tools/local/lm/check.h"
+#include "tools/local/lm/lm.h"
 #include "tools/local/sample/record.h"
 
 /* ---- Provenance ---- */

@@ -5,7 +5,7 @@
 
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
-#include "tools/local/lm/check.h"
+#include "tools/local/lm/lm.h"
 #include "tools/local/sample/sampler.h"
 #include "tools/local/train/model.h"
 #include "tools/local/train/pass.h"

@@ -5,7 +5,7 @@
 #include "lib/base/alloc.h"
 #include "lib/wire/format/json_read.h"
 #include "lib/wire/format/room.h"
-#include "tools/local/lm/check.h"
+#include "tools/local/lm/lm.h"
 #include "tools/local/train/pass.h"
 
 /* The training requests: they are parsed, checked and added to the model's

@@ -47,4 +47,8 @@ __attribute__((format(printf, 1, 2)))
 /* Print a result line that may contain strings from other sources. */
 void cli_account_say(const char *format, ...);
 
+/* The commands of tnk auth. */
+extern const cli_command_t cli_auth_login;
+extern const cli_command_t cli_auth_logout;
+
 #endif

@@ -14,7 +14,7 @@
 #include "lib/base/limits.h"
 #include "tnk/rest.h"
 #include "tools/tnk/account/account.h"
-#include "tools/tnk/account/commands.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/out/json.h"
 

@@ -7,7 +7,7 @@
 #include "lib/wire/format/json_read.h"
 #include "tnk/result.h"
 #include "tools/tnk/account/account.h"
-#include "tools/tnk/account/commands.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/out/json.h"
 #include "tools/tnk/out/table.h"

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/tnk/account/commands.h"
+#include "tools/common/frame/commands.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/tnk/account/account.h"
 #include "tools/tnk/ask/ask.h"
-#include "tools/tnk/ask/failure.h"
 #include "tools/tnk/out/json.h"
 #include "tools/tnk/out/table.h"
 

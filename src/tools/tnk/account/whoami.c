@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "tnk/rest.h"
-#include "tools/tnk/account/commands.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/out/json.h"
 #include "tools/tnk/out/table.h"

@@ -64,6 +64,15 @@ void cli_ask_hush(cli_ask_t *ask);
 int cli_ask_is_over(const cli_ask_t *ask);
 /* The logger of the command, for other objects that it opens. */
 tnk_logger_t cli_ask_logger(cli_ask_t *ask);
+/* Report an error of the library, with a hint if there is one. `error` may be
+ * NULL; then `err` and `message` describe the error. Returns the exit
+ * status. */
+int cli_failure(const cli_t *cli, int err, const char *message,
+                const tnk_error_t *error);
+/* As above, with the command's own, more specific hint; NULL for the usual
+ * one. */
+int cli_failure_with_hint(const cli_t *cli, int err, const char *message,
+                          const tnk_error_t *error, const char *hint);
 /* Report why a promise was rejected. Returns the exit status. */
 int cli_ask_failed(const cli_ask_t *ask, const tnk_promise_t *promise);
 /* As above, with the command's own hint; NULL for the usual one. */

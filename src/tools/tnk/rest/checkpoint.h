@@ -35,8 +35,6 @@ tnk_promise_t *cli_weights_fetch(cli_ask_t *ask, const char *folder,
  * the service provides none. */
 void cli_write_stamp(cli_ask_t *ask, const char *path, char *out, size_t n);
 
-extern const cli_command_t cli_checkpoint_list;
-extern const cli_command_t cli_checkpoint_info;
 extern const cli_command_t cli_checkpoint_delete;
 extern const cli_command_t cli_checkpoint_download;
 extern const cli_command_t cli_checkpoint_save_external;

@@ -13,7 +13,7 @@
 #include "tnk/record.h"
 #include "tnk/rest.h"
 #include "tools/common/base/kept.h"
-#include "tools/tnk/ask/failure.h"
+#include "tools/tnk/ask/ask.h"
 #include "tools/tnk/out/json.h"
 #include "tools/tnk/out/progress.h"
 #include "tools/tnk/out/table.h"

@@ -2,7 +2,7 @@
 /* tnk run list, tnk run info. */
 #include <string.h>
 
-#include "tools/tnk/rest/commands.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/rest/list.h"
 #include "tools/tnk/rest/record.h"
 

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* tnk session list, search, info, move, and their group. */
+/* tnk session list, info, move, search, export-trace, and their group. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "tools/tnk/rest/commands.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/rest/list.h"
 #include "tools/tnk/rest/record.h"
-#include "tools/tnk/rest/session.h"
+#include <stdlib.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include "tnk/hub.h"
+#include "tnk/rest.h"
+#include "tools/tnk/ask/ask.h"
+#include "tools/tnk/out/json.h"
+#include "tools/tnk/out/progress.h"
+#include "tools/tnk/out/table.h"
 
 static struct {
   int64_t limit;
@@ -82,7 +90,7 @@ static const cli_option_t list_options[] = {
          "owned (default): your own; accessible: everything that you may see."},
     {.name = NULL}};
 
-static const cli_command_t list = {
+static const cli_command_t list_command = {
     .name = "list",
     .brief = "list the ids of sessions",
     .about =
@@ -135,7 +143,7 @@ static const cli_option_t info_options[] = {
      .help = "owned (default), or accessible: also those of other users."},
     {.name = NULL}};
 
-static const cli_command_t info = {
+static const cli_command_t info_command = {
     .name = "info",
     .brief = "show the runs and samplers of a session",
     .words = "SESSION_ID",
@@ -182,7 +190,7 @@ static const cli_option_t move_options[] = {
      .help = "The project that it moves to."},
     {.name = NULL}};
 
-static const cli_command_t move = {
+static const cli_command_t move_command = {
     .name = "move",
     .brief = "move a session to a project",
     .about = "Move a session, with its runs and samplers, to a project. It can "
@@ -196,10 +204,339 @@ static const cli_command_t move = {
     .run = run_move,
 };
 
+/* ---- Search ---- */
+
+enum { MAX_PAIRS = 32 };
+
+static struct {
+  int64_t limit;
+  const char *name;
+  const char *session_id;
+  cli_texts_t project_ids;
+  cli_texts_t owners;
+  int owner;
+  uint32_t states;
+  tnk_pair_t metadata[MAX_PAIRS];
+  char names[MAX_PAIRS][256];
+  size_t n_metadata;
+} search_args = {.limit = 20};
+
+/* ---- Options ---- */
+
+static const char *const states[] = {"active",  "cancelled", "failed",
+                                     "success", "errored",   "interrupted"};
+
+/* The words are in the order of the bits. */
+static int set_status(const cli_option_t *option, const char *value, char *why,
+                      size_t n_why) {
+  (void)option;
+  for (size_t i = 0; i < sizeof(states) / sizeof(*states); i++)
+    if (strcmp(states[i], value) == 0) {
+      search_args.states |= 1u << i;
+      return 0;
+    }
+  snprintf(why, n_why,
+           "must be active, cancelled, failed, success, errored "
+           "or interrupted");
+  return -1;
+}
+
+static int set_metadata(const cli_option_t *option, const char *value,
+                        char *why, size_t n_why) {
+  size_t i = search_args.n_metadata;
+  size_t n = strcspn(value, "=");
+
+  (void)option;
+  if (value[n] == '\0' || n >= sizeof(search_args.names[0]) || i == MAX_PAIRS) {
+    snprintf(why, n_why, "must be KEY=VALUE, at most 32 times");
+    return -1;
+  }
+  memcpy(search_args.names[i], value, n);
+  search_args.names[i][n] = '\0';
+  search_args.metadata[i] = (tnk_pair_t){search_args.names[i], value + n + 1};
+  search_args.n_metadata++;
+  return 0;
+}
+
+static const char *const owners[] = {
+    [TNK_OWNER_SELF] = "own", [TNK_OWNER_ANY] = "accessible", NULL};
+
+static const cli_option_t search_options[] = {
+    {.name = "name",
+     .value = "WORDS",
+     .text = &search_args.name,
+     .help = "The name contains each of these words, in upper or lower case."},
+    {.name = "session-id",
+     .value = "ID",
+     .text = &search_args.session_id,
+     .help = "The session with this id. With --name, either may match."},
+    {.name = "project-id",
+     .value = "ID",
+     .texts = &search_args.project_ids,
+     .help = "Sessions in this project; may be repeated."},
+    {.name = "metadata",
+     .value = "KEY=VALUE",
+     .set = set_metadata,
+     .help = "It was created with this metadata; may be repeated, and then all "
+             "must match."},
+    {.name = "status",
+     .value = "STATUS",
+     .set = set_status,
+     .help = "active, cancelled, failed, success, errored or interrupted; may "
+             "be repeated, and then one must match."},
+    {.name = "owner",
+     .value = "WHOSE",
+     .choice = &search_args.owner,
+     .choices = owners,
+     .help = "own (default), or accessible: everything that you may see."},
+    {.name = "owner-urn",
+     .value = "URN",
+     .texts = &search_args.owners,
+     .help = "Sessions of this user; may be repeated up to ten times."},
+    {.name = "limit",
+     .value = "N",
+     .number = &search_args.limit,
+     .max = INT64_MAX,
+     .help = "Maximum number, newest first. 0 means all (20)."},
+    {.name = NULL}};
+
+/* ---- The list ---- */
+
+static const char *const search_headers[] = {"Session ID",  "Name", "Status",
+                                             "Checkpoints", "Size", "Project",
+                                             "Created"};
+enum { N_HEADERS = sizeof(search_headers) / sizeof(*search_headers) };
+
+static void show_session(void *user, const tnk_page_t *page, size_t i) {
+  const cli_list_t *list = user;
+  const tnk_session_t *session = tnk_page_session(page, i);
+  cli_table_t *table = list->table;
+
+  if (list->json != NULL) {
+    cli_put_record(list->json, &tnk__shape_session_summary, session);
+    return;
+  }
+  cli_table_add(table, "%s", session->id);
+  cli_table_add_or(table, session->display_name, "");
+  cli_table_add_or(
+      table, session->status != NULL ? session->status->type : NULL, "N/A");
+  if (session->n_checkpoints >= 0)
+    cli_table_add(table, "%" PRId64, session->n_checkpoints);
+  else
+    cli_table_add(table, "N/A");
+  cli_table_add_size(table, session->checkpoint_bytes);
+  cli_table_add_or(table, session->project_id, "N/A");
+  if (session->created_us != 0)
+    cli_table_add_age(table, session->created_us);
+  else
+    cli_table_add(table, "N/A");
+}
+
+static int search(cli_ask_t *ask) {
+  tnk_search_options_t wanted = TNK_SEARCH_OPTIONS_INIT;
+  cli_list_t list = {.ask = ask,
+                     .what = "such sessions",
+                     .key = "sessions",
+                     .limit = search_args.limit,
+                     .show = show_session,
+                     .user = &list};
+
+  wanted.session_id = search_args.session_id;
+  wanted.display_name = search_args.name;
+  wanted.project_ids = search_args.project_ids.items;
+  wanted.n_project_ids = search_args.project_ids.n;
+  wanted.user_metadata = search_args.metadata;
+  wanted.n_user_metadata = search_args.n_metadata;
+  wanted.owner_urns = search_args.owners.items;
+  wanted.n_owner_urns = search_args.owners.n;
+  wanted.owner = search_args.owners.n > 0 ? TNK_OWNER_USERS
+                                          : (tnk_owner_t)search_args.owner;
+  wanted.states = search_args.states;
+  wanted.limit = cli_list_page(search_args.limit, 200);
+  return cli_list_run(&list, tnk_rest_search_sessions(ask->service, &wanted),
+                      search_headers, N_HEADERS);
+}
+
+static int run_search(cli_t *cli) {
+  cli_ask_t ask;
+  int status = cli_ask_open(&ask, cli, NULL);
+
+  if (status == CLI_EXIT_OK)
+    status = search(&ask);
+  return cli_ask_close(&ask, status);
+}
+
+static const cli_command_t search_command = {
+    .name = "search",
+    .brief = "search sessions",
+    .about = "Search sessions, newest first. The service marks this as "
+             "experimental: it may change without notice.",
+    .options = search_options,
+    .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
+    .run = run_search,
+};
+
+/* ---- Export of traces ---- */
+
+static struct {
+  const char *output;
+  int url_only;
+} trace_args;
+
+/* ---- The file ---- */
+
+static void on_progress(const char *file, uint64_t n_bytes, uint64_t n_total,
+                        void *user) {
+  cli_progress_t *progress = user;
+
+  (void)file;
+  progress->total = (int64_t)n_total;
+  cli_progress_at(progress, (int64_t)n_bytes);
+}
+
+/* Returns the exit status; errors have been reported. */
+static int fetch_trace(cli_ask_t *ask, tnk_hub_t *hub, const char *url,
+                       const char *file) {
+  tnk_download_options_t options = TNK_DOWNLOAD_OPTIONS_INIT;
+  cli_progress_t progress;
+  tnk_promise_t *promise;
+  int status = CLI_EXIT_OK;
+
+  cli_progress_begin(&progress, ask->cli, file, 0, 1);
+  options.on_progress = on_progress;
+  options.progress_user = &progress;
+  promise = tnk_hub_download(hub, url, file, &options);
+  if (cli_ask_wait(ask, promise) != TNK_OK)
+    status = cli_ask_failed(ask, promise);
+  tnk_promise_unref(promise);
+  cli_progress_end(&progress);
+  return status;
+}
+
+static int print_file(const cli_t *cli, const char *file) {
+  struct stat about;
+  cli_table_t *table;
+  cli_json_t json;
+
+  if (stat(file, &about) != 0)
+    return cli_fail(cli, CLI_EXIT_FILE, "%s has disappeared", file);
+  if (cli->json) {
+    cli_json_begin(&json);
+    cli_json_put_odd_text(&json, "session_id", cli->words[0]);
+    cli_json_put_odd_text(&json, "destination", file);
+    tnk__json_put_int(&json.w, "file_size_bytes", (int64_t)about.st_size);
+    return cli_json_end(&json, cli);
+  }
+  table = cli_table_new(NULL, 2);
+  cli_table_add_row(table, "Session ID", cli->words[0]);
+  cli_table_add_row(table, "Saved to", file);
+  cli_table_add(table, "Size");
+  cli_table_add_size(table, (int64_t)about.st_size);
+  return cli_table_end(table, cli);
+}
+
+static int save_trace(cli_ask_t *ask, const char *url) {
+  const cli_t *cli = ask->cli;
+  tnk_hub_options_t options = TNK_HUB_OPTIONS_INIT;
+  char why[512], own[300];
+  const char *file = trace_args.output;
+  tnk_hub_t *hub;
+  int status;
+  int err;
+
+  if (file == NULL) {
+    snprintf(own, sizeof(own), "%.280s.pftrace", cli->words[0]);
+    file = own;
+  }
+  /* Nothing is cached, and the hub's token must not be sent to this URL. */
+  options.token = "";
+  options.cache_dir = ".";
+  err = tnk_hub_open(&hub, &ask->loop, &options, why, sizeof(why));
+  if (err != TNK_OK)
+    return cli_failure(cli, err, why, NULL);
+  status = fetch_trace(ask, hub, url, file);
+  tnk_hub_close(hub, NULL, NULL);
+  return status == CLI_EXIT_OK ? print_file(cli, file) : status;
+}
+
+/* ---- The command ---- */
+
+static int print_url(const cli_t *cli, const char *url) {
+  cli_json_t json;
+
+  if (!cli->json)
+    return cli_put_line(cli, url);
+  cli_json_begin(&json);
+  cli_json_put_odd_text(&json, "session_id", cli->words[0]);
+  tnk__json_put_text(&json.w, "url", url);
+  return cli_json_end(&json, cli);
+}
+
+static int export(cli_ask_t *ask) {
+  tnk_promise_t *promise =
+      tnk_rest_export_trace(ask->service, ask->cli->words[0]);
+  int status;
+
+  if (cli_ask_wait(ask, promise) != TNK_OK)
+    status = cli_ask_failed(ask, promise);
+  else if (trace_args.url_only)
+    status = print_url(ask->cli, tnk_promise_path(promise));
+  else
+    status = save_trace(ask, tnk_promise_path(promise));
+  tnk_promise_unref(promise);
+  return status;
+}
+
+static int run_export(cli_t *cli) {
+  cli_ask_t ask;
+  int status = cli_ask_open(&ask, cli, NULL);
+
+  if (status == CLI_EXIT_OK)
+    status = export(&ask);
+  return cli_ask_close(&ask, status);
+}
+
+static const char *check_export(const cli_t *cli) {
+  (void)cli;
+  return trace_args.url_only && trace_args.output != NULL
+             ? "either --output or --url-only"
+             : NULL;
+}
+
+static const cli_option_t options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .text = &trace_args.output,
+     .offer = CLI_OFFER_FILES,
+     .help =
+         "Save it here (SESSION_ID.pftrace). Missing folders are created; an "
+         "existing file is replaced when the download is complete."},
+    {.name = "url-only",
+     .flag = &trace_args.url_only,
+     .help = "Print a URL that is valid for about an hour. Everybody with this "
+             "URL can read the trace."},
+    {.name = NULL}};
+
+static const cli_command_t export_command = {
+    .name = "export-trace",
+    .brief = "save the trace of a session",
+    .about = "Request the trace of a session, wait for it without limit, and "
+             "save it. Perfetto (ui.perfetto.dev) displays it.",
+    .words = "SESSION_ID",
+    .min_words = 1,
+    .max_words = 1,
+    .options = options,
+    .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
+    .check = check_export,
+    .run = run_export,
+};
+
 /* ---- The group ---- */
 
 static const cli_command_t *const commands[] = {
-    &list, &cli_session_search, &info, &move, &cli_session_export_trace, NULL};
+    &list_command, &search_command, &info_command,
+    &move_command, &export_command, NULL};
 
 const cli_command_t cli_session = {
     .name = "session",

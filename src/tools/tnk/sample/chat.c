@@ -14,7 +14,7 @@
 #include "tools/common/base/terminal.h"
 #include "tools/tnk/ask/prompt.h"
 #include "tools/tnk/out/json.h"
-#include "tools/tnk/sample/commands.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/sample/number.h"
 
 static struct {

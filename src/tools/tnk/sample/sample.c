@@ -16,7 +16,7 @@
 #include "tools/common/base/input.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/out/json.h"
-#include "tools/tnk/sample/commands.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/sample/number.h"
 #include "tools/tnk/text/tokenizer.h"
 

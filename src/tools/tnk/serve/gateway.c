@@ -13,7 +13,7 @@
 #include "tnk/sampling.h"
 #include "tools/common/base/input.h"
 #include "tools/tnk/ask/ask.h"
-#include "tools/tnk/serve/commands.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/serve/input.h"
 #include "tools/tnk/text/tokenizer.h"
 

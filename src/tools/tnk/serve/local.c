@@ -13,7 +13,7 @@
 #include "tools/common/base/input.h"
 #include "tools/common/frame/cli.h"
 #include "tools/tnk/serve/args.h"
-#include "tools/tnk/serve/commands.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/serve/input.h"
 #ifdef CLI_TOKENIZERS
 #include "tools/tnk/text/tokenizer.h"

@@ -12,8 +12,8 @@
 #include "lib/base/alloc.h"
 #include "lib/wire/format/json_write.h"
 #include "tools/common/base/input.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/text/chats.h"
-#include "tools/tnk/text/commands.h"
 
 static struct {
   cli_chats_args_t chats;

@@ -8,7 +8,7 @@
 
 #include "lib/base/number.h"
 #include "tools/common/base/input.h"
-#include "tools/tnk/text/commands.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/text/tokenizer.h"
 
 static struct {

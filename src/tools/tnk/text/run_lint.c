@@ -7,7 +7,7 @@
 
 #include "lib/wire/data/check.h"
 #include "tools/common/frame/cli.h"
-#include "tools/tnk/text/commands.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/text/lint.h"
 
 static cli_lint_options_t args;

@@ -14,7 +14,7 @@
 #include "tools/common/base/terminal.h"
 #include "tools/common/frame/cli.h"
 #include "tools/tnk/out/human.h"
-#include "tools/tnk/text/commands.h"
+#include "tools/common/frame/commands.h"
 
 enum { MAX_LINE = 512, MAX_ID = 64, EVERY_MS = 1000, STALE_S = 3 };
 

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-#ifndef TNK_TOOLS_CONFORM_COMMANDS_H
-#define TNK_TOOLS_CONFORM_COMMANDS_H
-
-#include "tools/common/frame/command.h"
-
-extern const cli_command_t cli_conform;
-
-#endif
