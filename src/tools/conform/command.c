@@ -81,7 +81,6 @@ const cli_command_t cli_conform = {
              "TINKER_API_KEY. Without --spend nothing is trained, sampled or "
              "stored. Everything that was created is removed at the end.",
     .words = "[URL]",
-    .max_words = 1,
     .options = rows,
     .sections = sections,
     .examples = examples,

@@ -42,6 +42,12 @@ const char *cli_exit_text(unsigned i, int *status) {
   return rows[i].text;
 }
 
+uint32_t cli_max_retries(const cli_t *cli) {
+  return cli->retries > 0   ? (uint32_t)cli->retries
+         : cli->retries < 0 ? 0
+                            : UINT32_MAX;
+}
+
 int cli_exit_of(int err) {
   switch (err) {
   case TNK_OK:

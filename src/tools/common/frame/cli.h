@@ -44,6 +44,9 @@ struct cli {
   int64_t retries;      /* for a request; -1: the library's default */
 };
 
+/* --retries as the library's options take it; 0, their default, without it. */
+uint32_t cli_max_retries(const cli_t *cli);
+
 /* ---- Messages ---- */
 
 /* An error. All members except the first two are optional (0). */

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tnk/common.h"
+
 /*
  * A command is a table row with all of its properties. A group of commands has
  * `commands` instead of `run`.
@@ -18,6 +20,7 @@
  *         .has = CLI_HAS_JSON | CLI_HAS_SERVICE, .run = list};
  */
 
+struct cli_ask;
 typedef struct cli cli_t;
 typedef struct cli_option cli_option_t;
 typedef struct cli_command cli_command_t;
@@ -48,6 +51,8 @@ struct cli_option {
   int64_t *number; /* between `min` and `max` */
   int64_t min;
   int64_t max;
+  double *real; /* from 0 to `max_real` */
+  double max_real;
   int *choice; /* the index in `choices`, which ends with NULL */
   const char *const *choices;
   cli_texts_t *texts;
@@ -80,9 +85,9 @@ struct cli_command {
   const char *name;
   const char *brief; /* a short description without a period */
   const char *about; /* sentences; "\n\n" starts a paragraph; or NULL */
-  const char *words; /* the arguments in the usage line; NULL: none */
-  size_t min_words;
-  size_t max_words;              /* SIZE_MAX: unlimited */
+  /* The arguments in the usage line, such as "FILE", "[TEXT]" or "[ID]...". The
+   * parser checks their number. NULL: none. */
+  const char *words;
   cli_offer_t offer;             /* completion of the arguments */
   const cli_option_t *options;   /* or NULL */
   const cli_section_t *sections; /* after the options in its help; or NULL */
@@ -95,6 +100,12 @@ struct cli_command {
   const char *(*check)(const cli_t *cli);
   /* Runs the command. Returns the exit status. */
   int (*run)(cli_t *cli);
+  /* If `run` is cli_ask_once(): create a promise, and print its result. Returns
+   * the exit status. */
+  tnk_promise_t *(*begin)(tnk_service_t *service, const cli_t *cli);
+  int (*show)(const cli_t *cli, const tnk_promise_t *promise);
+  /* If `run` is cli_ask_run(): does the work. Returns the exit status. */
+  int (*work)(struct cli_ask *ask);
   const cli_command_t *const *commands; /* for a group; ends with NULL */
 };
 

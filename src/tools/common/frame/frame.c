@@ -312,7 +312,6 @@ const cli_command_t cli_help = {
     .name = "help",
     .brief = "show the help of a command",
     .words = "[COMMAND]...",
-    .max_words = SIZE_MAX,
     .options = help_options,
     .run = help_of_words,
 };
@@ -352,8 +351,6 @@ const cli_command_t cli_completion = {
     .about = "Print what completes commands and options in bash, zsh or fish. "
              "Where tnk is installed the shells find it by themselves.",
     .words = "SHELL",
-    .min_words = 1,
-    .max_words = 1,
     .examples = completion_examples,
     .check = check_shell,
     .run = run_completion,

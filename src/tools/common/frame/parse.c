@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/common/frame/parts.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "lib/base/number.h"
+#include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
 /* ---- The nearest name ---- */
@@ -116,6 +118,23 @@ static int read_number(const parse_t *p, const cli_option_t *option,
                 (long long)option->max);
 }
 
+/* In JSON's syntax, independently of the locale. */
+static int read_real(const parse_t *p, const cli_option_t *option,
+                     const char *value) {
+  json_t *root = NULL;
+  double real = NAN;
+
+  if (tnk__json_parse(&root, value, strlen(value)) == TNK_OK &&
+      json_is_number(root))
+    real = json_number_value(root);
+  json_decref(root);
+  if (!(real >= 0 && real <= option->max_real))
+    return refuse(p, "--%s: \"%.200s\" is not a number from 0 to %g",
+                  option->name, value, option->max_real);
+  *option->real = real;
+  return 0;
+}
+
 static int read_choice(const parse_t *p, const cli_option_t *option,
                        const char *value) {
   char list[256] = "";
@@ -160,6 +179,8 @@ static int set_value(const parse_t *p, const cli_option_t *option,
   }
   if (option->number != NULL)
     return read_number(p, option, value);
+  if (option->real != NULL)
+    return read_real(p, option, value);
   if (option->choice != NULL)
     return read_choice(p, option, value);
   if (option->texts != NULL)
@@ -334,21 +355,35 @@ static int check_common(const parse_t *p) {
   return 0;
 }
 
+/* Count the arguments that a usage line requires and allows. */
+static void count_words(const char *words, size_t *min, size_t *max) {
+  *min = *max = 0;
+  for (const char *at = words; at != NULL && *at != '\0';
+       at += strspn(at, " ")) {
+    *min += at[0] != '[';
+    ++*max;
+    at += strcspn(at, " ");
+  }
+  if (words != NULL && strstr(words, "...") != NULL)
+    *max = SIZE_MAX;
+}
+
 static int check_words(const parse_t *p) {
   const cli_command_t *command = p->cli->command;
   size_t n = p->cli->n_words;
+  size_t min, max;
 
-  if (n < command->min_words)
+  count_words(command->words, &min, &max);
+  if (n < min)
     return refuse(p, "an argument is missing: %s %s", p->cli->name,
                   command->words);
-  if (n <= command->max_words)
+  if (n <= max)
     return 0;
-  if (command->max_words == 0)
+  if (max == 0)
     return refuse(p, "it takes no argument, such as \"%.200s\"",
                   p->cli->words[0]);
   return refuse(p, "\"%.200s\" is one argument too many: %s %s",
-                p->cli->words[command->max_words], p->cli->name,
-                command->words);
+                p->cli->words[max], p->cli->name, command->words);
 }
 
 static int take(parse_t *p) {

@@ -461,7 +461,6 @@ const cli_command_t cli_auth_login = {
              "the URL of the service and is not sent to others. You can store "
              "keys of several services; the Python client uses the first one.",
     .words = "[-]",
-    .max_words = 1,
     .options = options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = check,

@@ -147,16 +147,12 @@ static int print_table(const ping_t *ping, const tnk_capabilities_t *offer) {
 
   spread(ping, &least, &mean, &most);
   name_models(models, sizeof(models), offer);
-  cli_table_add(table, "Service");
-  cli_table_add(table, "%s", ping->url);
+  cli_table_add_row(table, "Service", ping->url);
   cli_table_add(table, "Round trip");
   cli_table_add(table, "%.2f ms (%.2f to %.2f)", mean, least, most);
-  cli_table_add(table, "HTTP");
-  cli_table_add(table, "%s", ping->speaks);
-  cli_table_add(table, "TLS");
-  cli_table_add(table, "%s", ping->tls[0] != '\0' ? ping->tls : "none");
-  cli_table_add(table, "Models");
-  cli_table_add(table, "%s", models);
+  cli_table_add_row(table, "HTTP", ping->speaks);
+  cli_table_add_row(table, "TLS", ping->tls[0] != '\0' ? ping->tls : "none");
+  cli_table_add_row(table, "Models", models);
   return cli_table_end(table, ping->ask.cli);
 }
 

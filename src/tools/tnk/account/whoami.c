@@ -47,8 +47,7 @@ static int print(const cli_t *cli, const who_t *who) {
       table, who->identity != NULL ? who->identity->email : who->key->email,
       "N/A");
   if (who->identity != NULL) {
-    cli_table_add(table, "User");
-    cli_table_add(table, "%s", who->identity->user_urn);
+    cli_table_add_row(table, "User", who->identity->user_urn);
   }
   cli_table_add(table, "Organization");
   cli_table_add_or(table,
@@ -80,24 +79,20 @@ static int ask_by_key(cli_ask_t *ask, const tnk_promise_t *by_token) {
   return status;
 }
 
-static int run(cli_t *cli) {
-  cli_ask_t ask;
-  int status = cli_ask_open(&ask, cli, NULL);
+static int ask_identity(cli_ask_t *ask) {
+  tnk_promise_t *promise = tnk_rest_whoami(ask->service);
+  int err = cli_ask_wait(ask, promise);
+  int status;
 
-  if (status == CLI_EXIT_OK) {
-    tnk_promise_t *promise = tnk_rest_whoami(ask.service);
-    int err = cli_ask_wait(&ask, promise);
-
-    if (err == TNK_OK)
-      status = print(cli, &(who_t){.identity = tnk_page_identity(
-                                       tnk_promise_page(promise), 0)});
-    else if (err == TNK_EUNSUPPORTED)
-      status = ask_by_key(&ask, promise);
-    else
-      status = cli_ask_failed(&ask, promise);
-    tnk_promise_unref(promise);
-  }
-  return cli_ask_close(&ask, status);
+  if (err == TNK_OK)
+    status = print(ask->cli, &(who_t){.identity = tnk_page_identity(
+                                          tnk_promise_page(promise), 0)});
+  else if (err == TNK_EUNSUPPORTED)
+    status = ask_by_key(ask, promise);
+  else
+    status = cli_ask_failed(ask, promise);
+  tnk_promise_unref(promise);
+  return status;
 }
 
 const cli_command_t cli_whoami = {
@@ -107,5 +102,6 @@ const cli_command_t cli_whoami = {
              "that it issues for the key, or from its data about the key if it "
              "issues no tokens.",
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
-    .run = run,
+    .run = cli_ask_run,
+    .work = ask_identity,
 };

@@ -225,12 +225,8 @@ int cli_ask_serve(cli_ask_t *ask, const tnk_service_options_t *given) {
     options.patience_ms = ASK_PATIENCE_MS;
   if (cli->base_url != NULL)
     options.base_url = cli->base_url;
-  if (options.max_billing_pause_ms == 0)
-    options.max_billing_pause_ms = UINT64_MAX;
-  /* For the library 0 means its default. */
   if (cli->retries >= 0)
-    options.max_retries =
-        cli->retries > 0 ? (uint32_t)cli->retries : UINT32_MAX;
+    options.max_retries = cli_max_retries(cli);
   err = tnk_service_open(&ask->service, &ask->loop, &options, why, sizeof(why));
   return err == TNK_OK ? CLI_EXIT_OK : cli_failure(cli, err, why, NULL);
 }
@@ -369,20 +365,31 @@ int cli_ask_close(cli_ask_t *ask, int status) {
   return ask->signal_number != 0 ? 128 + ask->signal_number : status;
 }
 
-int cli_ask_once(cli_t *cli,
-                 tnk_promise_t *(*begin)(tnk_service_t *service,
-                                         const cli_t *cli),
-                 int (*show)(const cli_t *cli, const tnk_promise_t *promise)) {
+int cli_ask_run(cli_t *cli) {
   cli_ask_t ask;
   int status = cli_ask_open(&ask, cli, NULL);
 
-  if (status == CLI_EXIT_OK) {
-    tnk_promise_t *promise = begin(ask.service, cli);
+  if (status == CLI_EXIT_OK)
+    status = cli->command->work(&ask);
+  return cli_ask_close(&ask, status);
+}
 
-    status = cli_ask_wait(&ask, promise) == TNK_OK
-                 ? show(cli, promise)
-                 : cli_ask_failed(&ask, promise);
-    tnk_promise_unref(promise);
-  }
+static int show_one(cli_ask_t *ask) {
+  const cli_t *cli = ask->cli;
+  tnk_promise_t *promise = cli->command->begin(ask->service, cli);
+  int status = cli_ask_wait(ask, promise) == TNK_OK
+                   ? cli->command->show(cli, promise)
+                   : cli_ask_failed(ask, promise);
+
+  tnk_promise_unref(promise);
+  return status;
+}
+
+int cli_ask_once(cli_t *cli) {
+  cli_ask_t ask;
+  int status = cli_ask_open(&ask, cli, NULL);
+
+  if (status == CLI_EXIT_OK)
+    status = show_one(&ask);
   return cli_ask_close(&ask, status);
 }

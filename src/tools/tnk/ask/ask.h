@@ -8,19 +8,13 @@
 #include "tools/common/frame/cli.h"
 
 /*
- * A service with its loop, for one command.
- *
- *     cli_ask_t ask;
- *     int status = cli_ask_open(&ask, cli, NULL);
- *
- *     if (status == CLI_EXIT_OK)
- *       status = work(&ask);
- *     return cli_ask_close(&ask, status);
+ * A service with its loop, for one command. cli_ask_run() opens it, calls the
+ * command's work(), and closes it.
  *
  * work() uses cli_ask_wait(). If that does not return TNK_OK, work() returns
  * cli_ask_failed().
  */
-typedef struct {
+typedef struct cli_ask {
   const cli_t *cli;
   uv_loop_t loop;
   tnk_service_t *service;
@@ -83,12 +77,10 @@ int cli_ask_failed_with_hint(const cli_ask_t *ask, const tnk_promise_t *promise,
  * how to list them. */
 int cli_ask_model_failed(cli_ask_t *ask, const tnk_promise_t *promise,
                          const char *model);
-/* Run a whole command with one promise. `begin` creates it, `show` prints its
- * result and returns an exit status. */
-int cli_ask_once(cli_t *cli,
-                 tnk_promise_t *(*begin)(tnk_service_t *service,
-                                         const cli_t *cli),
-                 int (*show)(const cli_t *cli, const tnk_promise_t *promise));
+/* Run a whole command: `work` of its row. */
+int cli_ask_run(cli_t *cli);
+/* Run a whole command with one promise: `begin` and `show` of its row. */
+int cli_ask_once(cli_t *cli);
 /* Close everything. Returns the status, or the status of a received signal. */
 int cli_ask_close(cli_ask_t *ask, int status);
 

@@ -303,10 +303,6 @@ static const char *check(const cli_t *cli) {
   return NULL;
 }
 
-static int run_usage(cli_t *cli) {
-  return cli_ask_once(cli, ask_usage, show_usage);
-}
-
 static const cli_option_t options[] = {
     {.name = "csv",
      .value = "PATH",
@@ -329,12 +325,12 @@ static const cli_command_t usage = {
              "START. Both are full hours, in UTC unless they have a time zone. "
              "Amounts are estimates before credits, not an invoice.",
     .words = "START END",
-    .min_words = 2,
-    .max_words = 2,
     .options = options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = check,
-    .run = run_usage,
+    .run = cli_ask_once,
+    .begin = ask_usage,
+    .show = show_usage,
 };
 
 /* ---- Storage ---- */
@@ -412,10 +408,6 @@ static int show_storage(const cli_t *cli, const tnk_promise_t *promise) {
   return cli->json ? print_storage_json(cli, page) : print_storage(cli, page);
 }
 
-static int run_storage(cli_t *cli) {
-  return cli_ask_once(cli, ask_storage, show_storage);
-}
-
 static const char *check_storage(const cli_t *cli) {
   return cli->json && storage_args.csv != NULL ? "either --json or --csv"
                                                : NULL;
@@ -441,7 +433,9 @@ static const cli_command_t storage = {
     .options = storage_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = check_storage,
-    .run = run_storage,
+    .run = cli_ask_once,
+    .begin = ask_storage,
+    .show = show_storage,
 };
 
 static const cli_command_t *const commands[] = {&usage, &storage, NULL};

@@ -82,8 +82,8 @@ static void put_expiry(cli_table_t *table, const tnk_checkpoint_t *checkpoint) {
     cli_table_add(table, "Never");
 }
 
-static void show_checkpoint(void *user, const tnk_page_t *page, size_t i) {
-  const cli_list_t *list = user;
+static void show_checkpoint(const cli_list_t *list, const tnk_page_t *page,
+                            size_t i) {
   const tnk_checkpoint_t *checkpoint = tnk_page_checkpoint(page, i);
 
   if (list->json != NULL) {
@@ -107,8 +107,7 @@ static int list_checkpoints(cli_ask_t *ask) {
                      .key = "checkpoints",
                      .run_id = run_id,
                      .limit = list_args.limit,
-                     .show = show_checkpoint,
-                     .user = &list};
+                     .show = show_checkpoint};
   tnk_promise_t *first;
 
   if (list.limit == NO_LIMIT)
@@ -117,15 +116,6 @@ static int list_checkpoints(cli_ask_t *ask) {
   first = run_id != NULL ? tnk_rest_list_run_checkpoints(ask->service, run_id)
                          : tnk_rest_list_checkpoints(ask->service, &options);
   return cli_list_run(&list, first, headers, N_HEADERS);
-}
-
-static int run_list(cli_t *cli) {
-  cli_ask_t ask;
-  int status = cli_ask_open(&ask, cli, NULL);
-
-  if (status == CLI_EXIT_OK)
-    status = list_checkpoints(&ask);
-  return cli_ask_close(&ask, status);
 }
 
 static const cli_option_t list_options[] = {
@@ -146,7 +136,8 @@ static const cli_command_t list_command = {
     .brief = "list checkpoints",
     .options = list_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
-    .run = run_list,
+    .run = cli_ask_run,
+    .work = list_checkpoints,
 };
 
 /* ---- tnk checkpoint info ---- */
@@ -275,8 +266,6 @@ static const cli_command_t info_command = {
     .name = "info",
     .brief = "show a checkpoint",
     .words = "PATH",
-    .min_words = 1,
-    .max_words = 1,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = cli_check_first_path,
     .run = run_info,
@@ -306,10 +295,6 @@ static int show_public(const cli_t *cli, const tnk_promise_t *promise) {
   return told(cli, "Published", 1);
 }
 
-static int run_publish(cli_t *cli) {
-  return cli_ask_once(cli, publish, show_public);
-}
-
 static tnk_promise_t *unpublish(tnk_service_t *service, const cli_t *cli) {
   return tnk_rest_unpublish_checkpoint(service, cli->words[0]);
 }
@@ -319,32 +304,28 @@ static int show_private(const cli_t *cli, const tnk_promise_t *promise) {
   return told(cli, "No longer public:", 0);
 }
 
-static int run_unpublish(cli_t *cli) {
-  return cli_ask_once(cli, unpublish, show_private);
-}
-
 static const cli_command_t publish_command = {
     .name = "publish",
     .brief = "make a checkpoint public",
     .about = "Make a checkpoint public, so that everybody can use it. It is "
              "not an error if it is already public.",
     .words = "PATH",
-    .min_words = 1,
-    .max_words = 1,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = cli_check_first_path,
-    .run = run_publish,
+    .run = cli_ask_once,
+    .begin = publish,
+    .show = show_public,
 };
 
 static const cli_command_t unpublish_command = {
     .name = "unpublish",
     .brief = "make a checkpoint private",
     .words = "PATH",
-    .min_words = 1,
-    .max_words = 1,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = cli_check_first_path,
-    .run = run_unpublish,
+    .run = cli_ask_once,
+    .begin = unpublish,
+    .show = show_private,
 };
 
 /* ---- Time to live ---- */
@@ -390,10 +371,6 @@ static const char *check_ttl(const cli_t *cli) {
   return cli_check_first_path(cli);
 }
 
-static int run_set_ttl(cli_t *cli) {
-  return cli_ask_once(cli, ask_ttl, show_ttl);
-}
-
 static const cli_option_t ttl_options[] = {
     {.name = "ttl",
      .value = "SECONDS",
@@ -408,12 +385,12 @@ static const cli_command_t set_ttl_command = {
     .brief = "set when a checkpoint expires",
     .about = "Set when a checkpoint expires. Needs --ttl or --remove.",
     .words = "PATH",
-    .min_words = 1,
-    .max_words = 1,
     .options = ttl_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = check_ttl,
-    .run = run_set_ttl,
+    .run = cli_ask_once,
+    .begin = ask_ttl,
+    .show = show_ttl,
 };
 
 /* ---- Copy ---- */
@@ -450,8 +427,7 @@ static int show_copy(const cli_t *cli, const tnk_promise_t *promise) {
 static int run_copy(cli_t *cli) {
   int status = read_token(cli);
 
-  return status == CLI_EXIT_OK ? cli_ask_once(cli, ask_copy, show_copy)
-                               : status;
+  return status == CLI_EXIT_OK ? cli_ask_once(cli) : status;
 }
 
 static const cli_option_t copy_options[] = {
@@ -478,12 +454,12 @@ static const cli_command_t copy_command = {
     .about = "Copy weights to a project. The copy is in a new run that cannot "
              "be trained; no data is transferred. Prints the path of the copy.",
     .words = "PATH",
-    .min_words = 1,
-    .max_words = 1,
     .options = copy_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = cli_check_first_path,
     .run = run_copy,
+    .begin = ask_copy,
+    .show = show_copy,
 };
 
 /* ---- The group ---- */

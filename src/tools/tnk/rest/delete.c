@@ -328,7 +328,6 @@ const cli_command_t cli_checkpoint_delete = {
     .about = "Delete checkpoints permanently. Shows the checkpoints and asks "
              "first. If a path is wrong, nothing is deleted.",
     .words = "[PATH]...",
-    .max_words = SIZE_MAX,
     .options = options,
     .failed = "Some checkpoints were not deleted, or all failed for different "
               "reasons. The output names them. A common reason has its own "

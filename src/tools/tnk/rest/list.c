@@ -19,7 +19,7 @@ static int take_page(cli_list_t *list, const tnk_page_t *page) {
       list->is_cut = 1;
       return 0;
     }
-    list->show(list->user, page, i);
+    list->show(list, page, i);
     list->n++;
   }
   if (tnk_page_is_last(page))

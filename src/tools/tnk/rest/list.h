@@ -8,7 +8,7 @@
 #include "tools/tnk/out/table.h"
 
 /* A list that is read page by page and printed as a table or as JSON. */
-typedef struct {
+typedef struct cli_list {
   cli_ask_t *ask;
   const char *what;   /* "training runs" */
   const char *key;    /* name of the array in JSON */
@@ -18,8 +18,7 @@ typedef struct {
   cli_json_t *json;
   /* Add record i of a page to the table or the JSON document, whichever is not
    * NULL. */
-  void (*show)(void *user, const tnk_page_t *page, size_t i);
-  void *user;
+  void (*show)(const struct cli_list *list, const tnk_page_t *page, size_t i);
   int64_t n;
   int64_t total; /* -1: unknown */
   int is_cut;    /* the limit cut the list */

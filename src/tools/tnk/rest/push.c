@@ -89,9 +89,7 @@ static int open_hub(work_t *work) {
   int err;
 
   options.logger = &logger;
-  if (cli->retries >= 0)
-    options.max_retries =
-        cli->retries > 0 ? (uint32_t)cli->retries : UINT32_MAX;
+  options.max_retries = cli_max_retries(cli);
   err = tnk_hub_open(&work->hub, &work->ask.loop, &options, why, sizeof(why));
   return err == TNK_OK
              ? CLI_EXIT_OK
@@ -369,8 +367,6 @@ const cli_command_t cli_checkpoint_push_hf = {
              "another checkpoint is rejected. Token, names and repository are "
              "checked before anything is downloaded.",
     .words = "PATH",
-    .min_words = 1,
-    .max_words = 1,
     .options = options,
     .sections = sections,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,

@@ -109,6 +109,15 @@ void cli_put_members(cli_json_t *json, const tnk__shape_t *shape,
       put_member(json, shape, record, &shape->fields[i]);
 }
 
+int cli_print_record(const cli_t *cli, const tnk__shape_t *shape,
+                     const void *record) {
+  cli_json_t json;
+
+  cli_json_begin(&json);
+  cli_put_members(&json, shape, record);
+  return cli_json_end(&json, cli);
+}
+
 void cli_put_record(cli_json_t *json, const tnk__shape_t *shape,
                     const void *record) {
   const tnk__field_t raw = {.offset = shape->raw_at};

@@ -15,6 +15,9 @@
 /* Write the members in the caller's object. */
 void cli_put_members(cli_json_t *json, const tnk__shape_t *shape,
                      const void *record);
+/* Print a document with the members of a record. Returns the exit status. */
+int cli_print_record(const cli_t *cli, const tnk__shape_t *shape,
+                     const void *record);
 /* Write an object; NULL: null. */
 void cli_put_record(cli_json_t *json, const tnk__shape_t *shape,
                     const void *record);

@@ -148,8 +148,7 @@ static void show_cell(cli_table_t *table, const tnk_run_t *run,
   }
 }
 
-static void show_run(void *user, const tnk_page_t *page, size_t i) {
-  const cli_list_t *list = user;
+static void show_run(const cli_list_t *list, const tnk_page_t *page, size_t i) {
   const tnk_run_t *run = tnk_page_run(page, i);
 
   if (list->json != NULL) {
@@ -167,8 +166,7 @@ static int list_runs(cli_ask_t *ask) {
                      .what = "training runs",
                      .key = "runs",
                      .limit = list_args.limit,
-                     .show = show_run,
-                     .user = &list};
+                     .show = show_run};
 
   options.limit = cli_list_page(list_args.limit, 100);
   options.offset = (uint64_t)list_args.offset;
@@ -178,15 +176,6 @@ static int list_runs(cli_ask_t *ask) {
     headers[c] = column_names[list_args.columns[c]].header;
   return cli_list_run(&list, tnk_rest_list_runs(ask->service, &options),
                       headers, list_args.n_columns);
-}
-
-static int run_list(cli_t *cli) {
-  cli_ask_t ask;
-  int status = cli_ask_open(&ask, cli, NULL);
-
-  if (status == CLI_EXIT_OK)
-    status = list_runs(&ask);
-  return cli_ask_close(&ask, status);
 }
 
 /* ---- tnk run info ---- */
@@ -225,17 +214,9 @@ static tnk_promise_t *ask_run(tnk_service_t *service, const cli_t *cli) {
 
 static int print_run(const cli_t *cli, const tnk_promise_t *promise) {
   const tnk_run_t *run = tnk_page_run(tnk_promise_page(promise), 0);
-  cli_json_t json;
 
-  if (!cli->json)
-    return print_table(cli, run);
-  cli_json_begin(&json);
-  cli_put_members(&json, &tnk__shape_run, run);
-  return cli_json_end(&json, cli);
-}
-
-static int run_info(cli_t *cli) {
-  return cli_ask_once(cli, ask_run, print_run);
+  return cli->json ? cli_print_record(cli, &tnk__shape_run, run)
+                   : print_table(cli, run);
 }
 
 /* ---- The tables ---- */
@@ -245,7 +226,8 @@ static const cli_command_t list = {
     .brief = "list training runs",
     .options = list_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
-    .run = run_list,
+    .run = cli_ask_run,
+    .work = list_runs,
 };
 
 static const cli_option_t info_options[] = {
@@ -260,11 +242,11 @@ static const cli_command_t info = {
     .name = "info",
     .brief = "show a training run",
     .words = "RUN_ID",
-    .min_words = 1,
-    .max_words = 1,
     .options = info_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
-    .run = run_info,
+    .run = cli_ask_once,
+    .begin = ask_run,
+    .show = print_run,
 };
 
 static const cli_command_t *const commands[] = {&list, &info, NULL};

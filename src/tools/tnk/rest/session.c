@@ -35,8 +35,7 @@ static void put_id(cli_json_t *json, const tnk_session_t *session) {
   tnk__json_end(&json->w);
 }
 
-static void show_id(void *user, const tnk_page_t *page, size_t i) {
-  const cli_list_t *list = user;
+static void show_id(const cli_list_t *list, const tnk_page_t *page, size_t i) {
   const tnk_session_t *session = tnk_page_session(page, i);
 
   if (list->json == NULL)
@@ -52,23 +51,13 @@ static int list_sessions(cli_ask_t *ask) {
                      .what = "sessions",
                      .key = "sessions",
                      .limit = args.limit,
-                     .show = show_id,
-                     .user = &list};
+                     .show = show_id};
 
   options.limit = cli_list_page(args.limit, 100);
   options.offset = (uint64_t)args.offset;
   options.scope = (tnk_scope_t)args.scope;
   return cli_list_run(&list, tnk_rest_list_sessions(ask->service, &options),
                       headers, 1);
-}
-
-static int run_list(cli_t *cli) {
-  cli_ask_t ask;
-  int status = cli_ask_open(&ask, cli, NULL);
-
-  if (status == CLI_EXIT_OK)
-    status = list_sessions(&ask);
-  return cli_ask_close(&ask, status);
 }
 
 static const cli_option_t list_options[] = {
@@ -97,7 +86,8 @@ static const cli_command_t list_command = {
         "List the ids of sessions. tnk session search shows more about each.",
     .options = list_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
-    .run = run_list,
+    .run = cli_ask_run,
+    .work = list_sessions,
 };
 
 /* ---- Info ---- */
@@ -131,10 +121,6 @@ static int print_session(const cli_t *cli, const tnk_promise_t *promise) {
   return cli_table_end(table, cli);
 }
 
-static int run_info(cli_t *cli) {
-  return cli_ask_once(cli, ask_session, print_session);
-}
-
 static const cli_option_t info_options[] = {
     {.name = "access-scope",
      .value = "WHOSE",
@@ -147,11 +133,11 @@ static const cli_command_t info_command = {
     .name = "info",
     .brief = "show the runs and samplers of a session",
     .words = "SESSION_ID",
-    .min_words = 1,
-    .max_words = 1,
     .options = info_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
-    .run = run_info,
+    .run = cli_ask_once,
+    .begin = ask_session,
+    .show = print_session,
 };
 
 /* ---- Move ---- */
@@ -179,10 +165,6 @@ static const char *check_move(const cli_t *cli) {
   return args.project_id == NULL ? "--project-id is missing" : NULL;
 }
 
-static int run_move(cli_t *cli) {
-  return cli_ask_once(cli, ask_move, print_moved);
-}
-
 static const cli_option_t move_options[] = {
     {.name = "project-id",
      .value = "ID",
@@ -196,12 +178,12 @@ static const cli_command_t move_command = {
     .about = "Move a session, with its runs and samplers, to a project. It can "
              "be moved to another project later, but not out of all projects.",
     .words = "SESSION_ID",
-    .min_words = 1,
-    .max_words = 1,
     .options = move_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = check_move,
-    .run = run_move,
+    .run = cli_ask_once,
+    .begin = ask_move,
+    .show = print_moved,
 };
 
 /* ---- Search ---- */
@@ -307,8 +289,8 @@ static const char *const search_headers[] = {"Session ID",  "Name", "Status",
                                              "Created"};
 enum { N_HEADERS = sizeof(search_headers) / sizeof(*search_headers) };
 
-static void show_session(void *user, const tnk_page_t *page, size_t i) {
-  const cli_list_t *list = user;
+static void show_session(const cli_list_t *list, const tnk_page_t *page,
+                         size_t i) {
   const tnk_session_t *session = tnk_page_session(page, i);
   cli_table_t *table = list->table;
 
@@ -338,8 +320,7 @@ static int search(cli_ask_t *ask) {
                      .what = "such sessions",
                      .key = "sessions",
                      .limit = search_args.limit,
-                     .show = show_session,
-                     .user = &list};
+                     .show = show_session};
 
   wanted.session_id = search_args.session_id;
   wanted.display_name = search_args.name;
@@ -357,15 +338,6 @@ static int search(cli_ask_t *ask) {
                       search_headers, N_HEADERS);
 }
 
-static int run_search(cli_t *cli) {
-  cli_ask_t ask;
-  int status = cli_ask_open(&ask, cli, NULL);
-
-  if (status == CLI_EXIT_OK)
-    status = search(&ask);
-  return cli_ask_close(&ask, status);
-}
-
 static const cli_command_t search_command = {
     .name = "search",
     .brief = "search sessions",
@@ -373,7 +345,8 @@ static const cli_command_t search_command = {
              "experimental: it may change without notice.",
     .options = search_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
-    .run = run_search,
+    .run = cli_ask_run,
+    .work = search,
 };
 
 /* ---- Export of traces ---- */
@@ -487,15 +460,6 @@ static int export(cli_ask_t *ask) {
   return status;
 }
 
-static int run_export(cli_t *cli) {
-  cli_ask_t ask;
-  int status = cli_ask_open(&ask, cli, NULL);
-
-  if (status == CLI_EXIT_OK)
-    status = export(&ask);
-  return cli_ask_close(&ask, status);
-}
-
 static const char *check_export(const cli_t *cli) {
   (void)cli;
   return trace_args.url_only && trace_args.output != NULL
@@ -524,12 +488,11 @@ static const cli_command_t export_command = {
     .about = "Request the trace of a session, wait for it without limit, and "
              "save it. Perfetto (ui.perfetto.dev) displays it.",
     .words = "SESSION_ID",
-    .min_words = 1,
-    .max_words = 1,
     .options = options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = check_export,
-    .run = run_export,
+    .run = cli_ask_run,
+    .work = export,
 };
 
 /* ---- The group ---- */

@@ -111,19 +111,16 @@ static int show_models(const cli_t *cli, const tnk_promise_t *promise) {
                   part);
 }
 
-static int run_models(cli_t *cli) {
-  return cli_ask_once(cli, ask_models, show_models);
-}
-
 static const cli_command_t model_list = {
     .name = "list",
     .brief = "list the models that the service offers",
     .about = "List the models that the service offers: all, or those whose "
              "names contain SUBSTRING in upper or lower case.",
     .words = "[SUBSTRING]",
-    .max_words = 1,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
-    .run = run_models,
+    .run = cli_ask_once,
+    .begin = ask_models,
+    .show = show_models,
 };
 
 static const cli_command_t *const model_commands[] = {&model_list, NULL};
@@ -144,13 +141,9 @@ static tnk_promise_t *ask_sampler(tnk_service_t *service, const cli_t *cli) {
 static int show_sampler(const cli_t *cli, const tnk_promise_t *promise) {
   const tnk_sampler_t *sampler = tnk_page_sampler(tnk_promise_page(promise), 0);
   cli_table_t *table;
-  cli_json_t json;
 
-  if (cli->json) {
-    cli_json_begin(&json);
-    cli_put_members(&json, &tnk__shape_sampler, sampler);
-    return cli_json_end(&json, cli);
-  }
+  if (cli->json)
+    return cli_print_record(cli, &tnk__shape_sampler, sampler);
   table = cli_table_new(NULL, 2);
   cli_table_add_row(table, "Sampler ID", sampler->id);
   cli_table_add_row(table, "Base Model", sampler->base_model);
@@ -159,18 +152,14 @@ static int show_sampler(const cli_t *cli, const tnk_promise_t *promise) {
   return cli_table_end(table, cli);
 }
 
-static int run_sampler(cli_t *cli) {
-  return cli_ask_once(cli, ask_sampler, show_sampler);
-}
-
 static const cli_command_t sampler_info = {
     .name = "info",
     .brief = "show the weights of a sampler",
     .words = "SAMPLER_ID",
-    .min_words = 1,
-    .max_words = 1,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
-    .run = run_sampler,
+    .run = cli_ask_once,
+    .begin = ask_sampler,
+    .show = show_sampler,
 };
 
 static const cli_command_t *const sampler_commands[] = {&sampler_info, NULL};
@@ -232,10 +221,6 @@ static int show_audit(const cli_t *cli, const tnk_promise_t *promise) {
   return cli_table_end(table, cli);
 }
 
-static int run_audit(cli_t *cli) {
-  return cli_ask_once(cli, ask_audit, show_audit);
-}
-
 static const cli_option_t audit_options[] = {
     {.name = "day",
      .value = "DATE",
@@ -253,5 +238,7 @@ const cli_command_t cli_audit = {
     .brief = "show the audit log of a day, for administrators",
     .options = audit_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
-    .run = run_audit,
+    .run = cli_ask_once,
+    .begin = ask_audit,
+    .show = show_audit,
 };

@@ -112,9 +112,7 @@ tnk_promise_t *cli_weights_fetch(cli_ask_t *ask, const char *folder,
   cli_progress_begin(&progress, cli, "Downloading", 0, 1);
   options->on_progress = on_progress;
   options->progress_user = &progress;
-  if (cli->retries >= 0)
-    options->max_retries =
-        cli->retries > 0 ? (uint32_t)cli->retries : UINT32_MAX;
+  options->max_retries = cli_max_retries(cli);
   promise = tnk_weights_download(ask->service, cli->words[0], folder, options);
   (void)cli_ask_wait(ask, promise);
   cli_progress_end(&progress);
@@ -231,8 +229,6 @@ const cli_command_t cli_checkpoint_download = {
              "training state has no files: the service loads it and saves it "
              "as files for an hour. An interrupted download is resumed.",
     .words = "PATH",
-    .min_words = 1,
-    .max_words = 1,
     .options = download_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = cli_check_files,
@@ -328,8 +324,6 @@ const cli_command_t cli_checkpoint_save_external = {
              "programs. They are kept until they are deleted. Prints their "
              "path, for tnk checkpoint download.",
     .words = "PATH",
-    .min_words = 1,
-    .max_words = 1,
     .options = save_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = check_save,

@@ -15,7 +15,6 @@
 #include "tools/tnk/ask/prompt.h"
 #include "tools/tnk/out/json.h"
 #include "tools/common/frame/commands.h"
-#include "tools/tnk/sample/number.h"
 
 static struct {
   const char *model;
@@ -24,12 +23,6 @@ static struct {
   int64_t max_tokens;
   double temperature;
 } args = {.max_tokens = TNK_ABSENT, .temperature = TNK_ABSENT};
-
-static int set_temperature(const cli_option_t *option, const char *value,
-                           char *why, size_t n_why) {
-  (void)option;
-  return cli_set_number(value, 100, &args.temperature, why, n_why);
-}
 
 static const cli_option_t options[] = {
     {.name = "model",
@@ -49,7 +42,8 @@ static const cli_option_t options[] = {
      .help = "Maximum number of tokens of an answer. Default: the service's."},
     {.name = "temperature",
      .value = "T",
-     .set = set_temperature,
+     .real = &args.temperature,
+     .max_real = 100,
      .help = "Temperature; 0 always selects the likeliest token. Default: the "
              "service's."},
     {.name = "path",
@@ -305,7 +299,6 @@ const cli_command_t cli_chat = {
              "question and one answer. This uses the service's chat endpoint, "
              "so it needs no tokenizer.",
     .words = "[TEXT]",
-    .max_words = 1,
     .options = options,
     .examples = examples,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,

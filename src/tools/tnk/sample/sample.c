@@ -17,7 +17,6 @@
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/out/json.h"
 #include "tools/common/frame/commands.h"
-#include "tools/tnk/sample/number.h"
 #include "tools/tnk/text/tokenizer.h"
 
 /* ---- Words ---- */
@@ -283,18 +282,6 @@ static struct {
           .temperature = TNK_ABSENT,
           .top_p = TNK_ABSENT};
 
-static int set_temperature(const cli_option_t *option, const char *value,
-                           char *why, size_t n_why) {
-  (void)option;
-  return cli_set_number(value, 100, &args.temperature, why, n_why);
-}
-
-static int set_top_p(const cli_option_t *option, const char *value, char *why,
-                     size_t n_why) {
-  (void)option;
-  return cli_set_number(value, 1, &args.top_p, why, n_why);
-}
-
 static const cli_option_t options[] = {
     {.name = "model",
      .letter = 'm',
@@ -328,11 +315,13 @@ static const cli_option_t options[] = {
      .help = "Maximum number of tokens (128)."},
     {.name = "temperature",
      .value = "T",
-     .set = set_temperature,
+     .real = &args.temperature,
+     .max_real = 100,
      .help = "Temperature; 0 always selects the likeliest token (1)."},
     {.name = "top-p",
      .value = "P",
-     .set = set_top_p,
+     .real = &args.top_p,
+     .max_real = 1,
      .help = "Sample from the likeliest tokens that together have this "
              "probability (1)."},
     {.name = "top-k",
@@ -574,7 +563,6 @@ const cli_command_t cli_sample = {
              "to the cache of Hugging Face's library if it is not there, or "
              "with --tokenizer.",
     .words = "[TEXT]",
-    .max_words = 1,
     .options = options,
     .examples = examples,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,

@@ -214,8 +214,6 @@ const cli_command_t cli_chat_data = {
              "tokenizer each byte is a token, and a plain template is used. "
              "FILE - is standard input. Empty lines are skipped.",
     .words = "FILE",
-    .min_words = 1,
-    .max_words = 1,
     .offer = CLI_OFFER_FILES,
     .options = options,
     .examples = examples,

@@ -145,7 +145,6 @@ const cli_command_t cli_detokenize = {
              "where blanks, commas and brackets may separate ids. Unknown ids "
              "are skipped. Needs --tokenizer or --model.",
     .words = "[ID]...",
-    .max_words = SIZE_MAX,
     .options = options,
     .has = CLI_HAS_JSON,
     .check = check,

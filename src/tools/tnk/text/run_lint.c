@@ -83,8 +83,6 @@ const cli_command_t cli_lint = {
              "\"dtype\": \"int64\"}}}\n"
              "FILE - is the standard input; empty lines are skipped.",
     .words = "FILE",
-    .min_words = 1,
-    .max_words = 1,
     .offer = CLI_OFFER_FILES,
     .options = options,
     .failed = "Something is wrong with the data.",

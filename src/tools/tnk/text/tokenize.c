@@ -170,7 +170,6 @@ const cli_command_t cli_tokenize = {
     .about = "Print the token ids of FILE, of --text, or of standard input. "
              "Needs --tokenizer or --model.",
     .words = "[FILE]",
-    .max_words = 1,
     .offer = CLI_OFFER_FILES,
     .options = options,
     .has = CLI_HAS_JSON,

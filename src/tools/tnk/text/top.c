@@ -279,8 +279,6 @@ const cli_command_t cli_top = {
         "display is updated every second until it is interrupted; otherwise it "
         "is printed once. --json prints the file unchanged.",
     .words = "FILE",
-    .min_words = 1,
-    .max_words = 1,
     .offer = CLI_OFFER_FILES,
     .options = options,
     .examples = examples,
