@@ -6,8 +6,8 @@
 
 #include "tnk/bindings.h"
 #include "tnk/version.h"
-#include "tools/common/frame/frame.h"
 #include "tools/common/frame/commands.h"
+#include "tools/common/frame/frame.h"
 #include "tools/tnk/out/json.h"
 
 /* ---- tnk version ---- */

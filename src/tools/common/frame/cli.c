@@ -10,7 +10,7 @@
 #include "lib/base/limits.h"
 #include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
-#include "tools/common/base/clean.h"
+#include "tools/common/base/terminal.h"
 
 /* ---- Exit codes ---- */
 

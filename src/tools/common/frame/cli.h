@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_COMMON_FRAME_CLI_H
 #define TNK_TOOLS_COMMON_FRAME_CLI_H
-
 #include "tools/common/base/terminal.h"
 #include "tools/common/frame/command.h"
 

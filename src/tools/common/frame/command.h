@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_COMMON_FRAME_COMMAND_H
 #define TNK_TOOLS_COMMON_FRAME_COMMAND_H
-
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_COMMON_FRAME_COMMANDS_H
 #define TNK_TOOLS_COMMON_FRAME_COMMANDS_H
-
 #include "tools/common/frame/command.h"
 
 /* The commands of `tnk`. Each is defined in a folder of src/tools/tnk, and

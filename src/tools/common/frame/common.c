@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/common/frame/parts.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include "tools/common/frame/parts.h"
 
 static cli_t cli = {.retries = -1};
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_COMMON_FRAME_FRAME_H
 #define TNK_TOOLS_COMMON_FRAME_FRAME_H
-
 #include "tools/common/frame/cli.h"
 
 /* Run the command of a command line. Returns the exit status. */

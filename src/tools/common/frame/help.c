@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/common/frame/parts.h"
-
 #include <stddef.h>
 #include <string.h>
+
+#include "tools/common/frame/parts.h"
 
 /* ---- Wrapping ---- */
 

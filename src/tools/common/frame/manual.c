@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Man pages with the man macros. */
-#include "tools/common/frame/parts.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tnk/version.h"
+#include "tools/common/frame/parts.h"
 
 /* ---- Text ---- */
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/common/frame/parts.h"
-
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +9,7 @@
 #include "lib/base/number.h"
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
+#include "tools/common/frame/parts.h"
 
 /* ---- The nearest name ---- */
 

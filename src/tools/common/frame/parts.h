@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_COMMON_FRAME_PARTS_H
 #define TNK_TOOLS_COMMON_FRAME_PARTS_H
-
 #include <stdio.h>
 
 #include "tools/common/frame/cli.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_LOCAL_CALL_CALL_H
 #define TNK_TOOLS_LOCAL_CALL_CALL_H
-
 #include <jansson.h>
 
 #include "lib/wire/format/json_write.h"

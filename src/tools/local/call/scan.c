@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/call/call.h"
-
 #include <string.h>
+
+#include "tools/local/call/call.h"
 
 /* ---- Scanning a body ---- */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_LOCAL_FUTURE_FUTURE_H
 #define TNK_TOOLS_LOCAL_FUTURE_FUTURE_H
-
 #include "tools/local/call/call.h"
 #include "tools/local/call/state.h"
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/future/future.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +8,7 @@
 #include "lib/wire/format/json_write.h"
 #include "tinker.pb-c.h"
 #include "tnk/error.h"
+#include "tools/local/future/future.h"
 
 /* ---- Results as JSON ---- */
 

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/lm/lm.h"
-#include "tools/local/lm/vocab.h"
-
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +6,8 @@
 
 #include "lib/base/utf8.h"
 #include "tnk/error.h"
+#include "tools/local/lm/lm.h"
+#include "tools/local/lm/vocab.h"
 
 int tnk__lm_refuse(tnk__lm_why_t *why, int code, const char *format, ...) {
   va_list args;

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/lm/state.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -8,6 +6,7 @@
 #include "tnk/error.h"
 #include "tools/local/lm/lm.h"
 #include "tools/local/lm/math.h"
+#include "tools/local/lm/state.h"
 
 /* ---- A model in training ---- */
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/server/parts.h"
-
 #include <string.h>
 
 #include "lib/base/alloc.h"
 #include "lib/wire/format/json_read.h"
+#include "tools/local/server/parts.h"
 
 static int is_dynamic(const char *name) {
   return strcmp(name, "refresh_interval_sec") == 0 ||

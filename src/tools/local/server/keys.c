@@ -4,11 +4,10 @@
  * Afterwards it is stored with the answer, if that was a short success. Above
  * the limit the oldest are dropped.
  */
-#include "tools/local/server/parts.h"
-
 #include <string.h>
 
 #include "lib/base/alloc.h"
+#include "tools/local/server/parts.h"
 
 enum { MAX_KEY = 200, MAX_ANSWER = 65536 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_LOCAL_SERVER_PARTS_H
 #define TNK_TOOLS_LOCAL_SERVER_PARTS_H
-
 #include "tools/local/call/call.h"
 #include "tools/local/store/store.h"
 

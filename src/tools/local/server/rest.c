@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/server/parts.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +7,7 @@
 #include "lib/base/number.h"
 #include "lib/wire/format/json_read.h"
 #include "tools/local/base/clock.h"
+#include "tools/local/server/parts.h"
 #include "tools/local/train/model.h"
 
 /* ---- Checkpoints on the disk ---- */

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/server/parts.h"
-
 #include <string.h>
 
 #include "lib/base/alloc.h"
@@ -9,8 +7,9 @@
 #include "tools/local/call/call.h"
 #include "tools/local/fault/calls.h"
 #include "tools/local/links/link.h"
-#include "tools/local/train/model.h"
 #include "tools/local/sample/sampler.h"
+#include "tools/local/server/parts.h"
+#include "tools/local/train/model.h"
 
 /*
  * From a request to its handler: route, key, body, observer, fault, handler.

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/server/parts.h"
-
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -11,6 +9,7 @@
 #include "tools/local/base/clock.h"
 #include "tools/local/ledger/ledger.h"
 #include "tools/local/sample/record.h"
+#include "tools/local/server/parts.h"
 #include "tools/local/train/model.h"
 
 /* ---- Sessions ---- */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/server/parts.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/base/base64.h"
+#include "tools/local/server/parts.h"
 
 enum { MAX_PART = 512 };
 

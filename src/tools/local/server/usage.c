@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/local/server/parts.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +7,7 @@
 #include "lib/wire/format/time_text.h"
 #include "tools/local/base/clock.h"
 #include "tools/local/ledger/ledger.h"
+#include "tools/local/server/parts.h"
 
 /* ---- Usage ---- */
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "lib/files/age/age.h"
-#include "tools/local/lm/lm.h"
 #include "tools/local/lm/file.h"
+#include "tools/local/lm/lm.h"
 
 /* ---- Places ---- */
 

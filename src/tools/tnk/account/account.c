@@ -11,11 +11,12 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
 #include <uv.h>
 
 #include "lib/base/alloc.h"
 #include "tnk/error.h"
-#include "tools/common/base/clean.h"
+#include "tools/common/base/terminal.h"
 
 /* ---- The file ---- */
 

@@ -6,8 +6,8 @@
 
 #include "lib/base/alloc.h"
 #include "tnk/rest.h"
-#include "tools/tnk/account/account.h"
 #include "tools/common/frame/commands.h"
+#include "tools/tnk/account/account.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/out/json.h"
 

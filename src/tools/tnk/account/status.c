@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/common/frame/commands.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/account/account.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/out/json.h"

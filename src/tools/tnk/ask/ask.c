@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/common/base/clean.h"
+#include "tools/common/base/terminal.h"
 
 /* ---- Errors ---- */
 

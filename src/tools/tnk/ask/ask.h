@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_TNK_ASK_ASK_H
 #define TNK_TOOLS_TNK_ASK_ASK_H
-
 #include <uv.h>
 
 #include "tnk/service.h"

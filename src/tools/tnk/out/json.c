@@ -9,7 +9,7 @@
 #include "lib/base/utf8.h"
 #include "lib/wire/format/time_text.h"
 #include "tnk/error.h"
-#include "tools/common/base/clean.h"
+#include "tools/common/base/terminal.h"
 
 void cli_json_begin(cli_json_t *json) {
   tnk__buf_init(&json->buf, tnk__allocator_default(), SIZE_MAX / 4);

@@ -6,10 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "tools/common/base/clean.h"
 #include "tools/common/base/input.h"
 #include "tools/common/base/terminal.h"
-#include "tools/tnk/out/human.h"
+#include "tools/tnk/out/table.h"
 
 enum { BAR = 24, REDRAW_MS = 100 };
 /* Interval between lines if the total is unknown. */

@@ -7,8 +7,8 @@
 
 #include "lib/wire/format/time_text.h"
 #include "tnk/rest.h"
-#include "tools/tnk/ask/ask.h"
 #include "tools/common/frame/commands.h"
+#include "tools/tnk/ask/ask.h"
 #include "tools/tnk/rest/record.h"
 
 static struct {

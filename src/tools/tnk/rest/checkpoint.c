@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tnk checkpoint list, info, publish, unpublish, set-ttl, copy, and their
  * group. */
+#include "tools/tnk/rest/checkpoint.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,15 +11,14 @@
 #include "lib/store/ask.h"
 #include "tnk/data.h"
 #include "tnk/error.h"
-#include "tools/tnk/out/json.h"
-#include "tools/tnk/out/table.h"
-#include "tools/tnk/rest/checkpoint.h"
-#include "tools/tnk/rest/list.h"
-#include "tools/tnk/rest/record.h"
 #include "tnk/rest.h"
 #include "tools/common/base/input.h"
-#include "tools/tnk/ask/ask.h"
 #include "tools/common/frame/commands.h"
+#include "tools/tnk/ask/ask.h"
+#include "tools/tnk/out/json.h"
+#include "tools/tnk/out/table.h"
+#include "tools/tnk/rest/list.h"
+#include "tools/tnk/rest/record.h"
 
 /* ---- Paths ---- */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_TNK_REST_CHECKPOINT_H
 #define TNK_TOOLS_TNK_REST_CHECKPOINT_H
-
 #include "tnk/weights.h"
 #include "tools/tnk/ask/ask.h"
 

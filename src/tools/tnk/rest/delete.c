@@ -10,8 +10,8 @@
 
 #include "lib/wire/format/time_text.h"
 #include "tools/tnk/ask/prompt.h"
-#include "tools/tnk/out/human.h"
 #include "tools/tnk/out/progress.h"
+#include "tools/tnk/out/table.h"
 #include "tools/tnk/rest/checkpoint.h"
 #include "tools/tnk/rest/list.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_TNK_REST_LIST_H
 #define TNK_TOOLS_TNK_REST_LIST_H
-
 #include "tnk/rest.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/out/json.h"

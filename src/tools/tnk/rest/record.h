@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef TNK_TOOLS_TNK_REST_RECORD_H
 #define TNK_TOOLS_TNK_REST_RECORD_H
-
 #include "lib/store/shapes.h"
 #include "tools/tnk/out/csv.h"
 #include "tools/tnk/out/json.h"

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* tnk session list, info, move, search, export-trace, and their group. */
 #include <inttypes.h>
-#include <string.h>
-
-#include "tools/common/frame/commands.h"
-#include "tools/tnk/rest/list.h"
-#include "tools/tnk/rest/record.h"
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+
 #include "tnk/hub.h"
 #include "tnk/rest.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/out/json.h"
 #include "tools/tnk/out/progress.h"
 #include "tools/tnk/out/table.h"
+#include "tools/tnk/rest/list.h"
+#include "tools/tnk/rest/record.h"
 
 static struct {
   int64_t limit;

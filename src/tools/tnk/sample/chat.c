@@ -9,12 +9,11 @@
 #include "lib/base/buf.h"
 #include "lib/wire/format/json_read.h"
 #include "tnk/hosted.h"
-#include "tools/common/base/clean.h"
 #include "tools/common/base/input.h"
 #include "tools/common/base/terminal.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/ask/prompt.h"
 #include "tools/tnk/out/json.h"
-#include "tools/common/frame/commands.h"
 
 static struct {
   const char *model;

@@ -12,11 +12,11 @@
 #include "tnk/promise.h"
 #include "tnk/rest.h"
 #include "tnk/sampling.h"
-#include "tools/common/base/clean.h"
 #include "tools/common/base/input.h"
+#include "tools/common/base/terminal.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/out/json.h"
-#include "tools/common/frame/commands.h"
 #include "tools/tnk/text/tokenizer.h"
 
 /* ---- Words ---- */

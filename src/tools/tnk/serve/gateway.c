@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+
 #include <uv.h>
 
 #include "gateway/record/datum.h"
@@ -12,8 +13,8 @@
 #include "tnk/hub.h"
 #include "tnk/sampling.h"
 #include "tools/common/base/input.h"
-#include "tools/tnk/ask/ask.h"
 #include "tools/common/frame/commands.h"
+#include "tools/tnk/ask/ask.h"
 #include "tools/tnk/serve/input.h"
 #include "tools/tnk/text/tokenizer.h"
 

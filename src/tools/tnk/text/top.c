@@ -9,12 +9,11 @@
 
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
-#include "tools/common/base/clean.h"
 #include "tools/common/base/input.h"
 #include "tools/common/base/terminal.h"
 #include "tools/common/frame/cli.h"
-#include "tools/tnk/out/human.h"
 #include "tools/common/frame/commands.h"
+#include "tools/tnk/out/table.h"
 
 enum { MAX_LINE = 512, MAX_ID = 64, EVERY_MS = 1000, STALE_S = 3 };
 
