@@ -3,13 +3,12 @@
  * tnk checkpoint push-hf. The hub is asked for permission before the download,
  * which may take long and uses the service's resources.
  */
-#include "tnk/push.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tnk/push.h"
 #include "tnk/record.h"
 #include "tnk/rest.h"
 #include "tools/common/base/kept.h"
@@ -248,7 +247,7 @@ static int fetch(work_t *work, const cli_kept_t *kept, const char *folder,
   if (*has_come)
     return CLI_EXIT_OK;
   promise = cli_weights_fetch(&work->ask, folder, &options, &n_come);
-  *has_come = n_come > 0;
+  *has_come = kept->is_found || n_come > 0;
   status = tnk_promise_status(promise) == TNK_OK
                ? CLI_EXIT_OK
                : cli_ask_failed(&work->ask, promise);
