@@ -46,8 +46,9 @@ int conform_is_chosen(const conform_t *c, const conform_rule_t *rule) {
 }
 
 /* Each item of `only` must name a rule, because a run without rules would look
- * like a success. */
-int conform_check_rules(conform_t *c) {
+ * like a success. Returns CONFORM_OK, or CONFORM_USAGE with an error message.
+ */
+static int check_rules(conform_t *c) {
   const char *only = c->options.only;
 
   while (only != NULL && *only != '\0') {
@@ -164,7 +165,7 @@ static int status_of(const conform_t *c) {
 }
 
 static void run(conform_t *c, FILE *out) {
-  c->status = conform_check_rules(c);
+  c->status = check_rules(c);
   if (c->status != CONFORM_OK)
     return;
   if (c->options.list) {

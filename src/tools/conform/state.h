@@ -500,10 +500,7 @@ void conform_report_last(const conform_t *c, FILE *out);
 void conform_report(const conform_t *c, FILE *out);
 /* List the selected rules. */
 void conform_report_rules(const conform_t *c, FILE *out);
-/* Whether a rule is selected. conform_check_rules() checks that each word of
- * the selection names a rule. Returns CONFORM_OK, or CONFORM_USAGE with an
- * error message. */
+/* Whether a rule is selected. */
 int conform_is_chosen(const conform_t *c, const conform_rule_t *rule);
-int conform_check_rules(conform_t *c);
 
 #endif

@@ -35,7 +35,7 @@ enum {
   LOCAL_MAX_REVOKED = 64
 };
 
-/* A token from auth/token, see token.h. */
+/* A token from auth/token. */
 typedef struct {
   char id[LOCAL_TOKEN_ID + 1];
   uint64_t end_ms; /* end of its lifetime, in loop time */

@@ -63,13 +63,9 @@ static const char *hint_of(int err) {
   }
 }
 
-int cli_failure(const cli_t *cli, int err, const char *message,
-                const tnk_error_t *error) {
-  return cli_failure_with_hint(cli, err, message, error, NULL);
-}
-
-int cli_failure_with_hint(const cli_t *cli, int err, const char *message,
-                          const tnk_error_t *error, const char *hint) {
+/* With the command's own, more specific hint; NULL for the usual one. */
+static int failure_with_hint(const cli_t *cli, int err, const char *message,
+                             const tnk_error_t *error, const char *hint) {
   if (hint == NULL)
     hint = hint_of_status(error != NULL ? error->http_status : 0);
   return cli_report(
@@ -80,6 +76,11 @@ int cli_failure_with_hint(const cli_t *cli, int err, const char *message,
                        .hint = hint != NULL ? hint : hint_of(err),
                        .http_status = error != NULL ? error->http_status : 0,
                        .n_attempts = error != NULL ? error->n_attempts : 0});
+}
+
+int cli_failure(const cli_t *cli, int err, const char *message,
+                const tnk_error_t *error) {
+  return failure_with_hint(cli, err, message, error, NULL);
 }
 
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -297,9 +298,9 @@ int cli_ask_failed_with_hint(const cli_ask_t *ask, const tnk_promise_t *promise,
                       &(cli_problem_t){.status = CLI_EXIT_NETWORK,
                                        .message = "timed out (--timeout)",
                                        .code = tnk_err_name(TNK_ETIMEDOUT)});
-  return cli_failure_with_hint(cli, tnk_promise_status(promise),
-                               tnk_promise_text(promise),
-                               tnk_promise_error(promise), hint);
+  return failure_with_hint(cli, tnk_promise_status(promise),
+                           tnk_promise_text(promise),
+                           tnk_promise_error(promise), hint);
 }
 
 /* Returns 1 if the service lists its models without this one. */

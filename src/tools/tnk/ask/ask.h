@@ -62,10 +62,6 @@ tnk_logger_t cli_ask_logger(cli_ask_t *ask);
  * status. */
 int cli_failure(const cli_t *cli, int err, const char *message,
                 const tnk_error_t *error);
-/* As above, with the command's own, more specific hint; NULL for the usual
- * one. */
-int cli_failure_with_hint(const cli_t *cli, int err, const char *message,
-                          const tnk_error_t *error, const char *hint);
 /* Report why a promise was rejected. Returns the exit status. */
 int cli_ask_failed(const cli_ask_t *ask, const tnk_promise_t *promise);
 /* As above, with the command's own hint; NULL for the usual one. */
