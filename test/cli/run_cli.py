@@ -100,7 +100,7 @@ def command_lines():
     check("away for more than 5 s" in " ".join(got.stdout.split()),
           "the help says how long results are kept", got)
     for args, words in ((["--nonsense"], "--nonsense"),
-                        (["extra"], 'takes no argument, such as "extra"'),
+                        (["extra"], 'takes no argument, but "extra"'),
                         (["--prot", "1"], 'did you mean "--port"?'),
                         (["--sequnce=strict"], 'did you mean "--sequence"?'),
                         (["--threads", "0"], "not a whole number from 1 to 8"),
@@ -497,7 +497,7 @@ def lint():
               "good data passes", got)
         got = run("lint", "--loss", "nonsense", str(path))
         check(got.returncode == 0 and got.stderr == "tnk lint: loss \"nonsense\" "
-              "is not known here: only forms were checked\n",
+              "is unknown: only the form was checked\n",
               "a loss that is not known is told", got)
     with tempfile.TemporaryDirectory() as tmp:
         path = pathlib.Path(tmp, "odd.jsonl")

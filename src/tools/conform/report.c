@@ -46,7 +46,7 @@ static void print_left(const conform_t *c, FILE *out) {
   const char *at = (const char *)c->left.data;
 
   if (c->n_left > 0)
-    fprintf(out, "\nleft behind, because it could not be removed\n");
+    fprintf(out, "\nleft behind, because they could not be removed\n");
   for (size_t i = 0; i < c->n_left; i++, at += strlen(at) + 1)
     fprintf(out, "  %s\n", at);
 }

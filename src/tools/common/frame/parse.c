@@ -349,7 +349,7 @@ static int check_common(const parse_t *p) {
 
     if (option != NULL && p->given[i] && needs != 0 &&
         (needs & p->cli->command->has) == 0)
-      return refuse(p, "it has no option \"--%s\"", option->name);
+      return refuse(p, "this command has no option \"--%s\"", option->name);
   }
   return 0;
 }
@@ -379,9 +379,9 @@ static int check_words(const parse_t *p) {
   if (n <= max)
     return 0;
   if (max == 0)
-    return refuse(p, "it takes no argument, such as \"%.200s\"",
+    return refuse(p, "this command takes no argument, but \"%.200s\" is given",
                   p->cli->words[0]);
-  return refuse(p, "\"%.200s\" is one argument too many: %s %s",
+  return refuse(p, "too many arguments, from \"%.200s\" on: %s %s",
                 p->cli->words[max], p->cli->name, command->words);
 }
 

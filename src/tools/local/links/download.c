@@ -278,7 +278,7 @@ static void send_source(local_call_t *call, const source_t *source) {
     move_range(&range, source->size);
   if (match != NULL && strcmp(match, "*") != 0 &&
       strstr(match, source->etag) == NULL)
-    local_reply_error(call->req, 412, "The file is another one now");
+    local_reply_error(call->req, 412, "The file has changed");
   else if (range.kind == LOCAL_RANGE_NONE)
     refuse_range(call, source);
   else

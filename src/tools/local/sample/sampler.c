@@ -103,8 +103,7 @@ int local_read_source(local_call_t *call, local_place_t *place, int *is_base) {
     return 0;
   }
   if (base != NULL && !local_is_base(call->server, base)) {
-    local_reply_error(call->req, 400, "Base model %s is not offered here",
-                      base);
+    local_reply_error(call->req, 400, "This server has no base model %s", base);
     return 0;
   }
   if (path == NULL)

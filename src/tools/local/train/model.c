@@ -374,8 +374,8 @@ void local_create_model(local_call_t *call) {
   op->u.create = config;
   if (!local_is_base(call->server, base))
     op->err = tnk__lm_refuse(&op->why, TNK_EINVAL,
-                             "Base model %s is not offered here, but %s is",
-                             base, local_base_name(call->server));
+                             "This server has no base model %s, only %s", base,
+                             local_base_name(call->server));
   local_model_make(call, session, op, &config, 1);
 }
 

@@ -79,7 +79,7 @@ static void tell_rest(const cli_account_t *account,
   if (!is_revoked && (key->base_url != NULL ? cli_account_is_hosted(account)
                                             : account->url.is_tls))
     cli_note(account->cli,
-             "It can still be used; it is deleted at " CLI_CONSOLE "/%s",
+             "The key can still be used. Delete it at " CLI_CONSOLE "/%s",
              key->id);
   else if (!is_revoked)
     cli_note(account->cli, "The service still accepts it.");
@@ -119,7 +119,8 @@ static int refuse(const cli_account_t *account, tnk__stored_t found,
            account->url.text);
   if (found == TNK__STORED_ELSEWHERE)
     snprintf(hint, sizeof(hint),
-             "There is one for %.150s: --base-url names it.", key->base_url);
+             "A key for %.150s is stored. Select it with --base-url.",
+             key->base_url);
   return cli_report(
       account->cli,
       &(cli_problem_t){.status = CLI_EXIT_AUTH,

@@ -295,9 +295,9 @@ static const char *check(const cli_t *cli) {
   if (wrong != NULL)
     return wrong;
   if (args.end_us <= args.start_us)
-    return "END is not behind START";
+    return "END must be after START";
   if (args.end_us - args.start_us > (int64_t)14 * 86400 * 1000000)
-    return "END is at most 14 days behind START";
+    return "END must be at most 14 days after START";
   if (cli->json && (args.csv != NULL || args.sessions_csv != NULL))
     return "either --json or CSV";
   return NULL;

@@ -16,8 +16,7 @@ static cli_lint_options_t args;
  * check. */
 static void note_loss(const cli_t *cli) {
   if (args.loss != NULL && !tnk__loss_is_known(args.loss))
-    cli_note(cli,
-             "%s: loss \"%.64s\" is not known here: only forms were checked",
+    cli_note(cli, "%s: loss \"%.64s\" is unknown: only the form was checked",
              cli->name, args.loss);
 }
 
