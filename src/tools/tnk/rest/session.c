@@ -203,7 +203,7 @@ static struct {
   size_t n_metadata;
 } search_args = {.limit = 20};
 
-/* ---- Options ---- */
+/* ---- Search: options ---- */
 
 static const char *const states[] = {"active",  "cancelled", "failed",
                                      "success", "errored",   "interrupted"};
@@ -282,7 +282,7 @@ static const cli_option_t search_options[] = {
      .help = "Maximum number, newest first. 0 means all (20)."},
     {.name = NULL}};
 
-/* ---- The list ---- */
+/* ---- Search: the list ---- */
 
 static const char *const search_headers[] = {"Session ID",  "Name", "Status",
                                              "Checkpoints", "Size", "Project",
@@ -356,7 +356,7 @@ static struct {
   int url_only;
 } trace_args;
 
-/* ---- The file ---- */
+/* ---- Export of traces: the file ---- */
 
 static void on_progress(const char *file, uint64_t n_bytes, uint64_t n_total,
                         void *user) {
@@ -432,7 +432,7 @@ static int save_trace(cli_ask_t *ask, const char *url) {
   return status == CLI_EXIT_OK ? print_file(cli, file) : status;
 }
 
-/* ---- The command ---- */
+/* ---- Export of traces: the command ---- */
 
 static int print_url(const cli_t *cli, const char *url) {
   cli_json_t json;
@@ -467,7 +467,7 @@ static const char *check_export(const cli_t *cli) {
              : NULL;
 }
 
-static const cli_option_t options[] = {
+static const cli_option_t export_options[] = {
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
@@ -488,7 +488,7 @@ static const cli_command_t export_command = {
     .about = "Request the trace of a session, wait for it without limit, and "
              "save it. Perfetto (ui.perfetto.dev) displays it.",
     .words = "SESSION_ID",
-    .options = options,
+    .options = export_options,
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = check_export,
     .run = cli_ask_run,
