@@ -121,7 +121,8 @@ static int take_answers(cli_chats_t *chats, const tnk_chat_t *chat) {
   int failed = TNK_OK;
 
   if (i == SIZE_MAX)
-    return refuse(chats, TNK_EINVAL, "there is no answer of the assistant");
+    return refuse(chats, TNK_EINVAL,
+                  "the conversation has no assistant message");
   for (; i != SIZE_MAX && !is_end(failed);
        i = tnk_chat_next_answer(chat, i + 1)) {
     int err = tnk_chat_encode_answer(chats->tokens, chats->template_,
@@ -274,21 +275,21 @@ const char *cli_chats_check(const cli_chats_args_t *args) {
   if (args->which.path != NULL && args->which.model != NULL)
     return "either --tokenizer or --model";
   if (args->which.revision != NULL && args->which.model == NULL)
-    return "--revision goes with --model";
+    return "--revision needs --model";
   if (args->which.model != NULL && args->template_ == NULL)
     return "--model needs a --template as well";
   if (args->each_answer && args->train_on != 0)
-    return "--each-answer learns the answers, and goes without --train-on";
+    return "either --each-answer or --train-on";
   if ((args->roles.n > 0) != (args->train_on == 2))
     return "--train-on roles and --role go together";
   if (args->renderer != NULL && tnk_chat_find(args->renderer) == NULL)
-    return "there is no renderer of that name";
+    return "--renderer: unknown renderer";
   for (size_t i = 0; i < args->variables.n; i++) {
     const char *equals = strchr(args->variables.items[i], '=');
 
     if (equals == NULL || equals == args->variables.items[i] ||
         equals - args->variables.items[i] > 63)
-      return "--set takes NAME=JSON";
+      return "--set needs NAME=JSON";
   }
   return NULL;
 }

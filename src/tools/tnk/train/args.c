@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "tools/tnk/sample/number.h"
 #include "tools/tnk/train/plan.h"
 #include "tools/tnk/train/schedule.h"
 
@@ -20,18 +19,6 @@ train_args_t train_args = {
     .rank = 32,
     .save_every = 50,
 };
-
-static int set_rate(const cli_option_t *option, const char *value, char *why,
-                    size_t n_why) {
-  (void)option;
-  return cli_set_number(value, 1, &train_args.rate, why, n_why);
-}
-
-static int set_split(const cli_option_t *option, const char *value, char *why,
-                     size_t n_why) {
-  (void)option;
-  return cli_set_number(value, 0.5, &train_args.eval_split, why, n_why);
-}
 
 const cli_option_t train_options[] = {
     {.name = "model",
@@ -87,7 +74,8 @@ const cli_option_t train_options[] = {
      .help = "Examples of a step, at most all of them (32)."},
     {.name = "learning-rate",
      .value = "X",
-     .set = set_rate,
+     .real = &train_args.rate,
+     .max_real = 1,
      .help = "Highest learning rate. Default by the number of parameters in "
              "the model's name: 0.0005 below 2B, 0.0003 below 16B, 0.0002 "
              "below 100B, else 0.0001; 0.01 for " TRAIN_BYTE_MODEL "."},
@@ -123,7 +111,8 @@ const cli_option_t train_options[] = {
      .help = "Conversations for the evaluation loss."},
     {.name = "eval-split",
      .value = "SHARE",
-     .set = set_split,
+     .real = &train_args.eval_split,
+     .max_real = 0.5,
      .help = "Share of the examples that is not trained and used for the "
              "evaluation loss, such as 0.05."},
     {.name = "eval-every",
@@ -180,7 +169,7 @@ const char *train_check(const cli_t *cli) {
     return "either --eval or --eval-split";
   if (train_args.eval_every > 0 && train_args.eval == NULL &&
       !(train_args.eval_split > 0))
-    return "--eval-every goes with --eval or --eval-split";
+    return "--eval-every needs --eval or --eval-split";
   wrong = check_model();
   return wrong != NULL ? wrong : cli_chats_check(&train_args.chats);
 }

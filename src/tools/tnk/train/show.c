@@ -13,7 +13,7 @@
 #include "lib/base/text.h"
 #include "lib/wire/data/prices.h"
 #include "tnk/error.h"
-#include "tools/common/base/clean.h"
+#include "tools/common/base/terminal.h"
 #include "tools/common/base/input.h"
 #include "tools/tnk/out/json.h"
 #include "tools/tnk/out/table.h"

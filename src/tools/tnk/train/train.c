@@ -274,8 +274,6 @@ const cli_command_t cli_train = {
         "command; a second one ends it at once. After the last step the "
         "sampler weights are saved.",
     .words = "FILE...",
-    .min_words = 1,
-    .max_words = SIZE_MAX,
     .offer = CLI_OFFER_FILES,
     .options = train_options,
     .sections = sections,
