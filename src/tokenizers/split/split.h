@@ -40,10 +40,4 @@ tnk__shape_t tnk__split_find(const char *pattern, size_t n);
 tnk__shape_t tnk__split_find3(const char *const *patterns, const size_t *n);
 void tnk__split_init(tnk__splitter_t *splitter, tnk__shape_t shape);
 
-/* The scanners, one file per family. */
-tnk__split_fn tnk__split_letters(tnk__shape_t shape);
-tnk__split_fn tnk__split_cased(tnk__shape_t shape);
-const uint8_t *tnk__split_deepseek(tnk__splitter_t *splitter, const uint8_t *p,
-                                   const uint8_t *end);
-
 #endif
