@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-#include "tokenizers/sentencepiece/sp.h"
-
 #include <string.h>
 
 #include "lib/base/alloc.h"
+#include "tnk/error.h"
 #include "tokenizers/sentencepiece/shim.h"
+#include "tokenizers/sentencepiece/sp.h"
 #include "tokenizers/unicode/unicode.h"
 
-/*
- * The pieces of a model are also added to the vocabulary, as bytes. Ids and
- * tokens can then be looked up as with other formats.
- */
+/* The table of functions to which a model points first. */
+static const tnk__sp_calls_t *calls_of(const tnk__sp_t *sp) {
+  return *(const tnk__sp_calls_t *const *)(const void *)sp;
+}
+
 #define BLANK "\xe2\x96\x81" /* U+2581, which represents a space */
 
 static int hex_digit(char c) {
@@ -54,7 +55,7 @@ static size_t piece_bytes(const char *piece, size_t n, tnk__sp_kind_t kind,
 static int put_piece(tnk_tokenizer_t *tok, int32_t id) {
   tnk__sp_kind_t kind;
   size_t n;
-  const char *piece = tnk__sp_piece(tok->sp, id, &n, &kind);
+  const char *piece = calls_of(tok->sp)->piece(tok->sp, id, &n, &kind);
   unsigned flags = kind == TNK__SP_CONTROL
                        ? TNK__TOKEN_SPECIAL | TNK__TOKEN_LITERAL
                    : kind == TNK__SP_NORMAL ? 0
@@ -75,10 +76,10 @@ static int put_piece(tnk_tokenizer_t *tok, int32_t id) {
 /* Find a piece without a leading space. Decoding it before other pieces makes
  * them continue a text, instead of starting one. */
 static int32_t find_anchor(const tnk_tokenizer_t *tok) {
-  for (int32_t id = 0; id < tnk__sp_size(tok->sp); id++) {
+  for (int32_t id = 0; id < calls_of(tok->sp)->size(tok->sp); id++) {
     tnk__sp_kind_t kind;
     size_t n;
-    const char *piece = tnk__sp_piece(tok->sp, id, &n, &kind);
+    const char *piece = calls_of(tok->sp)->piece(tok->sp, id, &n, &kind);
 
     if (piece != NULL && kind == TNK__SP_NORMAL && n > 0 &&
         memchr(piece, '\xe2', n) == NULL)
@@ -91,7 +92,8 @@ static int encode(const tnk_tokenizer_t *tok, const uint8_t *text, size_t n,
                   int with_places,
                   int (*put)(void *user, int32_t id, size_t begin, size_t end),
                   void *user) {
-  return tnk__sp_encode(tok->sp, (const char *)text, n, with_places, put, user);
+  return calls_of(tok->sp)->encode(tok->sp, (const char *)text, n, with_places,
+                                   put, user);
 }
 
 static int put_text(void *user, const char *text, size_t n) {
@@ -119,8 +121,9 @@ static int decode(const tnk_tokenizer_t *tok, const int32_t *ids, size_t n,
   tnk__buf_init(&known, &tok->alloc, SIZE_MAX / 2);
   err = filter(tok, ids, n, flags, &known);
   if (err == TNK_OK)
-    err = tnk__sp_decode(tok->sp, (const int32_t *)(const void *)known.data,
-                         known.len / sizeof(*ids), put_text, out);
+    err = calls_of(tok->sp)->decode(tok->sp,
+                                    (const int32_t *)(const void *)known.data,
+                                    known.len / sizeof(*ids), put_text, out);
   tnk__buf_deinit(&known);
   return err;
 }
@@ -137,7 +140,7 @@ static size_t held_back(const tnk_tokenizer_t *tok, const int32_t *ids,
       tnk__sp_kind_t kind;
       size_t n_piece;
       const char *piece =
-          tnk__sp_piece(tok->sp, ids[n - k + i], &n_piece, &kind);
+          calls_of(tok->sp)->piece(tok->sp, ids[n - k + i], &n_piece, &kind);
 
       if (piece == NULL || kind != TNK__SP_BYTE)
         break;
@@ -158,8 +161,9 @@ static int decode_further(const tnk_tokenizer_t *tok, const tnk__buf_t *all,
 
   (void)tnk__vocab_bytes(&tok->vocab, (uint32_t)tok->anchor, &n_anchor);
   tnk__buf_init(&text, &tok->alloc, SIZE_MAX / 2);
-  err = tnk__sp_decode(tok->sp, (const int32_t *)(const void *)all->data, n + 1,
-                       put_text, &text);
+  err = calls_of(tok->sp)->decode(tok->sp,
+                                  (const int32_t *)(const void *)all->data,
+                                  n + 1, put_text, &text);
   if (err == TNK_OK && text.len >= n_anchor)
     err = tnk__buf_append(out, text.data + n_anchor, text.len - n_anchor);
   tnk__buf_deinit(&text);
@@ -186,7 +190,8 @@ static int push(const tnk_tokenizer_t *tok, tnk__engine_stream_t *stream,
   if (err == TNK_OK)
     err = stream->begun && tok->anchor >= 0
               ? decode_further(tok, &all, n_known - n_held, out)
-              : tnk__sp_decode(tok->sp, known, n_known - n_held, put_text, out);
+              : calls_of(tok->sp)->decode(tok->sp, known, n_known - n_held,
+                                          put_text, out);
   if (err == TNK_OK) {
     /* Until there is some text, decode everything again each time. */
     if (out->len == before && !stream->begun)
@@ -203,7 +208,7 @@ static int push(const tnk_tokenizer_t *tok, tnk__engine_stream_t *stream,
 }
 
 static void unload(tnk_tokenizer_t *tok) {
-  tnk__sp_free(tok->sp);
+  calls_of(tok->sp)->destroy(tok->sp);
 }
 
 static const tnk__engine_t engine = {encode, decode, push, unload};
@@ -211,17 +216,21 @@ static const tnk__engine_t engine = {encode, decode, push, unload};
 int tnk__sp_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                  tnk_tokenizer_error_t *error) {
   char why[160];
-  int err = tnk__sp_new(&tok->sp, data, n, why, sizeof(why));
+  const tnk__sp_calls_t *calls = tnk__sp_open(why, sizeof(why));
+  int err;
 
+  if (calls == NULL)
+    return tnk__fault(error, TNK_EUNSUPPORTED, 0, "SentencePiece models: %s",
+                      why);
+  err = calls->create(&tok->sp, data, n, why, sizeof(why));
   if (err == TNK_ENOMEM)
     return tnk__fault_memory(error);
-  if (err == TNK_EUNSUPPORTED)
-    return tnk__fault(error, err, 0, "SentencePiece models: %s", why);
   if (err < 0)
     return tnk__fault(error, TNK_EPROTO, 0, "SentencePiece model: %s",
                       why[0] != '\0' ? why : "it has no pieces");
   tok->engine = &engine;
-  for (int32_t id = 0; id < tnk__sp_size(tok->sp) && err == TNK_OK; id++)
+  for (int32_t id = 0; id < calls_of(tok->sp)->size(tok->sp) && err == TNK_OK;
+       id++)
     err = put_piece(tok, id);
   if (err == TNK_ENOMEM)
     return tnk__fault_memory(error);
@@ -229,8 +238,8 @@ int tnk__sp_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
     return tnk__fault(error, err == TNK_ETOOBIG ? err : TNK_EPROTO, 0,
                       "SentencePiece model: a piece is too large, or there "
                       "are too many");
-  tok->bos = tnk__sp_bos(tok->sp);
-  tok->eos = tnk__sp_eos(tok->sp);
+  tok->bos = calls_of(tok->sp)->bos(tok->sp);
+  tok->eos = calls_of(tok->sp)->eos(tok->sp);
   tok->anchor = find_anchor(tok);
   if (tok->bos >= 0)
     tok->before[tok->n_before++] = tok->bos;
