@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tokenizers/coding/tokens.h"
+#include "tokenizers/coding/encode.h"
 
 #include <string.h>
 

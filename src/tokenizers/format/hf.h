@@ -16,7 +16,7 @@ typedef struct {
 } tnk__hf_t;
 
 /*
- * hf_read.c: shared by all files.
+ * hf.c: shared by all files.
  *
  * Report malformed or unexpected JSON at json.p.
  */
@@ -36,10 +36,6 @@ int tnk__hf_off(tnk__hf_t *hf);
  * alphabet. `out` may be `name`. */
 int64_t tnk__hf_bytes(const uint8_t *name, size_t n, uint8_t *out);
 
-/* hf_parts.c: the steps before and after the model. */
-int tnk__hf_normalizer(tnk__hf_t *hf);
-int tnk__hf_pre_tokenizer(tnk__hf_t *hf);
-int tnk__hf_decoder(tnk__hf_t *hf);
 /* hf_template.c */
 int tnk__hf_post_processor(tnk__hf_t *hf);
 /* hf_model.c */

@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 
 #include "lib/base/buf.h"
+#include "tnk/tokenizers.h"
 #include "tokenizers/model/added.h"
 #include "tokenizers/model/bpe.h"
-#include "tokenizers/model/fault.h"
 #include "tokenizers/split/split.h"
 #include "tokenizers/model/vocab.h"
 
@@ -63,6 +63,17 @@ struct tnk_tokenizer {
   int32_t bos;
   int32_t eos;
 };
+
+/* Fill in *error, which may be NULL, and return `code`. Long text is
+ * truncated. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+int tnk__fault(tnk_tokenizer_error_t *error, int code, uint64_t offset,
+               const char *format, ...);
+/* Report that memory is out. */
+int tnk__fault_memory(tnk_tokenizer_error_t *error);
+void tnk__fault_clear(tnk_tokenizer_error_t *error);
 
 /* Create an empty tokenizer with one reference. NULL: out of memory. */
 tnk_tokenizer_t *tnk__tokenizer_new(const tnk_allocator_t *alloc);

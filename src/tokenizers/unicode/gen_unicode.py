@@ -140,7 +140,7 @@ def main():
     print()
     two_level("class", bytes(class_of(c) for c in range(MAX)))
     rows = ranges(c for c in range(MAX) if scalar(c) and is_odd_word(c))
-    array(f"const uint32_t tnk__odd_words[{2 * len(rows)}]", sum(rows, []))
+    array(f"static const uint32_t odd_words[{2 * len(rows)}]", sum(rows, []))
     values, kinds, full, pairs = nfc_tables()
     two_level("nfc", values)
     array(f"const uint8_t tnk__nfc_ccc[{len(kinds)}]", [k[0] for k in kinds])

@@ -6,7 +6,28 @@
 #include <stdint.h>
 
 #include "lib/base/utf8.h"
-#include "tokenizers/unicode/tables.h"
+
+/* Data that gen_unicode.py generates. The index of a two-level table is
+ * selected by the high bits of a code point. The block is selected by the index
+ * and the low seven bits. */
+#define TNK__UNICODE_SHIFT 7
+#define TNK__NFC_DECOMP_ROWS 2060
+#define TNK__NFC_PAIR_ROWS 940
+
+extern const uint8_t tnk__class_index[8704];
+extern const uint8_t tnk__class_block[32384];
+extern const uint8_t tnk__nfc_index[8704];
+extern const uint8_t tnk__nfc_block[11904];
+/* Indexed by the value of the nfc table. tnk__nfc_ccc is the combining class.
+ * tnk__nfc_quick is 0 if the character stays, 1 if it may compose with the one
+ * before it, and 2 if it never occurs in composed text. */
+extern const uint8_t tnk__nfc_ccc[65];
+extern const uint8_t tnk__nfc_quick[65];
+/* Pairs of code point and offset in the text << 3 | length, sorted. */
+extern const uint32_t tnk__nfc_decomp[2 * TNK__NFC_DECOMP_ROWS];
+extern const uint32_t tnk__nfc_decomp_text[3404];
+/* Triples of first, second and composite character, sorted. */
+extern const uint32_t tnk__nfc_pairs[3 * TNK__NFC_PAIR_ROWS];
 
 /* Classes of a character, as bits. A letter has one of the first three. */
 #define TNK__C_UPPER 1u   /* Lu, Lt */
