@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "chat/value/value.h"
-#include "chat/value/why.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "chat/value/value.h"
-#include "chat/value/why.h"
 
 /* The syntax tree of a template. The comment of each kind lists the members
  * that it uses. */

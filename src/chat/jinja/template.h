@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "chat/value/value.h"
-#include "chat/value/why.h"
 #include "lib/base/buf.h"
 #include "tnk/common.h"
 

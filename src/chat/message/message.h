@@ -4,7 +4,6 @@
 
 #include "tnk/chat.h"
 #include "chat/value/value.h"
-#include "chat/value/why.h"
 
 /*
  * Conversations and tools, from and to the JSON of APIs. Internally messages

@@ -2,7 +2,7 @@
 #ifndef TNK_CHAT_RENDER_IDS_H
 #define TNK_CHAT_RENDER_IDS_H
 
-#include "chat/value/why.h"
+#include "chat/value/value.h"
 #include "lib/base/buf.h"
 #include "tnk/text.h"
 

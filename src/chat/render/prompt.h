@@ -5,7 +5,6 @@
 #include "chat/jinja/template.h"
 #include "chat/render/guard.h"
 #include "chat/value/value.h"
-#include "chat/value/why.h"
 
 /* Memory limit of a conversation, and of a rendering with its variables and its
  * output. */
