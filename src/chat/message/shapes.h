@@ -53,17 +53,7 @@ int tnk__anthropic_read_system(tnk__io_t *io, const tnk__place_t *place,
 int tnk__anthropic_write_system(tnk__io_t *io, const tnk__place_t *place,
                                 tnk__value_t messages, size_t n,
                                 tnk__value_t *json);
-/* Writers that are in separate files. */
-int tnk__anthropic_write(tnk__io_t *io, const tnk__place_t *place,
-                         tnk__value_t messages, size_t at, size_t *n_messages,
-                         tnk__value_t items);
-int tnk__anthropic_write_tool(tnk__io_t *io, const tnk__place_t *place,
-                              tnk__value_t tool, tnk__value_t *json);
-int tnk__responses_write(tnk__io_t *io, const tnk__place_t *place,
-                         tnk__value_t messages, size_t at, size_t *n_messages,
-                         tnk__value_t items);
-
-/* ---- parts.c ---- */
+/* ---- body.c ---- */
 
 /* Report an error at a position, and return the code. */
 #if defined(__GNUC__)
