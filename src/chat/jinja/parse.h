@@ -42,10 +42,6 @@ int tnk__parse_expect(tnk__parser_t *p, int op);
 /* Consume a name. Returns UNDEFINED if the current token is not a name. */
 tnk__value_t tnk__parse_name(tnk__parser_t *p);
 
-/* Parse an operand with its signs, attributes, calls, filters and tests. */
-tnk__node_t *tnk__parse_unary(tnk__parser_t *p, int with_filter);
-/* Parse a name, a literal or a bracket. */
-tnk__node_t *tnk__parse_simple(tnk__parser_t *p, int with_namespace);
 tnk__node_t *tnk__parse_expression(tnk__parser_t *p);
 /* Parse an expression, or several separated by commas. `end`: a name that ends
  * it. */

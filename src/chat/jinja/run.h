@@ -183,7 +183,7 @@ char *tnk__text_room(tnk__run_t *run, tnk__value_t text, size_t more);
 size_t tnk__capture(tnk__run_t *run);
 tnk__value_t tnk__captured(tnk__run_t *run, size_t mark);
 
-/* ---- args.c ---- */
+/* ---- builtins.c ---- */
 
 /* Call a function with its arguments sorted in the order of the parameters. */
 tnk__value_t tnk__builtin_call(tnk__run_t *run, const tnk__builtin_t *known,
@@ -266,7 +266,7 @@ tnk__value_t tnk__eval_call(tnk__run_t *run, const tnk__node_t *node,
 tnk__value_t tnk__call(tnk__run_t *run, tnk__value_t callee,
                        const tnk__args_t *args);
 
-/* ---- frame.c ---- */
+/* ---- exec.c ---- */
 
 tnk__frame_t *tnk__frame_new(tnk__run_t *run, tnk__frame_t *parent,
                              uint32_t n_slots);
@@ -275,11 +275,9 @@ void tnk__scope_leave(tnk__run_t *run, const tnk__scope_t *scope);
 void tnk__assign(tnk__run_t *run, const tnk__node_t *target,
                  tnk__value_t value);
 
-/* ---- loop.c, macro.c, exec.c ---- */
+/* ---- loop.c and exec.c ---- */
 
 void tnk__exec_for(tnk__run_t *run, const tnk__node_t *node);
-tnk__value_t tnk__macro_new(tnk__run_t *run, const tnk__node_t *node,
-                            int is_caller);
 void tnk__exec_all(tnk__run_t *run, const tnk__nodes_t *body);
 
 #endif

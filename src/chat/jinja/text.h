@@ -49,17 +49,9 @@ typedef struct {
 /* Format a number. The type is one of d b o x X e E f F g G %. */
 void tnk__layout_number(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
                         const tnk__layout_t *how);
-/* Format a text: truncate it to the precision, then pad it. */
-void tnk__layout_text(tnk__run_t *run, tnk__buf_t *out, tnk__value_t text,
-                      const tnk__layout_t *how);
 
 /* A list with an attribute of every item. */
 tnk__value_t tnk__pick_all(tnk__run_t *run, tnk__value_t items,
                            tnk__value_t attribute);
-/* Get an attribute of an item: a number, or names separated by dots. */
-tnk__value_t tnk__pick(tnk__run_t *run, tnk__value_t item,
-                       tnk__value_t attribute);
-/* Prepare a value for comparison: texts in lower case unless `as_is`. */
-tnk__value_t tnk__fold(tnk__run_t *run, tnk__value_t value, int as_is);
 
 #endif
