@@ -5,7 +5,7 @@
 
 #include "chat/object.h"
 #include "chat/render/bridge.h"
-#include "chat/render/tokens.h"
+#include "chat/render/mask.h"
 #include "lib/base/alloc.h"
 
 #define MAX_BYTES (SIZE_MAX / 2)

@@ -36,12 +36,6 @@ int tnk__chat_end(tnk_chat_error_t *error, int err, const tnk__why_t *why);
  * which the template was loaded; `path` may be NULL. */
 int tnk__chat_end_template(tnk_chat_error_t *error, int err,
                            const tnk__why_t *why, const char *path);
-/* Compile a template, and one for conversations with tools unless it is NULL.
- * The options must have the library's own size. */
-int tnk__chat_compile(tnk_chat_template_t **out, const char *text, size_t n,
-                      const char *tool_text, size_t n_tool,
-                      const tnk_chat_template_options_t *options,
-                      tnk__why_t *why);
 /* Merge a caller's options with the defaults. */
 int tnk__chat_options(tnk_chat_options_t *own, const tnk_chat_options_t *given,
                       tnk__why_t *why);

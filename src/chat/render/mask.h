@@ -2,6 +2,7 @@
 #ifndef TNK_CHAT_RENDER_MASK_H
 #define TNK_CHAT_RENDER_MASK_H
 
+#include "chat/render/ids.h"
 #include "chat/render/prompt.h"
 
 /* A part of a text. It starts where the previous one ends. */
@@ -33,5 +34,29 @@ typedef struct {
  * an exception: they are found in the whole text.
  */
 int tnk__mask_cut(const tnk__mask_t *mask, tnk__buf_t *cuts, tnk__why_t *why);
+
+/* Ids with a weight and a message for each. */
+typedef struct {
+  tnk__buf_t ids;      /* int32_t */
+  tnk__buf_t weights;  /* float */
+  tnk__buf_t messages; /* int32_t; -1: none */
+} tnk__marked_t;
+
+void tnk__marked_init(tnk__marked_t *marked, const tnk_allocator_t *alloc);
+void tnk__marked_deinit(tnk__marked_t *marked);
+void tnk__marked_clear(tnk__marked_t *marked);
+/* Set the weight and the message of all ids that have none. */
+int tnk__marked_fill(tnk__marked_t *marked, float weight, int32_t message,
+                     tnk__why_t *why);
+
+/* Append the ids of a text with cuts, tokenized as a whole. A token must end
+ * where the weight changes. */
+int tnk__tokens_whole(const tnk__coder_t *coder, const tnk__buf_t *text,
+                      const tnk__buf_t *cuts, tnk__marked_t *marked,
+                      tnk__why_t *why);
+/* The same, with each part tokenized separately. */
+int tnk__tokens_parts(const tnk__coder_t *coder, const tnk__buf_t *text,
+                      const tnk__buf_t *cuts, tnk__marked_t *marked,
+                      tnk__why_t *why);
 
 #endif
