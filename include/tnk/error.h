@@ -46,7 +46,9 @@ extern "C" {
   XX(ERATE, -50406, "rate limit of the service")                               \
   XX(EBILLING, -50407, "the service refuses for billing reasons")              \
   XX(EFAILED, -50408, "the operation failed on the service")                   \
-  XX(EEXPIRED, -50409, "the result is no longer held by the service")          \
+  XX(EEXPIRED, -50409,                                                         \
+     "the service no longer has the result; submit a sample again, or "        \
+     "restore a saved state")                                                  \
   XX(EUNSUPPORTED, -50410, "not offered by this server")                       \
   XX(ESESSION, -50411, "the session has ended")                                \
   XX(EUSER, -50412, "the caller's own function reported a failure")            \
@@ -74,6 +76,9 @@ typedef enum {
  *            TNK_EUNSUPPORTED, TNK_EPROTO: the service sent a response.
  * Operation  TNK_EFULL, TNK_EBUDGET, TNK_ESESSION, TNK_EFAILED, TNK_EEXPIRED:
  *            additional errors of training and sampling operations.
+ *            TNK_EEXPIRED: the service accepted the operation, and then lost
+ *            its result (HTTP 410). A training client stops: restore a saved
+ *            state, or call tnk_training_go_on().
  */
 
 /** The side that caused the failure of an operation, as the service reports

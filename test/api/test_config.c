@@ -220,8 +220,9 @@ TEST(config_key_is_in_the_file_of_the_certificate_unless_it_is_named) {
   unsetenv("TNK_CERT_FILE");
   options.api_key = KEY;
   CHECK_INT(load(&options), TNK_EINVAL);
-  CHECK_STR(text, "key_file or TNK_KEY_FILE without a cert_file or "
-                  "TNK_CERT_FILE");
+  CHECK_STR(
+      text,
+      "key_file or TNK_KEY_FILE is set without cert_file or TNK_CERT_FILE");
 }
 
 /* What is wrong with them is known when the service is opened. */
@@ -263,12 +264,12 @@ TEST(the_version_of_http_is_an_option_or_a_variable) {
     {NULL, TNK_HTTP_2, TNK_HTTP_2, NULL},
 #else
     {"2", TNK_HTTP_AUTO, TNK_HTTP_AUTO,
-     "HTTP/2 is wanted, and this library is built without nghttp2"},
+     "HTTP/2 was requested, but this library was built without nghttp2"},
 #endif
     {"h2", TNK_HTTP_AUTO, TNK_HTTP_AUTO,
-     "TNK_HTTP_VERSION is none of auto, 1.1, 2, 2-prior-knowledge"},
+     "TNK_HTTP_VERSION is not one of auto, 1.1, 2, 2-prior-knowledge"},
     {NULL, (tnk_http_version_t)4, TNK_HTTP_AUTO,
-     "http_version is none of tnk_http_version_t"},
+     "http_version is not a value of tnk_http_version_t"},
   };
 
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -334,9 +335,9 @@ TEST(config_names_the_pair_that_cannot_be_sent) {
   options.headers = pair;
   options.n_headers = 2;
   pair[1].name = NULL;
-  refused(&options, "headers 1: its name is none that a header can have");
+  refused(&options, "headers 1: its name is not a valid header name");
   pair[1].name = "X B";
-  refused(&options, "headers 1: its name is none that a header can have");
+  refused(&options, "headers 1: its name is not a valid header name");
   pair[1].name = "content-length";
   refused(&options, "headers 1: content-length is for the library to set");
   pair[1].name = "X-B";
@@ -362,7 +363,7 @@ TEST(P9_config_refuses_a_trace_context_that_is_none) {
   options.api_key = KEY;
   options.traceparent = "00-1-2-3";
   refused(&options, "traceparent is not 00-<32 digits>-<16 digits>-<2 digits>, "
-                    "hexadecimal in small letters, with ids that are not 0");
+                    "in lowercase hexadecimal, with ids that are not 0");
 }
 
 /* What comes from the environment is looked at when the service opens, not when
@@ -522,7 +523,7 @@ TEST(P1_5_the_stored_key_is_the_last_source) {
   store("{\"default\":\"1\",\"keys\":{\"1\":{\"type\":\"manual\",\"key\":"
         "\"wrong\",\"name\":\"n\"}}}");
   CHECK_INT(load(NULL), TNK_ECREDENTIAL);
-  CHECK(strstr(text, "starts neither with tml-") != NULL);
+  CHECK(strstr(text, "must start with tml-") != NULL);
   remove_home();
 }
 

@@ -297,7 +297,7 @@ TEST(bad_parameters_of_optimizers) {
   step = absent;
   step.optimizer = (tnk_optimizer_t)9;
   refused(&bench, tnk_training_optim_step(training, &step), TNK_EINVAL,
-          "optim_step", "no known kind");
+          "optim_step", "an unknown kind");
   bench_close(&bench);
 }
 

@@ -254,7 +254,7 @@ TEST(error_says_whether_it_was_run) {
   CHECK(same == other && !tnk__error_says_ran(plain));
   CHECK(tnk__error_says_ran(other));
   CHECK_INT(behind->pub.ran, TNK_RAN_NO);
-  CHECK(strstr(behind->pub.text, "; what came after it was not run") != NULL);
+  CHECK(strstr(behind->pub.text, "; later operations were not run") != NULL);
   test_alloc_fail_at(0);
   tnk__error_unref(said);
   said = tnk__error_ran(plain, TNK_RAN_PARTLY);

@@ -134,12 +134,12 @@ TEST(each_change_has_its_sentence_and_only_what_is_authentic_is_given) {
   seal(&sealed, data, n, ROOM);
   first = sealed.len - 2 * whole - 100 - TNK__AGE_TAG;
   check_refused(sealed.data, first + 2 * whole, 2 * TNK__AGE_CHUNK,
-                "the file is cut off");
+                "the file is truncated");
   check_refused(sealed.data, first + whole + 5, TNK__AGE_CHUNK,
-                "the file is cut off");
+                "the file is truncated");
   check_refused(sealed.data, sealed.len - 1, 2 * TNK__AGE_CHUNK,
-                "the end of the file was changed or is cut off");
-  check_refused(sealed.data, first - 20, 0, "the file is cut off");
+                "the end of the file was changed or is missing");
+  check_refused(sealed.data, first - 20, 0, "the file is truncated");
   sealed.data[first + whole + 7] ^= 1;
   check_refused(sealed.data, sealed.len, TNK__AGE_CHUNK,
                 "the file was changed");
@@ -152,7 +152,7 @@ TEST(each_change_has_its_sentence_and_only_what_is_authentic_is_given) {
   seal(&sealed, data, TNK__AGE_CHUNK, ROOM);
   CHECK_INT(tnk__buf_text(&sealed, "x"), TNK_OK);
   check_refused(sealed.data, sealed.len, TNK__AGE_CHUNK,
-                "the file has bytes behind its end");
+                "the file has bytes after its end");
   tnk__buf_deinit(&sealed);
   free(data);
 }
@@ -289,10 +289,10 @@ TEST(keys_are_read_and_what_is_wrong_with_them_is_told) {
       {"age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwq",
        "is mistyped: its checksum is wrong"},
       {"age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwb",
-       "has a character that keys do not have"},
+       "has an invalid character"},
       {"age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwJ",
-       "has a character that keys do not have"},
-      {identity_text, "is a secret key, which must not be given away"},
+       "has an invalid character"},
+      {identity_text, "is a secret key, which must not be shared"},
   };
   uint8_t recipient[TNK__AGE_KEY], identity[TNK__AGE_KEY], made[TNK__AGE_KEY];
 
@@ -311,7 +311,7 @@ TEST(keys_are_read_and_what_is_wrong_with_them_is_told) {
   CHECK_STR(tnk__age_identity_read(
                 made, "AGE-SECRET-KEY-1gfpyysjzgfpyysjzgfpyysjzgfpyysjzgfpyysjz"
                       "gfpyysjzgfpq4egaex"),
-            "has a character that keys do not have");
+            "has an invalid character");
 }
 
 TEST(secret_keys_are_known_whatever_they_look_like) {

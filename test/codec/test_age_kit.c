@@ -191,8 +191,8 @@ static void refused_by_name(const char *name, const char *why) {
 
 TEST(what_is_not_read_is_refused_by_name) {
   refused_by_name("armor_x25519",
-                  "the file is armored as text, which is not read");
+                  "the file is armored as text, which is not supported");
   refused_by_name("scrypt", "the file is encrypted with a passphrase");
   refused_by_name("version_unsupported",
-                  "the file is of a version of age that is not known");
+                  "the file has an unknown version of age");
 }

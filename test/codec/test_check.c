@@ -206,7 +206,7 @@ TEST(data_shapes) {
   expect(&one, NULL, "datum 0: \"weights\" has no data");
   make(&one);
   one.inputs[1].tensor.dtype = (tnk_dtype_t)0;
-  expect(&one, NULL, "datum 0: \"weights\" has no known element type");
+  expect(&one, NULL, "datum 0: \"weights\" has an unknown element type");
   make(&one);
   one.inputs[1].name = "target_tokens";
   expect(&one, NULL, "datum 0: \"target_tokens\" must be integers");
@@ -263,14 +263,15 @@ TEST(data_images) {
   one.chunks[1].expected_tokens = 2;
   expect(&one, NULL, "datum 0: \"target_tokens\" has 3 values, expected 5");
   one.chunks[1].format = (tnk_image_format_t)0;
-  expect(&one, NULL, "datum 0: chunk 1 is an image of no known format");
+  expect(&one, NULL, "datum 0: chunk 1 is an image of an unknown format");
   one.chunks[1].format = TNK_PNG;
   one.chunks[1].n_bytes = 0;
   expect(&one, NULL, "datum 0: chunk 1 is an image without bytes");
   one.chunks[1].kind = TNK_CHUNK_IMAGE_POINTER;
   one.chunks[1].location = "s3://x";
-  expect(&one, NULL,
-         "datum 0: chunk 1 is an image pointer, which training does not take");
+  expect(
+      &one, NULL,
+      "datum 0: chunk 1 is an image pointer, which training does not accept");
 }
 
 TEST(J5_data_of_audio) {
@@ -395,8 +396,8 @@ TEST(targets_of_no_known_length_are_refused) {
   one.datum.targets = targets;
   one.datum.n_loss_inputs = 0;
   expect(&one, "cross_entropy",
-         "datum 0: its targets or weights are of no known length: an image "
-         "does not say its tokens");
+         "datum 0: the length of its targets or weights is unknown: an image "
+         "does not state its tokens");
   one.chunks[0].expected_tokens = 3;
   expect(&one, "cross_entropy", NULL);
 }

@@ -84,8 +84,8 @@ TEST(P5_7_what_a_loss_is_called_with) {
     static const char *const names[] = {"", "A", "1a", NULL};
 
     arguments[1].name = names[i] != NULL ? names[i] : name;
-    expect(&options, "argument 1: its name must be 1 to 64 small letters, "
-                     "digits and underscores, without a digit at first");
+    expect(&options, "argument 1: its name must be 1 to 64 lowercase letters, "
+                     "digits and underscores, and must not begin with a digit");
   }
   arguments[0].name = "advantages";
   expect(&options, "argument 0: the first one must be \"logprobs\"");
@@ -123,7 +123,7 @@ TEST(P5_7_the_form_of_a_graph) {
       {GRAPH(P0 "," OUT "," OUT),
        "graph node 1: it is an output and not the last one"},
       {GRAPH(P0 "," OUT),
-       "graph node 1: no placeholder stands for \"advantages\""},
+       "graph node 1: there is no placeholder for \"advantages\""},
       {GRAPH(P1 "," P0 "," OUT),
        "graph node 0: it stands for \"advantages\", expected \"logprobs\""},
       {GRAPH(P0 "," P1 "," P1 "," OUT),

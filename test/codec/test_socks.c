@@ -187,7 +187,7 @@ static const struct {
      {"\x05\x00", "\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00\x16"},
      {2, 11},
      TNK_EPROTO,
-     "sent bytes that are not the server's"},
+     "sent bytes that do not come from the server"},
 };
 
 TEST(what_is_no_answer_is_refused) {

@@ -158,9 +158,9 @@ TEST(O2_links_devices_and_other_kinds_are_refused_by_name) {
       {'4', TNK_EPROTO, "the archive has a device: `x`"},
       {'6', TNK_EPROTO, "the archive has a device: `x`"},
       {'S', TNK_EUNSUPPORTED,
-       "the archive has a sparse file, which is not read: `x`"},
+       "the archive has a sparse file, which is not supported: `x`"},
       {'M', TNK_EUNSUPPORTED,
-       "the archive has an entry of a kind that is not read: `x`"},
+       "the archive has an entry of a kind that is not supported: `x`"},
   };
   tnk__buf_t data;
 
@@ -173,7 +173,7 @@ TEST(O2_links_devices_and_other_kinds_are_refused_by_name) {
   tar_pax(&data, 'x', "GNU.sparse.major", "1");
   tar_entry(&data, "x", '0', "", 0);
   expect(&data, TNK_EUNSUPPORTED, "",
-         "the archive has a sparse file, which is not read");
+         "the archive has a sparse file, which is not supported");
   tnk__buf_deinit(&data);
 }
 
@@ -238,7 +238,7 @@ TEST(O2_compressions_that_are_not_read_are_refused_by_name) {
   begin(&data);
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     tnk__buf_append(&data, bad[i].bytes, 11);
-    snprintf(why, sizeof(why), "%s, which is not read", bad[i].name);
+    snprintf(why, sizeof(why), "%s, which is not supported", bad[i].name);
     expect(&data, TNK_EUNSUPPORTED, "", why);
   }
   /* A name that begins like it. */
@@ -256,31 +256,31 @@ TEST(O2_archives_that_are_cut_or_changed_are_refused) {
   put_usual(&plain);
   gzip_member(&packed, plain.data, plain.len);
   packed.len -= 3;
-  expect(&packed, TNK_ECORRUPT, usual, "the archive is cut off");
+  expect(&packed, TNK_ECORRUPT, usual, "the archive is truncated");
   gzip_member(&packed, plain.data, plain.len);
   packed.data[packed.len - 6] ^= 1;
   expect(&packed, TNK_ECORRUPT, NULL,
-         "what the archive is compressed with is malformed");
+         "the compressed data of the archive is malformed");
   gzip_member(&packed, plain.data, plain.len - 1024);
-  expect(&packed, TNK_ECORRUPT, usual, "the archive is cut off");
+  expect(&packed, TNK_ECORRUPT, usual, "the archive is truncated");
   CHECK_INT(pack_frame(&packed, plain.data, plain.len), TNK_OK);
   packed.len -= 1;
-  expect(&packed, TNK_ECORRUPT, NULL, "the archive is cut off");
+  expect(&packed, TNK_ECORRUPT, NULL, "the archive is truncated");
   plain.len -= 600; /* in the last two blocks */
-  expect(&plain, TNK_ECORRUPT, usual, "the archive is cut off");
+  expect(&plain, TNK_ECORRUPT, usual, "the archive is truncated");
   put_usual(&plain);
   plain.data[512 + 100] ^= 1;
   expect(&plain, TNK_EPROTO, "",
          "the archive was changed: a checksum is wrong");
   put_usual(&plain);
   tnk__buf_text(&plain, "x");
-  expect(&plain, TNK_EPROTO, usual, "the archive has bytes behind its end");
+  expect(&plain, TNK_EPROTO, usual, "the archive has bytes after its end");
   tnk__buf_text(&plain, "<html>nothing</html>");
-  expect(&plain, TNK_ECORRUPT, "", "the archive is cut off");
+  expect(&plain, TNK_ECORRUPT, "", "the archive is truncated");
   while (plain.len < 600)
     tnk__buf_text(&plain, "<html>nothing</html>");
   expect(&plain, TNK_EPROTO, "",
-         "the archive is no tar, or of a kind that is not known");
+         "the archive is not a tar file, or of an unknown kind");
   tnk__buf_text(&plain, "x");
   expect(&plain, TNK_EPROTO, "", "the archive is too short to be one");
   tnk__buf_deinit(&plain);
@@ -304,7 +304,7 @@ TEST(O2_sizes_are_bounded_before_a_byte_is_given_out) {
   data.data[1024 + 124] = 0x80;
   tar_mend(data.data + 1024);
   CHECK_INT(read_all(&seen, &data, 77), TNK_ECORRUPT);
-  CHECK_STR(seen.why, "the archive is malformed: a size is no number");
+  CHECK_STR(seen.why, "the archive is malformed: a size is not a number");
   tnk__buf_deinit(&seen.text);
   tnk__buf_clear(&data);
   for (int i = 0; i <= TNK__TAR_MAX_FILES; i++) {

@@ -195,8 +195,8 @@ TEST(SX_21_a_refusal_says_what_there_is_and_what_it_takes) {
             "it may cost 0.000000 USD; of the 0.500000 of the budget, "
             "0.250000 are used and 0.000000 reserved");
   CHECK_STR(sentence(&allowance, TNK__ALLOWANCE_PRICE),
-            "the budget is in USD, and there is no price for a");
+            "the budget is in USD, but there is no price for a");
   CHECK_STR(sentence(&allowance, TNK__ALLOWANCE_OPEN),
-            "there is a budget, and how many tokens it takes is not known: "
+            "there is a budget, but how many tokens it takes is not known: "
             "set max_tokens, and expected_tokens of images");
 }

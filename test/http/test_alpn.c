@@ -172,7 +172,7 @@ TEST(http2_is_spoken_alone_where_that_is_wanted) {
     run(&s, &call, TNK__LANE_CONTROL);
     CHECK_INT(call.err, TNK_EPROTO);
     CHECK_INT(call.sent, 0);
-    CHECK(strstr(call.detail, "does not speak HTTP/2") != NULL);
+    CHECK(strstr(call.detail, "does not support HTTP/2") != NULL);
     CHECK_INT(s.server.n_http1 + s.server.n_http2, 0);
     secure_close(&s);
   }

@@ -296,8 +296,7 @@ TEST(A16_http_refused_by_the_proxy) {
   CHECK_INT(call.err, TNK_EPROXY);
   snprintf(text, sizeof(call.detail),
            "proxy 127.0.0.1:%d refused the request: 407 Proxy Authentication "
-           "Required: it does not accept the user and password that it was "
-           "given",
+           "Required: it rejects the given user and password",
            (int)mock_port(way.f.mock));
   CHECK_STR(call.detail, text);
   CHECK_INT(way.f.http.n_connections, 0);

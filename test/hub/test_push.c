@@ -297,7 +297,7 @@ TEST(O3_a_commit_that_may_have_been_made_is_not_repeated) {
   repos_open(&repos);
   repos.answer_at = "/commit/";
   repos.n_answers = 9;
-  push_fails(TNK_ECONN, "; it may have been done all the same");
+  push_fails(TNK_ECONN, "; it may have been done anyway");
   CHECK_INT(repos.n_answers, 8);
   repos_close(&repos);
   repos_open(&repos);
@@ -331,7 +331,7 @@ TEST(O3_refusals_and_malformed_answers_are_told) {
   answers("/preupload/", 200, "{\"files\":[]}", TNK_EPROTO, "the hub's answer");
   answers("/preupload/", 200, "no", TNK_EPROTO, "the hub's answer");
   answers("/objects/batch", 200, "{\"objects\":[{\"oid\":\"x\",\"size\":1}]}",
-          TNK_EREQUEST, "the hub does not take a file: malformed answer");
+          TNK_EREQUEST, "the hub refuses a file: malformed answer");
   answers("/store/", 403, "{}", TNK_EAUTH, "push: cannot upload a file at");
 }
 
@@ -347,7 +347,7 @@ static void batch_says(const char *actions) {
   snprintf(answer, sizeof(answer),
            "{\"objects\":[{\"oid\":\"%s\",\"size\":1,\"actions\":%s}]}", sum,
            actions);
-  answers("/objects/batch", 200, answer, TNK_EPROTO, "what the hub says");
+  answers("/objects/batch", 200, answer, TNK_EPROTO, "the hub's response");
 }
 
 TEST(O3_hostile_places_of_large_files_are_refused) {
@@ -377,7 +377,7 @@ TEST(O3_a_hub_over_TLS_names_no_place_without_it) {
   repos_open(&repos);
   mock_once(repos.bench.mock, "POST", "/" REPO ".git/info/lfs/objects/batch",
             turn_safe, NULL);
-  push_fails(TNK_EPROTO, "what the hub says of a large file");
+  push_fails(TNK_EPROTO, "the hub's response about a large file");
   CHECK_INT(mock_n_requests(repos.bench.cdn), 0);
   repos_close(&repos);
 }
@@ -392,8 +392,9 @@ TEST(O3_a_file_that_becomes_shorter_ends_the_push) {
   repos_open(&repos);
   mock_once(repos.bench.mock, "POST", "/" REPO ".git/info/lfs/objects/batch",
             cut_file, NULL);
-  push_fails(TNK_EFILE, "push: adapter_model.safetensors became shorter while "
-                        "it was sent");
+  push_fails(
+      TNK_EFILE,
+      "push: adapter_model.safetensors became shorter while it was being sent");
   CHECK_INT(repos.n_commits, 0);
   repos_close(&repos);
 }
@@ -404,7 +405,7 @@ TEST(O3_a_directory_without_an_adapter_is_refused_before_a_request) {
   repos_open(&repos);
   snprintf(path, sizeof(path), "%s/adapter_model.safetensors", repos.dir);
   CHECK_INT(unlink(path), 0);
-  push_fails(TNK_EINVAL, "the directory holds no adapter");
+  push_fails(TNK_EINVAL, "the directory has no adapter");
   CHECK_INT(repos.n_requests, 0);
   repos_close(&repos);
   repos_open(&repos);
@@ -512,7 +513,7 @@ TEST(O3_what_would_be_refused_is_known_before) {
   repos.answer = "{\"error\":\"no\"}";
   repos.answer_status = 401;
   repos.n_answers = 1;
-  check_only(TNK_EAUTH, "see whose token", "GET /api/whoami-v2; ");
+  check_only(TNK_EAUTH, "find out whose token", "GET /api/whoami-v2; ");
   repos_close(&repos);
   repos_open(&repos);
   repos.options.repo = "a b";

@@ -160,7 +160,7 @@ static void check_rate(const char *headers, int n_more, uint64_t wait_ms) {
   CHECK_INT(mock_n_requests(stage.bench.mock), 1 + n_more);
   CHECK_INT(outcome.status, n_more > 0 ? TNK_OK : TNK_ERATE);
   if (n_more == 0) {
-    CHECK(strstr(outcome.text, "left alone for 300 s") != NULL);
+    CHECK(strstr(outcome.text, "a pause of 300 s") != NULL);
     CHECK_INT(tnk_promise_error(outcome.promise)->retry_after_ms, wait_ms);
   } else {
     CHECK(tnk__context_now_ms(&stage.bench.hub->root.context) >=

@@ -374,7 +374,7 @@ TEST(a_state_that_expires_before_the_next_save_is_told) {
   script_advance(&bench.script, 50 * 1000);
   CHECK_INT(bench.script.n_warnings, 1);
   CHECK(strstr(bench.script.last_log, "/weights/s2, the last state") != NULL);
-  left_s = seconds_before(&bench, " s, and no save has followed it");
+  left_s = seconds_before(&bench, " s, and nothing was saved since");
   CHECK(left_s > 200 && left_s <= 250);
   script_advance(&bench.script, 1000 * 1000);
   CHECK_INT(bench.script.n_warnings, 1);

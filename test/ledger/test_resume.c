@@ -248,7 +248,7 @@ TEST(without_a_state_the_run_begins) {
   begin(&bench, NULL);
   script_fails(&bench.script, &outcome, tnk_ledger_resume(bench.ledger, NULL),
                TNK_ENOTFOUND);
-  CHECK(strstr(outcome.text, "there is no state to go on from") != NULL);
+  CHECK(strstr(outcome.text, "there is no state to resume from") != NULL);
   outcome_drop(&outcome);
   bench_close(&bench);
 }

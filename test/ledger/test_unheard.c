@@ -159,7 +159,7 @@ TEST(a_save_that_the_disk_has_not_noted_is_found_again) {
   append(&bench, "{\"name\":\"theirs\"}\n");
   mock_release(bench.script.mock, 200, "{\"request_id\":\"save_weights:0:0\"}");
   outcome_fails(&bench.script, &outcome, TNK_ECONFLICT);
-  CHECK(strstr(outcome.text, "not noted there, but saved: "
+  CHECK(strstr(outcome.text, "saved, but not recorded there: "
                              "tinker://run/save_weights") != NULL);
   outcome_drop(&outcome);
   CHECK(bench_has(&bench, "theirs"));

@@ -116,9 +116,9 @@ TEST(files_that_cannot_be_used_are_named_with_the_reason) {
   test_identity_save_key(&other, 0, wrong, sizeof(wrong));
   CHECK_INT(read_pair(cert, key, &fault), TNK_OK);
   CHECK_INT(read_pair(both, both, &fault), TNK_OK);
-  check_fault(cert, wrong, wrong, "the key is not that of the certificate");
+  check_fault(cert, wrong, wrong, "the key does not belong to the certificate");
   check_fault(cert, cert, cert,
-              "no private key in it that this build of mbedTLS knows");
+              "it has no private key that this build of mbedTLS supports");
   check_fault("/nowhere.pem", key, "/nowhere.pem",
               "it cannot be read as certificates");
   check_fault(cert, "/nowhere.pem", "/nowhere.pem",
@@ -128,7 +128,7 @@ TEST(files_that_cannot_be_used_are_named_with_the_reason) {
   for (int i = 0; i < 2; i++) {
     save_text(encrypted[i], text, sizeof(text));
     check_fault(cert, text, text,
-                "the key is encrypted; it is needed without a password");
+                "the key is encrypted; store it without a password");
     CHECK_INT(unlink(text), 0);
   }
   unlink(cert);

@@ -193,8 +193,8 @@ TEST(A16_what_does_not_speak_socks) {
   way_fails(&way, TNK_EPROTO, "proxy proxy.test:1080 does not speak SOCKS5");
   options->on_read = cut;
   way_fails(&way, TNK_ECONN,
-            "proxy proxy.test:1080 cut the connection off before it had "
-            "connected us");
+            "proxy proxy.test:1080 closed the connection before it had "
+            "connected to the server");
   way.via.port = 1;
   way_fails(&way, TNK_ECONN,
             "cannot connect to the proxy 127.0.0.1 port 1: connection refused");

@@ -58,7 +58,8 @@ rows[] = {
      "unknown CA: it does not know who has signed the client's certificate "
      "(options cert_file and key_file)"},
     {120, 1,
-     "no application protocol: it speaks no version of HTTP that was offered"},
+     "no application protocol: it supports no version of HTTP that was "
+     "offered"},
     {80, 0, "internal error"},
     {51, 0, "decrypt error"},
     {200, 0, "an alert that has no name"},
@@ -99,8 +100,8 @@ TEST(a_server_that_ends_without_a_word_may_want_http_2) {
     CHECK_INT(secure_connect(&secure, client, "good.test"), TNK_OK);
     TEST_RUN_UNTIL(&secure.world.context.uv, client->n_end > 0);
     CHECK_INT(client->code, i == 0 ? TNK_OK : TNK_ECONN);
-    CHECK(strstr(client->text, "before it said anything; it may speak HTTP/2 "
-                               "only") != NULL);
+    CHECK(strstr(client->text, "before it sent anything; it may support only "
+                               "HTTP/2") != NULL);
     CHECK_INT(client->is_final, 0);
     secure_finish(&secure);
   }

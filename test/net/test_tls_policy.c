@@ -22,7 +22,7 @@ TEST(B13_tls_1_1_is_refused) {
   TEST_RUN_UNTIL(&secure.world.context.uv, client->n_end > 0);
   CHECK_INT(client->code, TNK_ETLS);
   CHECK_STR(client->text,
-            "TLS with good.test: it speaks no version from 1.2 on");
+            "TLS with good.test: it supports no version from 1.2 on");
   CHECK_INT(client->is_final, 1);
   client_finish(client, &secure.world.context.uv);
   CHECK_INT(secure.world.server.n_handshakes, 0);

@@ -125,19 +125,19 @@ static const struct {
 } refusals[] = {
     {"HTTP/1.1 407 c2VjcmV0\r\nContent-Length: 3\r\n\r\nabc", TNK_EPROXY,
      "proxy proxy.test:3128 refused the tunnel: 407 Proxy Authentication "
-     "Required: it does not accept the user and password that it was given"},
+     "Required: it rejects the given user and password"},
     {"HTTP/1.1 403 No\r\n\r\n", TNK_EPROXY,
      "proxy proxy.test:3128 refused the tunnel: 403 Forbidden: it does not "
-     "let this host or port through"},
+     "allow this host or port"},
     {"HTTP/1.1 404 No\r\nTransfer-Encoding: gzip\r\n\r\n", TNK_EPROXY,
-     "proxy proxy.test:3128 refused the tunnel: 404 Not Found: it is no "
+     "proxy proxy.test:3128 refused the tunnel: 404 Not Found: it is not a "
      "proxy, or does not find the host"},
     {"HTTP/1.0 401 c2VjcmV0\r\n\r\n", TNK_EPROXY,
-     "proxy proxy.test:3128 refused the tunnel: 401 Unauthorized: it does "
-     "not accept the user and password that it was given"},
+     "proxy proxy.test:3128 refused the tunnel: 401 Unauthorized: it rejects "
+     "the given user and password"},
     {"HTTP/1.1 400 No\r\n\r\n", TNK_EPROXY,
      "proxy proxy.test:3128 refused the tunnel: 400 Bad Request: it does not "
-     "understand CONNECT, or not to this host or port"},
+     "support CONNECT, or not to this host or port"},
     {"HTTP/1.1 500 No\r\n\r\n", TNK_ECONN,
      "proxy proxy.test:3128 refused the tunnel: 500 Internal Server Error: "
      "it failed, or could not find or reach the host"},
@@ -154,9 +154,9 @@ static const struct {
     {"HTTP/1.1 599 x\r\n\r\n", TNK_ECONN,
      "proxy proxy.test:3128 refused the tunnel: 599"},
     {"HTTP/1.1 200 OK\r\n\r\n\x16\x03\x03", TNK_EPROTO,
-     "proxy proxy.test:3128 sent bytes that are not the server's"},
+     "proxy proxy.test:3128 sent bytes that do not come from the server"},
     {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", TNK_EPROTO,
-     "proxy proxy.test:3128 sent bytes that are not the server's"},
+     "proxy proxy.test:3128 sent bytes that do not come from the server"},
     {"HTTP/1.1 101 Switching\r\n\r\n", TNK_EPROTO,
      "proxy proxy.test:3128 did not answer CONNECT in HTTP"},
     {"SSH-2.0-OpenSSH\r\n", TNK_EPROTO,
@@ -164,10 +164,10 @@ static const struct {
     {"HTTP/2.0 200 OK\r\n\r\n", TNK_EPROTO,
      "proxy proxy.test:3128 did not answer CONNECT in HTTP"},
     {"HTTP/1.1 200 OK\r\nX: c2VjcmV0\r\n", TNK_ECONN,
-     "proxy proxy.test:3128 cut the connection off instead of answering "
+     "proxy proxy.test:3128 closed the connection instead of answering "
      "CONNECT"},
     {"", TNK_ECONN,
-     "proxy proxy.test:3128 cut the connection off instead of answering "
+     "proxy proxy.test:3128 closed the connection instead of answering "
      "CONNECT"},
 };
 
@@ -193,7 +193,7 @@ TEST(A16_a_proxy_that_wants_a_user) {
   way.via.has_credentials = 0;
   way.proxy.answer = "HTTP/1.1 407 x\r\n\r\n";
   way_fails(&way, client, TNK_EPROXY);
-  CHECK(strstr(client->text, "it wants a user and a password") != NULL);
+  CHECK(strstr(client->text, "it requires a user and a password") != NULL);
   way_close(&way);
 }
 

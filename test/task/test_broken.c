@@ -135,16 +135,15 @@ TEST(a_server_that_cannot_be_reached_is_told_of_once) {
   char expected[200];
 
   script_open(&script);
-  script.log_text = "nothing has answered there yet";
+  script.log_text = "there was no response from there yet";
   mock_stop_listening(script.mock);
   outcome_of(&outcome, tnk_service_capabilities(script.service));
   for (int i = 0; i < 40 && script.n_warnings == 0; i++)
     mock_turns(script.mock, 1);
-  snprintf(
-      expected, sizeof(expected),
-      "cannot connect to 127.0.0.1 port %d: connection refused; nothing has "
-      "answered there yet, and one attempt follows every 2 s",
-      mock_port(script.mock));
+  snprintf(expected, sizeof(expected),
+           "cannot connect to 127.0.0.1 port %d: connection refused; there was "
+           "no response from there yet, and one attempt follows every 2 s",
+           mock_port(script.mock));
   CHECK(strstr(script.last_log, expected) != NULL);
   for (int i = 0; i < 40 && outcome.n_done == 0; i++)
     script_advance(&script, 30000);
@@ -159,7 +158,7 @@ TEST(a_server_that_has_answered_before_is_tried_in_silence) {
   outcome_t outcome;
 
   script_open(&script);
-  script.log_text = "; trying on, ";
+  script.log_text = "; still retrying, ";
   outcome_of(&outcome, tnk_service_capabilities(script.service));
   outcome_ok(&script, &outcome);
   outcome_drop(&outcome);

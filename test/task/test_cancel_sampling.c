@@ -187,9 +187,9 @@ static const state_t sampling_states[] = {
      "sample: was accepted 2 min 0 s ago as asample:0:0; poll 1 of its result "
      "waits for the server's answer, attempt 1, since *s",
      BATCHED, s_checks},
-    {"waits to be checked", "is to be asked for",
-     "sample: was accepted 2 min 0 s ago as asample:0:0; it is to be asked for "
-     "by itself and waits for one of 0 slots",
+    {"waits to be checked", "needs a poll of its own",
+     "sample: was accepted 2 min 0 s ago as asample:0:0; it needs a poll of "
+     "its own and waits for one of 0 slots",
      BATCHED, s_check_waits},
     {"is fetched", "poll 1 of its result waits",
      "sample: was accepted 0 ms ago as asample:0:0; poll 1 of its result waits "

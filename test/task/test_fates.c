@@ -486,7 +486,7 @@ TEST_LIMIT(S1_7_an_unknown_fate_fails_what_waits_behind_it, 20) {
   check_ran(&outcomes[1], TNK_RAN_UNKNOWN, "; it may have been run");
   for (int i = 2; i < 4; i++) {
     outcome_fails(&script, &outcomes[i], TNK_ECONN);
-    check_ran(&outcomes[i], TNK_RAN_NO, "; what came after it was not run");
+    check_ran(&outcomes[i], TNK_RAN_NO, "; later operations were not run");
     CHECK_INT(strncmp(outcomes[i].text, outcomes[1].text,
                       strlen(outcomes[1].text) - 21),
               0);

@@ -100,7 +100,7 @@ TEST(I3_answers_that_are_none) {
   mock_json(script.mock, "POST", CHAT, 200, "{\"id\":\"x\"}");
   script_fails(&script, &outcome, ask_stream(&ear, &script, TNK_HOSTED_CHAT),
                TNK_EPROTO);
-  CHECK(strstr(outcome.text, "no stream of events") != NULL);
+  CHECK(strstr(outcome.text, "not an event stream") != NULL);
   outcome_drop(&outcome);
   mock_json(script.mock, "POST", CHAT, 404,
             "{\"error\":{\"message\":\"no such model\"}}");

@@ -17,9 +17,10 @@ TEST(Q1_a_lost_session_is_made_again_and_its_training_restored) {
   outcome_of(&outcomes[0], script_pass(script, 1));
   restart(script);
   outcome_fails(script, &outcomes[0], TNK_ESESSION);
-  CHECK(strstr(outcomes[0].text, "model-0: what the server had of it is lost, "
-                                 "and is being restored; wait for "
-                                 "tnk_training_ready()") != NULL);
+  CHECK(strstr(outcomes[0].text,
+               "model-0: the server lost this client's state, "
+               "and is being restored; wait for "
+               "tnk_training_ready()") != NULL);
   CHECK_INT(mend.n, 6);
   check_event(&mend, 0, TNK_RECOVERY_DETECTED, "session-0");
   check_event(&mend, 1, TNK_RECOVERY_STARTED, "session-0");
@@ -74,7 +75,7 @@ TEST(Q1_what_is_called_while_it_is_restored_is_refused) {
   mock_on(script->mock, "POST", load_path, mock_hold, NULL);
   restart(script);
   script_fails(script, &outcomes[0], script_step(script), TNK_ESESSION);
-  check_ran(&outcomes[0], TNK_RAN_NO, "; what came after it was not run");
+  check_ran(&outcomes[0], TNK_RAN_NO, "; later operations were not run");
   mock_release(script->mock, 200, "{\"request_id\":\"load_weights:0:0\"}");
   for (int i = 0; i < 4; i++)
     script_turns(script);
@@ -231,7 +232,7 @@ TEST(Q4_a_program_that_hears_of_nothing_has_to_ask) {
   restart(script);
   script_fails(script, &outcomes[0], script_step(script), TNK_ESESSION);
   CHECK(strstr(outcomes[0].text, "has been restored to step 2; "
-                                 "tnk_training_ready() tells") != NULL);
+                                 "tnk_training_ready() returns") != NULL);
   script_ok(script, &outcomes[1], tnk_training_ready(script->training));
   CHECK_INT(tnk_promise_saved(outcomes[1].promise)->n_steps, 2);
   script_ok(script, &outcomes[2], script_step(script));

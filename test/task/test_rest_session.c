@@ -338,7 +338,7 @@ TEST(N13_a_trace_is_waited_for) {
   script_later(&script, 0);
   CHECK_INT(mock_count(script.mock, "GET", TRACE), 1);
   tnk_promise_explain(promise, text, sizeof(text));
-  CHECK_STR(text, "export_trace: waits until it asks again");
+  CHECK_STR(text, "export_trace: waits for the next poll");
   script_later(&script, 4999);
   CHECK_INT(mock_count(script.mock, "GET", TRACE), 1);
   script_later(&script, 1);

@@ -33,7 +33,7 @@ static int says(const script_t *script, const char *path, size_t i,
   return strstr((const char *)request->body, text) != NULL;
 }
 
-/* ---- Servers that restore in several calls ---- */
+/* ---- Servers that restore needs several calls ---- */
 
 /* One that knows no form but that with a model. */
 static void load_into_model(mock_request_t *request, void *user) {
@@ -49,7 +49,7 @@ TEST(P4_7_a_server_without_the_one_call_is_asked_in_several) {
 
   script_open(&script);
   mock_on(script.mock, "POST", load_path, load_into_model, &script);
-  script.log_text = "in several calls";
+  script.log_text = "needs several calls";
   for (int i = 0; i < 2; i++) {
     script_ok(&script, &outcome,
               restore_with(&script, TNK_DEFAULT, TNK_DEFAULT));

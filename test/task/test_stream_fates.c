@@ -260,7 +260,7 @@ TEST(I2_answers_that_are_no_streams) {
   script_sampler(&script);
   mock_json(script.mock, "POST", STREAM, 200, "{\"request_id\":\"x\"}");
   script_fails(&script, &outcome, stream(&ear, &script), TNK_EPROTO);
-  CHECK(strstr(outcome.text, "no stream of events") != NULL);
+  CHECK(strstr(outcome.text, "not an event stream") != NULL);
   CHECK_INT(mock_count(script.mock, "POST", STREAM), 1);
   outcome_drop(&outcome);
   script_close(&script);

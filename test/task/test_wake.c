@@ -174,7 +174,7 @@ TEST(C5_a_refused_connection_at_the_start_is_told_at_once) {
   script_turns(&t.script);
   CHECK_INT(t.n_out, 1);
   CHECK(strstr(t.reason, "connection refused") != NULL);
-  CHECK(strstr(t.reason, "nothing has answered there yet") != NULL);
+  CHECK(strstr(t.reason, "there was no response from there yet") != NULL);
   CHECK_INT(t.script.n_warnings, 1);
   pass_time(&t, 4 * MIN, 500); /* far beyond ten repeats */
   CHECK_INT(t.outcome.n_done, 0);

@@ -19,7 +19,8 @@
  * Three kinds are not in the table. A ledger that is opened, and one that is
  * closed, wait for the disk alone. Downloads and uploads of files
  * (lib/files/fetch, lib/files/push) go to other origins than the service, and
- * pause by themselves: a response of the service says nothing about them.
+ * pause by themselves: a response of the service says nothing about them. They
+ * do not wake each other either, because their pauses are at most 10 s.
  */
 
 typedef enum {

@@ -60,7 +60,7 @@ TEST(P11_10_an_answer_without_a_length_is_not_taken) {
 
   open_one(&bench);
   mock_on(bench.store, NULL, NULL, reply_unframed, NULL);
-  bench_get_not(&bench, NULL, TNK_EPROTO, "does not say how long");
+  bench_get_not(&bench, NULL, TNK_EPROTO, "does not state its length");
   CHECK(!bench_exists(&bench, "out"));
   bench_close(&bench);
 }

@@ -306,7 +306,7 @@ TEST(P11_10_other_names_at_a_renewal_are_an_error) {
   bench.files[1].name = "other.json";
   bench_wait(&bench, &outcome);
   CHECK_INT(outcome.status, TNK_ECORRUPT);
-  CHECK(strstr(outcome.text, "other files than before") != NULL);
+  CHECK(strstr(outcome.text, "different files than before") != NULL);
   outcome_drop(&outcome);
   bench_close(&bench);
 }

@@ -51,7 +51,7 @@ TEST(P11_10_a_directory_that_is_there_is_left_alone_and_nothing_is_asked) {
 
   bench_open_adapter(&bench);
   bench_write(&bench, "out/mine", "mine");
-  bench_get_not(&bench, NULL, TNK_EFILE, "replaced by force alone");
+  bench_get_not(&bench, NULL, TNK_EFILE, "only the option force");
   CHECK_INT(mock_n_requests(bench.script.mock), 0);
   bench_check_file(&bench, "out/mine", "mine", 4);
   CHECK(!bench_exists(&bench, "out.incomplete"));
@@ -181,13 +181,13 @@ TEST(A22_the_dump_tells_what_downloads_wait_for_and_no_url) {
   mock_on(bench.script.mock, "GET", URLS, script_hold, &urls);
   mock_on(bench.store, NULL, NULL, script_hold, &held);
   outcome_of(&outcome, bench_start(&bench, NULL));
-  check_dump(&bench, "download: the disk is looked at");
+  check_dump(&bench, "download: the files on the disk are being checked");
   while (urls.n == 0)
     uv_run(&bench.script.uv, UV_RUN_NOWAIT);
   check_dump(&bench, "get_external_files: waits for the server's answer");
   bench_urls(urls.requests[0], &bench);
   mock_wait(bench.store, 2);
-  check_dump(&bench, "download: 0 of 2 files are there; ");
+  check_dump(&bench, "download: 0 of 2 files are complete; ");
   check_dump(&bench, "waits for the server's answer");
   mock_reply(held.requests[0], 503, NULL, SIGNATURE, strlen(SIGNATURE));
   mock_reply(held.requests[1], 503, NULL, SIGNATURE, strlen(SIGNATURE));

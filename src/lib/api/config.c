@@ -138,13 +138,13 @@ int tnk__key_check(const tnk_allocator_t *alloc, const char *key,
 
   *expires_s = 0;
   if (!tnk__token_is_sound(key)) {
-    *why = "the API key has a character that no key has, or is too long";
+    *why = "the API key has an invalid character or is too long";
     return TNK_ECREDENTIAL;
   }
   if (strncmp(key, "tml-", 4) == 0)
     return TNK_OK;
   if (!tnk__token_is_jwt(key)) {
-    *why = "the API key starts neither with tml- nor, as a JWT, with eyJ";
+    *why = "the API key must start with tml-, or with eyJ if it is a JWT";
     return TNK_ECREDENTIAL;
   }
   if (tnk__jwt_read(&jwt, alloc, key) != TNK_OK)
@@ -152,7 +152,7 @@ int tnk__key_check(const tnk_allocator_t *alloc, const char *key,
   *expires_s = jwt.expires_s;
   if (*expires_s > 0)
     return TNK_OK;
-  *why = "the API key is a JWT without a readable time of expiry";
+  *why = "the API key is a JWT without a valid expiry time";
   return TNK_ECREDENTIAL;
 }
 
@@ -451,7 +451,7 @@ static int load_identity(tnk__config_t *config, const char **why) {
   o->key_file =
       choose(o->key_file, is_option ? NULL : "TNK_KEY_FILE", o->cert_file);
   if (o->cert_file == NULL && o->key_file != NULL) {
-    *why = "key_file or TNK_KEY_FILE without a cert_file or TNK_CERT_FILE";
+    *why = "key_file or TNK_KEY_FILE is set without cert_file or TNK_CERT_FILE";
     return TNK_EINVAL;
   }
   return keep(config, &o->cert_file) == TNK_OK ? keep(config, &o->key_file)
@@ -468,7 +468,7 @@ static int load_trace(tnk__config_t *config, const char **why) {
     return TNK_OK;
   }
   *why = "traceparent is not 00-<32 digits>-<16 digits>-<2 digits>, "
-         "hexadecimal in small letters, with ids that are not 0";
+         "in lowercase hexadecimal, with ids that are not 0";
   return TNK_EINVAL;
 }
 
@@ -530,13 +530,13 @@ static int load_version(tnk_service_options_t *o, const char **why) {
     while (i < n && strcmp(name, names[i]) != 0)
       i++;
     o->http_version = (tnk_http_version_t)i;
-    *why = "TNK_HTTP_VERSION is none of auto, 1.1, 2, 2-prior-knowledge";
+    *why = "TNK_HTTP_VERSION is not one of auto, 1.1, 2, 2-prior-knowledge";
   } else {
-    *why = "http_version is none of tnk_http_version_t";
+    *why = "http_version is not a value of tnk_http_version_t";
   }
   if ((int)o->http_version < 0 || (int)o->http_version >= n)
     return TNK_EINVAL;
-  *why = "HTTP/2 is wanted, and this library is built without nghttp2";
+  *why = "HTTP/2 was requested, but this library was built without nghttp2";
   if (o->http_version >= TNK_HTTP_2 && tnk__http2_library() == NULL)
     return TNK_EINVAL;
   *why = NULL;
@@ -552,7 +552,7 @@ static int check_options(tnk__config_t *config, const char **why) {
   int err;
 
   if (o->limiter_scope > TNK_LIMITER_PRIVATE) {
-    *why = "limiter_scope is none of tnk_limiter_scope_t";
+    *why = "limiter_scope is not a value of tnk_limiter_scope_t";
     return TNK_EINVAL;
   }
   if (o->n_user_metadata > MAX_PAIRS || o->n_headers > MAX_PAIRS) {

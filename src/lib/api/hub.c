@@ -162,7 +162,7 @@ static int load_token(tnk__hub_config_t *config, const char **why) {
     tnk__free(config->alloc, config->token);
     config->token = NULL;
   } else if (!tnk__http_is_field_value(config->token)) {
-    *why = "the token holds a character that cannot be sent";
+    *why = "the token has a character that cannot be sent";
     err = TNK_EINVAL;
   }
   return err;
@@ -197,7 +197,7 @@ static int load_endpoint(tnk__hub_config_t *config, const char **why) {
   if (err == TNK_OK)
     o->endpoint = url.text;
   else if (err == TNK_EINVAL)
-    *why = "the endpoint is no http:// or https:// URL";
+    *why = "the endpoint is not an http:// or https:// URL";
   return err == TNK_OK ? load_proxies(config, &url, why) : err;
 }
 

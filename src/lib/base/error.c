@@ -295,7 +295,7 @@ tnk__error_t *tnk__error_ran(tnk__error_t *error, tnk_ran_t ran) {
 }
 
 tnk__error_t *tnk__error_behind(tnk__error_t *error) {
-  static const char ending[] = "; what came after it was not run";
+  static const char ending[] = "; later operations were not run";
   tnk__error_t *other = NULL;
 
   if (error->refs > 0)

@@ -22,6 +22,7 @@
 #include "lib/client/call/events.h"
 #include "lib/client/call/headers.h"
 #include "lib/client/future/service_op.h"
+#include "lib/wire/format/http_write.h"
 #include "lib/wire/format/json_read.h"
 #include "lib/wire/message/answer.h"
 
@@ -296,15 +297,11 @@ static void add_headers(const tnk__call_t *call, tnk__headers_t *headers) {
 /* Called before each attempt. */
 static void use_key(tnk__call_t *call, const char *key) {
   hosted_t *hosted = hosted_of_call(call);
-  const size_t n = strlen(key) + 8;
 
   tnk__free_secret(alloc_of(hosted), hosted->bearer);
-  hosted->bearer = NULL;
-  if (hosted->form == TNK_HOSTED_MESSAGES)
-    return;
-  hosted->bearer = tnk__malloc(alloc_of(hosted), n);
-  if (hosted->bearer != NULL)
-    snprintf(hosted->bearer, n, "Bearer %s", key);
+  hosted->bearer = hosted->form == TNK_HOSTED_MESSAGES
+                       ? NULL
+                       : tnk__http_bearer(alloc_of(hosted), key);
 }
 
 static void begin(tnk__service_op_t *op) {

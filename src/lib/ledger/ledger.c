@@ -389,12 +389,12 @@ static void tell(const tnk_ledger_t *ledger) {
 
   if (ledger->pen.file.was_mended)
     tnk__log(logger, TNK_LOG_WARN, "ledger",
-             "%s: the last line had no end, as of a program that was killed; "
-             "it has been mended",
+             "%s: the last line was incomplete, probably because the program "
+             "was killed; it was repaired",
              ledger->path);
   if (ledger->n_bad > 0)
     tnk__log(logger, TNK_LOG_WARN, "ledger",
-             "%s: %zu lines cannot be read and are passed over", ledger->path,
+             "%s: %zu lines cannot be read and are skipped", ledger->path,
              ledger->n_bad);
 }
 

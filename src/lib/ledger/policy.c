@@ -108,7 +108,7 @@ static void on_expiring(tnk__timer_t *timer) {
 
   tnk__log(&context->logger, TNK_LOG_WARN, "ledger",
            "%s: %s, the last state of the run, expires in %" PRIu64
-           " s, and no save has followed it",
+           " s, and nothing was saved since",
            ledger->path, path_of(entry),
            (ledger->policy.expires_ms - tnk__context_now_ms(context)) / 1000);
 }
@@ -125,7 +125,7 @@ static int comes_too_rarely(tnk_ledger_t *ledger,
   tnk__log(&ledger->session->context->logger, TNK_LOG_WARN, "ledger",
            "%s: %s, the last state of the run, expires in %" PRId64
            " s, and saves come %" PRIu64
-           " s apart: it would be gone before the next one",
+           " s apart: it will expire before the next one",
            ledger->path, path_of(entry), left_s, apart_ms / 1000);
   return 1;
 }
@@ -179,8 +179,8 @@ static void on_noted(tnk__pen_line_t *pen_line, int cause) {
 
   if (cause != 0)
     tnk__log(&sweep->context->logger, TNK_LOG_INFO, "ledger",
-             "%s: %s: that a state was deleted is not noted: %s", op_name,
-             ledger->path, uv_strerror(cause));
+             "%s: %s: the deletion of a state could not be recorded: %s",
+             op_name, ledger->path, uv_strerror(cause));
   forget(sweep);
   start_sweep(ledger);
 }

@@ -115,7 +115,7 @@ static void on_explain(const void *arg, tnk__text_t *out) {
   if (resume->asked != NULL)
     tnk__promise_explain(resume->asked, out);
   else
-    tnk__text_printf(out, "waits for the disk to keep what is noted");
+    tnk__text_printf(out, "waits until the entry is on the disk");
 }
 
 /* ---- Requests ---- */
@@ -185,8 +185,8 @@ static void on_listed(resume_t *resume, tnk_promise_t *promise, int status) {
       return;
     }
     tnk__log(&resume->context->logger, TNK_LOG_INFO, "ledger",
-             "%s: what the service keeps of %s cannot be listed: %s", op_name,
-             resume->run, error->pub.text);
+             "%s: cannot list the checkpoints of %s: %s", op_name, resume->run,
+             error->pub.text);
   }
   look_at_next(resume);
 }
@@ -222,8 +222,8 @@ static void on_restored(resume_t *resume, tnk_promise_t *promise, int status) {
 
   if (status == TNK_ENOTFOUND) {
     tnk__log(&resume->context->logger, TNK_LOG_WARN, "ledger",
-             "%s: %s is not there any more; going on from an older state",
-             op_name, entry->state_path);
+             "%s: %s no longer exists; resuming from an older state", op_name,
+             entry->state_path);
     look_at_next(resume);
     return;
   }
@@ -238,7 +238,7 @@ static void on_restored(resume_t *resume, tnk_promise_t *promise, int status) {
   tnk__ledger_policy_begin(ledger, entry->n_steps);
   tnk__ledger_watch(ledger, resume->entry);
   tnk__log(&resume->context->logger, TNK_LOG_INFO, "ledger",
-           "%s: going on from %s, %s the optimizer", op_name, entry->state_path,
+           "%s: resuming from %s, %s the optimizer", op_name, entry->state_path,
            resume->without_optimizer ? "without" : "with");
   tnk__promise_resolve(end(resume), TNK__RESULT_TRAINING,
                        tnk__training_show(training), tnk__training_hide);
@@ -285,7 +285,8 @@ static void note(resume_t *resume, const tnk_checkpoint_t *state,
   if (line->batch < 0)
     line->batch = line->n_steps;
   tnk__log(&resume->context->logger, TNK_LOG_INFO, "ledger",
-           "%s: %s had been saved, and is noted now", op_name, state->path);
+           "%s: %s was saved earlier and is recorded now", op_name,
+           state->path);
   tnk__buf_clear(&resume->text);
   (void)tnk__ledger_write(&resume->text, line);
   tnk__pen_line_init(&resume->pen_line, on_noted);
@@ -329,8 +330,8 @@ static int try_entry(resume_t *resume, tnk__ledger_entry_t *entry) {
   if (page_of(resume) != NULL && parts.run_length > 0 &&
       !tnk__ledger_may_have(page_of(resume), path)) {
     tnk__log(&resume->context->logger, TNK_LOG_WARN, "ledger",
-             "%s: %s is not there any more; going on from an older state",
-             op_name, path);
+             "%s: %s no longer exists; resuming from an older state", op_name,
+             path);
     return 0;
   }
   restore(resume, entry);
@@ -343,7 +344,7 @@ static void find_run(resume_t *resume, const tnk_page_t *before);
 
 static void fail_without_state(resume_t *resume) {
   fail(resume, tnk__error_new(&resume->context->alloc, TNK_ENOTFOUND,
-                              "%s: %.512s: there is no state to go on from",
+                              "%s: %.512s: there is no state to resume from",
                               op_name, resume->ledger->path));
 }
 

@@ -131,9 +131,9 @@ static void on_explain(const void *arg, tnk__text_t *out) {
   if (save->state == SAVING && part->promise != NULL)
     tnk__promise_explain(part->promise, out);
   else if (save->state == READY)
-    tnk__text_printf(out, "waits for the saves before it to be noted");
+    tnk__text_printf(out, "waits until earlier saves are recorded");
   else
-    tnk__text_printf(out, "waits for the disk to keep what is noted");
+    tnk__text_printf(out, "waits until the entry is on the disk");
 }
 
 static tnk__error_t *disk_error(const save_t *save, int cause) {
@@ -146,7 +146,7 @@ static tnk__error_t *disk_error(const save_t *save, int cause) {
     return plain;
   error = tnk__error_new(
       &save->context->alloc, plain->pub.code, "%s; %s%.256s", plain->pub.text,
-      path != NULL ? "not noted there, but saved: " : "nothing was saved",
+      path != NULL ? "saved, but not recorded there: " : "nothing was saved",
       path != NULL ? path : "");
   if (error->refs > 0)
     error->pub.cause = cause;

@@ -97,7 +97,7 @@ static void on_written(tnk__pen_line_t *pen_line, int cause) {
     tnk__ledger_forget_told(ledger);
   if (cause != 0 && (!ledger->is_unnoted || ledger->has_last))
     tnk__log(&ledger->session->context->logger, TNK_LOG_WARN, "ledger",
-             "%s: what was used since the last save is not noted: %s",
+             "%s: the usage since the last save could not be recorded: %s",
              ledger->path, uv_strerror(cause));
   ledger->is_unnoted = cause != 0;
   wait_a_minute(ledger);

@@ -235,7 +235,7 @@ static void fail_location(tnk__service_op_t *op, int err) {
       err == TNK_ENOMEM
           ? tnk__error_static(err)
           : tnk__error_new(alloc_of(op), TNK_EPROTO,
-                           "%s: redirected to nowhere that could be asked",
+                           "%s: redirected to an address that cannot be used",
                            op->name);
 
   tnk__service_op_fail(op, error);
@@ -310,8 +310,8 @@ static void wait_for_trace(tnk__service_op_t *op) {
 
 static void fail_trace(tnk__service_op_t *op, const char *why) {
   tnk__error_t *error = tnk__error_new(
-      alloc_of(op), TNK_EFAILED, "%s: the service could not make it: %s",
-      op->name, why != NULL ? why : "it does not say why");
+      alloc_of(op), TNK_EFAILED, "%s: the service could not make the trace: %s",
+      op->name, why != NULL ? why : "it gave no reason");
 
   tnk__service_op_fail(op, error);
   tnk__error_unref(error);

@@ -28,10 +28,10 @@ static void resolve(tnk__service_op_t *op, const char *token) {
   if (err == TNK_OK)
     tnk__service_op_resolve(op, TNK__RESULT_PAGE, page, tnk__page_free);
   else if (err == TNK_EPROTO && auth->exchanges)
-    fail(op, err, "the service's token does not say");
+    fail(op, err, "the service's token does not name the user");
   else if (err == TNK_EPROTO)
     fail(op, TNK_EUNSUPPORTED,
-         "the service gives no tokens, and the key does not say");
+         "the service issues no tokens, and the key does not name the user");
   else
     tnk__service_op_fail_code(op, name, err);
 }

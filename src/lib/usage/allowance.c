@@ -211,11 +211,11 @@ void tnk__allowance_explain(const tnk__allowance_t *allowance,
                      usd(allowance->taken_cost));
     break;
   case TNK__ALLOWANCE_PRICE:
-    tnk__text_printf(out, "the budget is in USD, and there is no price for %s",
+    tnk__text_printf(out, "the budget is in USD, but there is no price for %s",
                      claim->model != NULL ? claim->model : "its model");
     break;
   case TNK__ALLOWANCE_OPEN:
-    tnk__text_printf(out, "there is a budget, and how many tokens it takes is "
+    tnk__text_printf(out, "there is a budget, but how many tokens it takes is "
                           "not known: set max_tokens, and expected_tokens of "
                           "images");
     break;

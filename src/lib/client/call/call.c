@@ -419,10 +419,12 @@ static void on_part(tnk__exchange_t *exchange) {
   if (!exchange->is_paused)
     return;
   tnk__exchange_cancel(exchange);
-  fail_early(call, tnk__error_new(&call->endpoint->context->alloc, TNK_ETOOBIG,
-                                  "%s: refused (HTTP %d) with more words than "
-                                  "anybody could read",
-                                  call->owner.name, status));
+  fail_early(
+      call,
+      tnk__error_new(
+          &call->endpoint->context->alloc, TNK_ETOOBIG,
+          "%s: refused (HTTP %d) with an error text that is too long to show",
+          call->owner.name, status));
 }
 
 static void send_now(tnk__call_t *call, const char *key) {
@@ -539,11 +541,12 @@ void tnk__call_start(tnk__call_t *call,
                   call->endpoint->config->options.max_retries,
                   tnk__context_now_ms(call->endpoint->context));
   if (is_missing(call)) {
-    fail_early(call,
-               tnk__error_new(&call->endpoint->context->alloc, TNK_EUNSUPPORTED,
-                              "%s: not offered by this server, as an "
-                              "earlier answer has told",
-                              call->owner.name));
+    fail_early(
+        call,
+        tnk__error_new(
+            &call->endpoint->context->alloc, TNK_EUNSUPPORTED,
+            "%s: not offered by this server, according to an earlier response",
+            call->owner.name));
     return;
   }
   tnk__call_leave_out(call);

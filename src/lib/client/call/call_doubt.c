@@ -260,8 +260,8 @@ void tnk__restart_note(tnk__call_t *call, const tnk__http_result_t *result,
   } else if (restart->is_suspected && result->status != 0 &&
              call->now.since_ms < restart->refused_ms) {
     tnk__log(&endpoint->context->logger, TNK_LOG_INFO, "call",
-             "%s: an answer has come that was asked for before a connection "
-             "was refused: the server was not restarted",
+             "%s: a request from before the refused connection has its "
+             "response, so the server was not restarted",
              endpoint->config->url.host);
     tnk__restart_over(endpoint);
   } else if (restart->is_suspected && result->status != 0 &&

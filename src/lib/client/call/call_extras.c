@@ -129,8 +129,8 @@ void tnk__call_learn_members(const tnk__call_t *call) {
   for (uint32_t i = 0; i < N_EXTRAS; i++)
     if ((news >> i & 1) != 0)
       tnk__log(&endpoint->context->logger, TNK_LOG_WARN, "call",
-               "%s: the server refuses the member \"%s\" (HTTP 422); requests "
-               "go without it from now on%s",
+               "%s: the server refuses the member \"%s\" (HTTP 422); later "
+               "requests omit it%s",
                call->owner.name, extras[i].member, extras[i].effect);
 }
 

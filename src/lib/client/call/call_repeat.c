@@ -62,7 +62,7 @@ static void log_failure(tnk__call_t *call, const tnk__reply_t *reply,
       !tnk__reach_is_absent(endpoint)) {
     endpoint->is_known = 1;
     tnk__log(&endpoint->context->logger, TNK_LOG_WARN, "call",
-             "%s: %s; trying on, %s", call->owner.name, why, limit);
+             "%s: %s; still retrying, %s", call->owner.name, why, limit);
   }
   tnk__log(&endpoint->context->logger, TNK_LOG_DEBUG, "call",
            "%s: attempt %u failed (%s); the next one in %llu ms",

@@ -204,7 +204,7 @@ void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out) {
   case TNK__CALL_READY:
   case TNK__CALL_IDLE:
   case TNK__CALL_DECIDING:
-    tnk__text_printf(out, "is about to go on");
+    tnk__text_printf(out, "is about to continue");
     break;
   }
 }

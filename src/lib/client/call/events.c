@@ -93,7 +93,7 @@ int tnk__events_finish(tnk__events_t *events, const tnk__call_t *call,
 
 const char *tnk__events_words(int err) {
   if (err == TNK_EPROTO)
-    return "the answer is no stream of events,";
+    return "the response is not an event stream,";
   return err == TNK_ETOOBIG ? "an event of the stream is larger than 1 MiB,"
                             : NULL;
 }

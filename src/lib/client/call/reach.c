@@ -90,8 +90,8 @@ static void write_outage(const tnk__reach_t *reach, uint64_t now,
                          tnk__text_t *out) {
   if (reach->is_absent) {
     tnk__text_printf(out,
-                     "%s; nothing has answered there yet, and one attempt "
-                     "follows every %d s",
+                     "%s; there was no response from there yet, and one "
+                     "attempt follows every %d s",
                      reach->why_absent, TNK__OUTAGE_PROBE_MS / 1000);
   } else if (reach->outage.is_out) {
     tnk__text_printf(out, "no answer for ");
@@ -103,8 +103,8 @@ static void write_outage(const tnk__reach_t *reach, uint64_t now,
     tnk__text_printf(out, "every answer for ");
     tnk__text_time(out, now - reach->refusals.since_ms);
     tnk__text_printf(out,
-                     " was that it cannot (the last one HTTP %d); what "
-                     "waits is tried again at its time",
+                     " was a server error (the last one HTTP %d); pending "
+                     "requests are retried after their own pauses",
                      reach->last_status);
   }
 }

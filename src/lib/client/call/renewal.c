@@ -70,7 +70,7 @@ static void fail(tnk__renewal_t *renewal, tnk__error_t *error, int is_refused) {
   tnk__auth_drop_secret(&renewal->auth);
   if (left > 0)
     tnk__log(&loop_of(renewal)->logger, TNK_LOG_WARN, "auth",
-             "the token is not renewed, %llu s before its end: %s",
+             "the token could not be renewed %llu s before it expires: %s",
              (unsigned long long)(left / 1000), error->pub.text);
   if (left > (is_refused ? REFUSED_MS : 0))
     refresh_in(renewal, RETRY_MS);
@@ -132,7 +132,7 @@ static void on_exchanged(tnk__call_t *call, const tnk__reply_t *reply) {
   if (err == TNK_OK)
     succeed(renewal, token, &jwt);
   else
-    fail_with(renewal, err, "auth/token: the server's answer is no token");
+    fail_with(renewal, err, "auth/token: the server's response is not a token");
 }
 
 static void start_exchange(tnk__renewal_t *renewal) {
@@ -239,7 +239,7 @@ static void start_command(tnk__renewal_t *renewal) {
 
   if (options.text == NULL) {
     fail_with(renewal, TNK_ECREDENTIAL,
-              "the server wants the credential of a command: set "
+              "the server requires the credential of a command: set "
               "credential_cmd or TINKER_CREDENTIAL_CMD");
     return;
   }

@@ -548,7 +548,7 @@ static void explain_room(const tnk__future_t *future, tnk__text_t *out) {
 static void explain_line(const tnk__future_t *future, tnk__text_t *out) {
   tnk__text_printf(out, "%s and waits for one of %zu slots",
                    future->polls == TNK__POLLS_CHECK
-                       ? "it is to be asked for by itself"
+                       ? "it needs a poll of its own"
                        : "its result is ready",
                    future->slots->limit);
 }

@@ -29,7 +29,7 @@ static void on_explain(const void *arg, tnk__text_t *out) {
   else if (tnk__call_is_active(&op->call))
     explain_call(op, out);
   else if (tnk__timer_is_active(&op->call.timer))
-    tnk__text_printf(out, "waits until it asks again");
+    tnk__text_printf(out, "waits for the next poll");
   else if (tnk__list_empty(&op->need.call.link))
     tnk__job_explain(&op->job, out);
   else
@@ -144,10 +144,9 @@ void tnk__service_op_fail_code(tnk__service_op_t *op, const char *name,
   /* Web sites and gateways respond with 200 to any request. */
   const tnk_error_t pub = {
       .code = code,
-      .message = code == TNK_EPROTO
-                     ? "it is not what this call is answered with; does "
-                       "base_url name a Tinker server?"
-                     : NULL};
+      .message = code == TNK_EPROTO ? "it does not belong to this call; does "
+                                      "base_url name a Tinker server?"
+                                    : NULL};
   tnk__error_t *error =
       tnk__error_from(&op->session->context->alloc, name, &pub);
 

@@ -203,7 +203,7 @@ static tnk_recovery_event_t event_of_training(tnk_training_t *training) {
 /* The error of its calls from now on. */
 static tnk__error_t *refusal(const tnk_training_t *training, const char *why) {
   return tnk__error_new(&training->session->context->alloc, TNK_ESESSION,
-                        "%s: what the server had of it is lost%s",
+                        "%s: the server lost this client's state%s",
                         training->info.model_id, why);
 }
 
@@ -215,7 +215,7 @@ static void suspend(tnk_training_t *training) {
                     ? ", and is being restored; wait for "
                       "tnk_training_ready()"
                 : training->origin != NULL
-                    ? ", and is being made anew, because no state of it "
+                    ? ", and a new model is being created, because no state "
                       "was ever saved; wait for tnk_training_ready()"
                     : ", and no state of it was ever saved");
 
@@ -227,9 +227,9 @@ static void refuse_for_good(tnk_training_t *training) {
   tnk__error_t *error = refusal(
       training, training->saved_path != NULL
                     ? ", and could not be restored; restore a saved state, or "
-                      "train on with tnk_training_go_on()"
+                      "continue with tnk_training_go_on()"
                     : ", and no state of it was ever saved, so that nothing "
-                      "can be restored; make a new client, or train on with "
+                      "can be restored; create a new client, or continue with "
                       "tnk_training_go_on()");
 
   tnk__training_refuse(training, error);
@@ -306,7 +306,8 @@ static tnk_recovery_event_t event_of_sampling(tnk_sampling_t *sampling) {
 static void refuse_samples(tnk_sampling_t *sampling) {
   tnk__error_t *error = tnk__error_new(
       &sampling->session->context->alloc, TNK_ESESSION,
-      "%s: the sampler is lost, and could not be made again", sampling->id);
+      "%s: the server lost the sampler, and it could not be created again",
+      sampling->id);
 
   sampling->is_lost = 0;
   sampling->tries = 0;
@@ -328,10 +329,11 @@ static void give_up_sampling(tnk__recovery_t *recovery,
 static void adopt_sampler(tnk__recovery_t *recovery, tnk_sampling_t *sampling,
                           tnk_sampling_t *other) {
   tnk_recovery_event_t event;
-  tnk__error_t *error = tnk__error_new(
-      &recovery->session->context->alloc, TNK_ESESSION,
-      "%s: the sampler was lost, and has been made again; sample anew",
-      sampling->id);
+  tnk__error_t *error =
+      tnk__error_new(&recovery->session->context->alloc, TNK_ESESSION,
+                     "%s: the server lost the sampler, and a new one was "
+                     "created; submit the sample again",
+                     sampling->id);
 
   sampling->is_lost = 0;
   sampling->tries = 0;

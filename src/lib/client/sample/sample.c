@@ -276,9 +276,10 @@ void tnk__sample_resolve(tnk__sample_t *sample, tnk_samples_t *samples) {
 
   if (tnk__samples_set_ids(samples, (const char *const *)sample->ids,
                            sample->n_ids) == TNK_EPROTO)
-    tnk__log(&context->logger, TNK_LOG_WARN, "sampling",
-             "%s: the server named another number of sequences than it sent",
-             sample->sampling->id);
+    tnk__log(
+        &context->logger, TNK_LOG_WARN, "sampling",
+        "%s: the server announced a different number of sequences than it sent",
+        sample->sampling->id);
   if (check(sample, samples, text, sizeof(text)) != TNK_OK) {
     tnk__samples_free(&context->alloc, samples);
     tnk__sample_fail_text(sample, TNK_EUNSUPPORTED, text);
@@ -336,8 +337,9 @@ static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
   delay_ms = tnk__backoff_sample_ms(sample->n_resubmits++,
                                     tnk__context_uniform(session->context));
   tnk__log(&session->context->logger, TNK_LOG_WARN, "sampling",
-           "%s: submitted anew in %llu ms: %s", sample->sampling->id,
-           (unsigned long long)delay_ms, reply->error->pub.text);
+           "%s: the sample is submitted again in %llu ms: %s",
+           sample->sampling->id, (unsigned long long)delay_ms,
+           reply->error->pub.text);
   tnk__call_tell_retry(call_of(sample), reply->status, reply->error->pub.code);
   tnk__timer_start(session->context, tnk__job_timer(&sample->job), delay_ms,
                    on_resubmit_due);

@@ -259,7 +259,7 @@ static void on_sampler(tnk__call_t *call, const tnk__reply_t *reply) {
       tnk__sampler_read(&sampler, &create->op.arena, reply->body,
                         reply->body_len) != TNK_OK)
     tnk__log(&call->endpoint->context->logger, TNK_LOG_INFO, "sampling",
-             "%s: the server does not tell the base model", create->id);
+             "%s: the server did not name the base model", create->id);
   hand_over(create, sampler.base_model);
 }
 

@@ -170,7 +170,8 @@ static void on_info(tnk__call_t *call, const tnk__reply_t *reply) {
   }
   if (reply->error != NULL)
     tnk__log(&call->endpoint->context->logger, TNK_LOG_WARN, "training",
-             "%s: the model exists, but not what is known of it: %s",
+             "%s: the model was created, but its description could not be "
+             "fetched: %s",
              create->model_id, reply->error->pub.text);
   else if (tnk__get_info_read(&info, &create->op.arena, reply->body,
                               reply->body_len) != TNK_OK)
@@ -262,7 +263,8 @@ static void on_restored(tnk__job_t *job, const tnk__reply_t *reply) {
 
   if (reply->error != NULL && wants_model(create, job, reply)) {
     tnk__log(&session->context->logger, TNK_LOG_INFO, "training",
-             "%s: this server does it in several calls, as its answer shows: "
+             "%s: this server needs several calls for this, according to its "
+             "response: "
              "%s",
              create->name, reply->error->pub.text);
     session->start.restores_in_calls = 1;

@@ -46,7 +46,7 @@ static void on_done(tnk__call_t *call, const tnk__reply_t *reply) {
   if (reply->error != NULL && reply->error->pub.code != TNK_ENOTFOUND &&
       reply->error->pub.code != TNK_EUNSUPPORTED)
     tnk__log(&canceler->endpoint->context->logger, TNK_LOG_WARN, "sampling",
-             "the server could not be told of a canceled sample: %s",
+             "could not report a canceled sample to the server: %s",
              reply->error->pub.text);
   dispose(cancel);
   canceler->n_sent--;

@@ -102,7 +102,7 @@ static void on_answer(tnk__call_t *call, const tnk__reply_t *reply) {
   } else if (is_end(heartbeat, reply)) {
     heartbeat->is_asked = heartbeat->is_asking = 0;
     tnk__log(&context->logger, TNK_LOG_INFO, "session",
-             "%s: the server has ended it; no more heartbeats: %s",
+             "%s: the server ended the session, so heartbeats stop: %s",
              heartbeat->session_id, reply->error->pub.text);
     heartbeat->ended(heartbeat, reply->error);
     return;

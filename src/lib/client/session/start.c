@@ -198,22 +198,27 @@ static int is_missing(const tnk__reply_t *reply) {
   return reply->status == 404 || reply->status == 405;
 }
 
+/* Whether the flags can be used: `err` is the result of reading them. Else the
+ * start has failed. */
+static int took_flags(tnk__start_t *start, const tnk__reply_t *reply, int err) {
+  if (reply->error != NULL && !is_missing(reply))
+    startup_failed(start, reply->error);
+  else if (err != TNK_OK)
+    startup_malformed(start, err);
+  else
+    return 1;
+  return 0;
+}
+
 static void on_dynamic(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__start_t *start = tnk__container_of(call, tnk__start_t, call);
-  int err;
+  int err = TNK_OK;
 
-  if (reply->error != NULL && !is_missing(reply)) {
-    startup_failed(start, reply->error);
-    return;
-  }
-  if (reply->error == NULL) {
+  if (reply->error == NULL)
     err =
         tnk__dynamic_flags_read(&start->dynamic, reply->body, reply->body_len);
-    if (err != TNK_OK) {
-      startup_malformed(start, err);
-      return;
-    }
-  }
+  if (!took_flags(start, reply, err))
+    return;
   start->busy = 0;
   raise_level(start, TNK__SESSION_CONFIGURED);
 }
@@ -227,19 +232,12 @@ static void send_dynamic(tnk__start_t *start) {
 
 static void on_config(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__start_t *start = tnk__container_of(call, tnk__start_t, call);
-  int err;
+  int err = TNK_OK;
 
-  if (reply->error != NULL && !is_missing(reply)) {
-    startup_failed(start, reply->error);
-    return;
-  }
-  if (reply->error == NULL) {
+  if (reply->error == NULL)
     err = tnk__flags_read(&start->flags, reply->body, reply->body_len);
-    if (err != TNK_OK) {
-      startup_malformed(start, err);
-      return;
-    }
-  }
+  if (!took_flags(start, reply, err))
+    return;
   tnk__limits_apply(start->limits, &start->flags);
   open_billing(start);
   tnk__renewal_configure(start->renewal, &start->flags);
@@ -403,7 +401,8 @@ static void on_finish_due(tnk__timer_t *timer) {
   tnk__start_t *start = tnk__container_of(timer, tnk__start_t, finish_timer);
 
   tnk__log(&start->endpoint->context->logger, TNK_LOG_INFO, "session",
-           "%s: its end could not be reported in %d ms", start->id, FINISH_MS);
+           "%s: could not report the end of the session within %d ms",
+           start->id, FINISH_MS);
   tnk__call_cancel(&start->call);
   start->finished(start);
 }
@@ -414,7 +413,7 @@ static void on_finished(tnk__call_t *call, const tnk__reply_t *reply) {
   tnk__timer_stop(&start->finish_timer);
   if (reply->error != NULL)
     tnk__log(&start->endpoint->context->logger, TNK_LOG_INFO, "session",
-             "%s: its end could not be reported: %s", start->id,
+             "%s: could not report the end of the session: %s", start->id,
              reply->error->pub.text);
   start->finished(start);
 }

@@ -153,7 +153,8 @@ static int make_io(custom_t *custom, const char **why) {
   if (logprobs == NULL || gradients == NULL)
     return TNK_ENOMEM;
   if (tnk_pass_count(result) != n) {
-    *why = "the forward pass returned another number of outputs than examples";
+    *why =
+        "the forward pass returned a different number of outputs than examples";
     return TNK_EPROTO;
   }
   for (i = 0; i < n; i++) {

@@ -476,7 +476,7 @@ static void refuse_unheard(tnk__op_t *op) {
   tnk__error_t *error =
       tnk__error_new(&session_of(op)->context->alloc, TNK_ESESSION,
                      "%s: %s was lost and has been restored to step %llu; "
-                     "tnk_training_ready() tells from which step to continue",
+                     "tnk_training_ready() returns the step to continue from",
                      op->type->name, training->info.model_id,
                      (unsigned long long)training->tally.n_steps);
 
@@ -564,7 +564,7 @@ static void note_late(const tnk__op_t *op) {
 
   context->counters.n_late_events++;
   tnk__log(&context->logger, TNK_LOG_DEBUG, "training",
-           "%s: %s had been given up; its answer is dropped",
+           "%s: %s was abandoned, so its response is dropped",
            op->training->info.model_id, op->type->name);
 }
 

@@ -60,7 +60,7 @@ static void tell(const tnk__seq_t *number, int was_run) {
   if (!number->is_taken || !number->is_doubted)
     return;
   tnk__log(&training->session->context->logger, TNK_LOG_WARN, "training",
-           "%s: the request under number %llu, of which nothing was known, %s",
+           "%s: the request with number %llu, whose outcome was unknown, %s",
            training->info.model_id, (unsigned long long)number->value,
            number->is_repeat ? "was sent again, and is run once"
            : was_run         ? "had been run"

@@ -50,10 +50,10 @@ static void describe(const tnk_training_t *training, const tnk__stop_t *stop,
                      tnk__text_t *out) {
   tnk__text_printf(out, "%s: ", training->info.model_id);
   if (stop->sign == TNK__SIGN_EXPECTED)
-    tnk__text_printf(out,
-                     "the server expects number %llu, whose result has come "
-                     "long ago",
-                     (unsigned long long)stop->number);
+    tnk__text_printf(
+        out,
+        "the server expects number %llu, whose result was received long ago",
+        (unsigned long long)stop->number);
   else if (stop->sign == TNK__SIGN_GONE)
     tnk__text_printf(out, "the server does not know the model (HTTP %d)",
                      stop->status);
@@ -67,12 +67,12 @@ static void describe(const tnk_training_t *training, const tnk__stop_t *stop,
                      "%llu, which it had accepted (HTTP %d)",
                      stop->name, (unsigned long long)stop->number,
                      stop->status);
-  tnk__text_printf(out, "; it may have lost its memory, and the weights may be "
-                        "others; ");
+  tnk__text_printf(
+      out, "; it may have lost its memory, and its weights may differ; ");
   if (training->known > 0)
-    tnk__text_printf(out, "%llu is the last number whose result has come; ",
+    tnk__text_printf(out, "%llu is the last number with a received result; ",
                      (unsigned long long)training->known);
-  tnk__text_printf(out, "restore a saved state, or train on with "
+  tnk__text_printf(out, "restore a saved state, or continue with "
                         "tnk_training_go_on()");
 }
 
@@ -124,7 +124,8 @@ void tnk__training_go_on(tnk_training_t *training) {
   tnk__turns_resume(&training->turns);
   tnk__training_settle_ready(training, NULL);
   tnk__log(&training->session->context->logger, TNK_LOG_WARN, "training",
-           "%s: trained on with what the server has", training->info.model_id);
+           "%s: training continues with the state that the server has",
+           training->info.model_id);
 }
 
 /* ---- Recovery ---- */

@@ -130,7 +130,7 @@ void tnk__age_seal_deinit(tnk__age_seal_t *seal) {
 
 /* ---- Opening ---- */
 
-static const char cut[] = "the file is cut off";
+static const char cut[] = "the file is truncated";
 
 void tnk__age_open_init(tnk__age_open_t *open, const tnk_allocator_t *alloc,
                         tnk__age_random_t random, void *user) {
@@ -186,7 +186,7 @@ static int take_chunk(tnk__age_open_t *open, tnk__buf_t *out) {
   } else if (err == TNK_ECORRUPT) {
     err = decrypt(open, out, 1);
     if (err == TNK_OK)
-      return refuse(open, TNK_ECORRUPT, "the file has bytes behind its end");
+      return refuse(open, TNK_ECORRUPT, "the file has bytes after its end");
     if (err == TNK_ECORRUPT)
       return refuse(open, err, "the file was changed");
   }
@@ -253,7 +253,7 @@ static int take_last(tnk__age_open_t *open, tnk__buf_t *out) {
       decrypt(open, out, 0) == TNK_OK)
     return refuse(open, TNK_ECORRUPT, cut);
   return refuse(open, TNK_ECORRUPT,
-                "the end of the file was changed or is cut off");
+                "the end of the file was changed or is missing");
 }
 
 int tnk__age_open_finish(tnk__age_open_t *open, tnk__buf_t *out) {

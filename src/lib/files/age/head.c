@@ -121,10 +121,10 @@ static int read_version(tnk__age_head_t *head, const char *line, size_t n) {
     return TNK_OK;
   if (starts(line, n, "-----BEGIN AGE ENCRYPTED FILE"))
     return refuse(head, TNK_EUNSUPPORTED,
-                  "the file is armored as text, which is not read");
+                  "the file is armored as text, which is not supported");
   if (starts(line, n, "age-encryption.org/") && line[n - 1] != '\r')
     return refuse(head, TNK_EUNSUPPORTED,
-                  "the file is of a version of age that is not known");
+                  "the file has an unknown version of age");
   return refuse(head, TNK_EPROTO, "the file is not encrypted with age");
 }
 

@@ -76,7 +76,7 @@ static const char *read_key(uint8_t out[TNK__AGE_KEY], const char *text,
     const char c = is_upper ? lower(text[i]) : text[i];
     const char *at = memchr(alphabet, c, 32);
     if (at == NULL || (is_upper && c == text[i] && c >= 'a'))
-      why = "has a character that keys do not have";
+      why = "has an invalid character";
     else
       sum = add(sum, values[i] = (uint8_t)(at - alphabet));
   }
@@ -89,7 +89,7 @@ static const char *read_key(uint8_t out[TNK__AGE_KEY], const char *text,
 const char *tnk__age_recipient_read(uint8_t out[TNK__AGE_KEY],
                                     const char *text) {
   if (tnk__is_secret_key(text))
-    return "is a secret key, which must not be given away";
+    return "is a secret key, which must not be shared";
   return read_key(out, text, "age");
 }
 

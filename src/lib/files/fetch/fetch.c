@@ -226,7 +226,7 @@ const char *tnk__fetch_said(const tnk__fetch_t *fetch,
 
 static tnk__error_t *length_error(const tnk__fetch_t *fetch) {
   return tnk__fetch_error(fetch, TNK_EPROTO,
-                          "the answer does not say how long it is");
+                          "the response does not state its length");
 }
 
 /* The answers ended too early repeatedly. */
@@ -252,7 +252,7 @@ static tnk__error_t *error_of(const tnk__fetch_t *fetch,
   if (result->err == TNK_OK && result->status == 200)
     return length_error(fetch);
   if (wait_ms > 0)
-    snprintf(wait, sizeof(wait), "; it asks to be left alone for %llu s",
+    snprintf(wait, sizeof(wait), "; it asks for a pause of %llu s",
              (unsigned long long)((wait_ms + 999) / 1000));
   if (result->err != TNK_OK)
     error = tnk__fetch_error(fetch, code, "%s%s%.200s", tnk_strerror(code),
@@ -294,12 +294,10 @@ static void on_failed(tnk__deferred_t *call) {
 
 /* ---- Fetching: repeats ---- */
 
-static int may_pass(const tnk__fetch_t *fetch,
-                    const tnk__http_result_t *result) {
+int tnk__fetch_is_transient(const tnk__http_result_t *result) {
   switch (result->err) {
   case TNK_OK:
-    return fetch->is_short || result->status == 206 || result->status == 408 ||
-           result->status == 416 || result->status == 429 ||
+    return result->status == 408 || result->status == 429 ||
            result->status / 100 == 5;
   case TNK_EDNS:
   case TNK_ECONN:
@@ -309,6 +307,13 @@ static int may_pass(const tnk__fetch_t *fetch,
   default:
     return 0;
   }
+}
+
+static int may_pass(const tnk__fetch_t *fetch,
+                    const tnk__http_result_t *result) {
+  return tnk__fetch_is_transient(result) ||
+         (result->err == TNK_OK &&
+          (fetch->is_short || result->status == 206 || result->status == 416));
 }
 
 static void attempt(tnk__fetch_t *fetch) {
@@ -389,10 +394,11 @@ static int redirect(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
                              : tnk__location_join(&to, alloc, from, location);
 
   if (err != TNK_OK) {
-    fail_later(fetch, err == TNK_ENOMEM
-                          ? tnk__error_static(TNK_ENOMEM)
-                          : tnk__fetch_error(fetch, TNK_EPROTO, "%s",
-                                             "redirected to nowhere"));
+    fail_later(fetch,
+               err == TNK_ENOMEM
+                   ? tnk__error_static(TNK_ENOMEM)
+                   : tnk__fetch_error(fetch, TNK_EPROTO, "%s",
+                                      "redirected to an unusable address"));
     return 1;
   }
   if (fetch->is_head &&
@@ -559,7 +565,6 @@ static void ask(tnk__fetch_t *fetch) {
   const tnk__location_t *at =
       fetch->at.text != NULL ? &fetch->at : &fetch->first;
   const int is_home = tnk__location_same_origin(at, &fetch->first);
-  const size_t n_token = fetch->token != NULL ? strlen(fetch->token) : 0;
   tnk_pair_t headers[MAX_HEADERS];
   tnk__http_request_t request = {.headers = headers};
   char range[48];
@@ -569,11 +574,9 @@ static void ask(tnk__fetch_t *fetch) {
   headers[request.n_headers++] = (tnk_pair_t){"Accept", "*/*"};
   headers[request.n_headers++] =
       (tnk_pair_t){"User-Agent", "tnk/" TNK_VERSION_STRING};
-  if (n_token > 0 && is_home) {
-    bearer = tnk__malloc(&fetch->context->alloc, n_token + 8);
+  if (fetch->token != NULL && fetch->token[0] != '\0' && is_home) {
+    bearer = tnk__http_bearer(&fetch->context->alloc, fetch->token);
     err = bearer != NULL ? TNK_OK : TNK_ENOMEM;
-    if (bearer != NULL)
-      snprintf(bearer, n_token + 8, "Bearer %s", fetch->token);
     headers[request.n_headers++] = (tnk_pair_t){"Authorization", bearer};
   }
   if (wants_rest(fetch)) {
@@ -643,6 +646,6 @@ void tnk__fetch_explain(const tnk__fetch_t *fetch, tnk__text_t *out) {
   } else if (tnk__exchange_is_active(&fetch->exchange)) {
     tnk__exchange_describe(&fetch->exchange, out);
   } else {
-    tnk__text_printf(out, "is about to go on");
+    tnk__text_printf(out, "is about to continue");
   }
 }

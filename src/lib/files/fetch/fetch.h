@@ -38,6 +38,10 @@ typedef struct {
  * before the next attempt), failing (an error is about to be reported). Every
  * state except idle ends with `done` or a cancel.
  *
+ * Fetches pause by themselves: a response to one does not end the pause of
+ * another. A pause that the server did not ask for lasts at most 10 s, so
+ * little would be gained by a list of pauses per origin.
+ *
  * The token is sent only to the origin of the URL. Messages and logs contain
  * only the authority of an address, because the address may be signed.
  */
@@ -116,12 +120,12 @@ tnk__error_t *
 tnk__fetch_error(const tnk__fetch_t *fetch, int code, const char *format, ...);
 /* The error code for the status of a refusal. */
 int tnk__fetch_code_of(int status);
+/* Whether a retry may succeed after this failure. */
+int tnk__fetch_is_transient(const tnk__http_result_t *result);
 /* The delay that the server requests, in milliseconds; 0: none. */
 uint64_t tnk__fetch_asked_ms(tnk__context_t *context,
                              const tnk__http_result_t *result);
 /* Describe the current step, as the end of a sentence. */
 void tnk__fetch_explain(const tnk__fetch_t *fetch, tnk__text_t *out);
-
-/* ---- Events: fetch.c, only for fetch.c ---- */
 
 #endif

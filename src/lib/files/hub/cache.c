@@ -48,11 +48,11 @@ const char *tnk__cache_check(const tnk__cache_key_t *key) {
   /* In the cache "--" replaces the slash, so "a--b" would collide with
    * "a/b". */
   if (!is_safe(key->model, 200, 1) || strstr(key->model, "--") != NULL)
-    return "it is no name of a model";
+    return "it is not a valid model name";
   if (!stays_below(key->revision))
-    return "its revision is none";
+    return "its revision is not valid";
   if (!stays_below(key->file))
-    return "the file's name is none";
+    return "the file's name is not valid";
   return NULL;
 }
 

@@ -365,11 +365,11 @@ static const char *read_answer(model_file_t *file, const tnk__fetch_t *fetch,
   if (etag == NULL)
     etag = tnk__fetch_header(fetch, "etag");
   if (commit == NULL || !tnk__cache_is_commit(commit))
-    return "the answer names no commit; is this a hub?";
+    return "the response names no commit; is this a hub?";
   if (!is_of_revision(file, commit))
-    return "the answer is about another commit";
+    return "the response is about another commit";
   if (etag == NULL || !tnk__cache_read_etag(file->etag, etag))
-    return "the answer has no ETag that can name a file";
+    return "the response has no ETag that can name a file";
   memcpy(file->commit, commit, TNK__CACHE_COMMIT + 1);
   file->n_bytes = UINT64_MAX;
   if (!tnk__fetch_number(fetch, "x-linked-size", &file->n_bytes) &&
@@ -407,7 +407,7 @@ static void on_answer(tnk__fetch_t *fetch, const tnk__http_result_t *result,
              refusal != TNK__REFUSAL_NO_REVISION &&
              (error == NULL || error->pub.code != TNK_ENOMEM)) {
     tnk__log(&file->hub->context->logger, TNK_LOG_WARN, "hub",
-             "%s; what the cache has is used",
+             "%s; the cached copy is used",
              error != NULL ? error->pub.text : why);
     memcpy(file->commit, file->found_commit, sizeof(file->commit));
     end_with_file(file, file->found);
@@ -623,9 +623,9 @@ static int model_file_start(model_file_t **out, tnk__hub_t *hub,
 static void model_file_explain(const model_file_t *file, tnk__text_t *out) {
   tnk__text_printf(out, "%s: ", file->name);
   if (file->is_busy)
-    tnk__text_printf(out, "the cache is looked into");
+    tnk__text_printf(out, "the cache is being read");
   else if (file->step == FOLLOWING)
-    tnk__text_printf(out, "another download of it is waited for");
+    tnk__text_printf(out, "waits for another download of the same file");
   else if (file->step == LOADING)
     tnk__download_explain(&file->download, out);
   else

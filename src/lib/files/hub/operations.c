@@ -60,8 +60,7 @@ static void on_progress(tnk__download_t *download) {
 static tnk__error_t *start_error(const tnk__hub_t *hub, int err) {
   if (err == TNK_EINVAL)
     return tnk__error_new(&hub->context->alloc, err,
-                          "download: the URL, or the token, is none that can "
-                          "be sent");
+                          "download: the URL or the token cannot be sent");
   return tnk__error_static(err);
 }
 

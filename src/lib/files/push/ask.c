@@ -9,6 +9,7 @@
 #include "lib/files/fetch/fetch.h"
 #include "lib/policy/retry.h"
 #include "lib/policy/retry_after.h"
+#include "lib/wire/format/http_write.h"
 #include "lib/wire/format/json_read.h"
 #include "tnk/version.h"
 
@@ -71,7 +72,7 @@ static tnk__error_t *error_of(const tnk__ask_t *ask,
   error = tnk__error_new(&ask->hub->context->alloc, code,
                          "push: cannot %s at %s: %s%s%s%s", ask->request.what,
                          ask->at.authority, tnk_strerror(code), status, said,
-                         is_lost ? "; it may have been done all the same" : "");
+                         is_lost ? "; it may have been done anyway" : "");
   if (error->refs > 0) {
     error->pub.cause = result->cause;
     error->pub.http_status = result->status;
@@ -89,25 +90,13 @@ static tnk__error_t *error_of(const tnk__ask_t *ask,
 static int may_pass(const tnk__ask_t *ask, const tnk__http_result_t *result) {
   if (result->err == TNK_OK && result->status == 429)
     return 1;
-  if (ask->request.is_once && result->sent)
-    return 0;
-  switch (result->err) {
-  case TNK_OK:
-    return result->status == 408 || result->status / 100 == 5;
-  case TNK_EDNS:
-  case TNK_ECONN:
-  case TNK_ETLS:
-  case TNK_ETIMEDOUT:
-    return 1;
-  default:
-    return 0;
-  }
+  return !(ask->request.is_once && result->sent) &&
+         tnk__fetch_is_transient(result);
 }
 
 static int attempt(tnk__ask_t *ask) {
   const tnk__ask_request_t *r = &ask->request;
   const tnk__hub_config_t *config = ask->hub->config;
-  const size_t n_token = config->token != NULL ? strlen(config->token) : 0;
   tnk_pair_t headers[4];
   tnk__http_request_t request = {.headers = headers};
   char *bearer = NULL;
@@ -119,11 +108,9 @@ static int attempt(tnk__ask_t *ask) {
       (tnk_pair_t){"User-Agent", "tnk/" TNK_VERSION_STRING};
   if (r->type != NULL)
     headers[request.n_headers++] = (tnk_pair_t){"Content-Type", r->type};
-  if (r->has_token && n_token > 0) {
-    bearer = tnk__malloc(&ask->hub->context->alloc, n_token + 8);
+  if (r->has_token && config->token != NULL && config->token[0] != '\0') {
+    bearer = tnk__http_bearer(&ask->hub->context->alloc, config->token);
     err = bearer != NULL ? TNK_OK : TNK_ENOMEM;
-    if (bearer != NULL)
-      snprintf(bearer, n_token + 8, "Bearer %s", config->token);
     headers[request.n_headers++] = (tnk_pair_t){"Authorization", bearer};
   }
   request.more_headers = r->headers;

@@ -118,7 +118,7 @@ static void visit(tnk__folder_t *folder, const char *name, int depth) {
   struct stat is;
 
   if (!join(path, folder, name) || stat(path, &is) != 0) {
-    fail(folder, TNK_EFILE, -errno, "cannot be looked at", name);
+    fail(folder, TNK_EFILE, -errno, "cannot be examined", name);
     return;
   }
   if (S_ISREG(is.st_mode))
@@ -204,7 +204,7 @@ static void filter(tnk__folder_t *folder) {
       folder->files[n++] = folder->files[i];
   folder->n_files = n;
   if (n == 0)
-    fail(folder, TNK_EINVAL, 0, "no file is left to be pushed", "");
+    fail(folder, TNK_EINVAL, 0, "there is no file to push", "");
 }
 
 /* ---- Reading ---- */
@@ -243,7 +243,7 @@ static char *read_all(tnk__folder_t *folder, const tnk__push_file_t *file) {
   if (n < 0)
     return NULL;
   if ((uint64_t)n != file->n_bytes) {
-    fail(folder, TNK_EFILE, 0, "changed while it was read", file->name);
+    fail(folder, TNK_EFILE, 0, "changed while it was being read", file->name);
     return NULL;
   }
   content[n] = '\0';
@@ -309,7 +309,7 @@ void tnk__folder_scan(tnk__folder_t *folder) {
       (find(folder, "adapter_model.safetensors") == NULL &&
        find(folder, "adapter_model.bin") == NULL)) {
     fail(folder, TNK_EINVAL, 0,
-         "the directory holds no adapter: it needs adapter_config.json and "
+         "the directory has no adapter: it needs adapter_config.json and "
          "adapter_model.safetensors or .bin, not encrypted",
          "");
     return;
@@ -352,7 +352,7 @@ static void add_up(tnk__folder_t *folder, tnk__push_file_t *file,
   if (fd < 0 || n < 0)
     fail(folder, TNK_EFILE, -errno, "cannot be read", file->name);
   else if (goes_on(folder) && total != file->n_bytes)
-    fail(folder, TNK_EFILE, 0, "changed while it was read", file->name);
+    fail(folder, TNK_EFILE, 0, "changed while it was being read", file->name);
   if (fd >= 0)
     close(fd);
 }

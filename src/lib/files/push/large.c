@@ -413,9 +413,10 @@ static void fail(tnk__large_t *large, tnk__error_t *error) {
       large->source != NULL ? source_err(large->source, &cause) : TNK_OK;
 
   if (err == TNK_EFILE) {
-    own = tnk__error_new(
-        &large->hub->context->alloc, err, "push: %.256s %s", large->file->name,
-        cause != 0 ? "cannot be read" : "became shorter while it was sent");
+    own = tnk__error_new(&large->hub->context->alloc, err, "push: %.256s %s",
+                         large->file->name,
+                         cause != 0 ? "cannot be read"
+                                    : "became shorter while it was being sent");
     if (own->refs > 0)
       own->pub.cause = cause;
   }

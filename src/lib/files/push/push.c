@@ -341,8 +341,8 @@ static void ask(push_t *push, tnk__ask_request_t request) {
 static void ask_who(push_t *push) {
   tnk__buf_printf(&push->url, "%s/api/whoami-v2",
                   push->job.hub->config->options.endpoint);
-  ask(push,
-      (tnk__ask_request_t){.what = "see whose token it is", .method = "GET"});
+  ask(push, (tnk__ask_request_t){.what = "find out whose token it is",
+                                 .method = "GET"});
 }
 
 static void create(push_t *push) {
@@ -448,7 +448,7 @@ static void commit(push_t *push) {
                            o->message != NULL ? o->message : message);
   if (push->n_files == 0) {
     fail(push, tnk__error_new(alloc_of(push), TNK_EINVAL,
-                              "push: the hub leaves out every file"));
+                              "push: the hub ignores every file"));
     return;
   }
   put_repo(push, "/api/models");
@@ -480,7 +480,7 @@ static void refuse_object(push_t *push, const tnk__push_file_t *file,
   if (said == NULL || strstr(said, push->job.hub->config->token) != NULL)
     said = "malformed answer";
   fail(push, tnk__error_new(alloc_of(push), TNK_EREQUEST,
-                            "push: the hub does not take %.256s: %.200s",
+                            "push: the hub refuses %.256s: %.200s",
                             file != NULL ? file->name : "a file", said));
 }
 
@@ -524,7 +524,7 @@ static void upload(push_t *push) {
     push->large.on_progress = on_progress;
   err = tnk__large_start(&push->large, &push->bundle->folder, file, actions);
   if (err != TNK_OK)
-    fail_with(push, err, "what the hub says of a large file");
+    fail_with(push, err, "the hub's response about a large file");
 }
 
 /* ---- The push: answers ---- */

@@ -216,11 +216,11 @@ static const char *tar_header_read(tar_header_t *out,
 
   memset(out, 0, sizeof(*out));
   if (memcmp(block + MAGIC, "ustar", 5) != 0)
-    return "the archive is no tar, or of a kind that is not known";
+    return "the archive is not a tar file, or of an unknown kind";
   if (!read_number(&sum, block + SUM, SUM_SIZE) || sum != add_up(block))
     return "the archive was changed: a checksum is wrong";
   if (!read_number(&out->size, block + SIZE, SIZE_SIZE))
-    return "the archive is malformed: a size is no number";
+    return "the archive is malformed: a size is not a number";
   out->kind = block[KIND] == '\0' ? '0' : (char)block[KIND];
   /* GNU's format uses the prefix field for other data. */
   n_prefix =
@@ -365,11 +365,11 @@ static int refuse_kind(tnk__tar_t *tar, char kind, const char *name, size_t n) {
     return refuse_entry(tar, TNK_EPROTO, "the archive has a device", name, n);
   if (kind == 'S')
     return refuse_entry(tar, TNK_EUNSUPPORTED,
-                        "the archive has a sparse file, which is not read",
+                        "the archive has a sparse file, which is not supported",
                         name, n);
-  return refuse_entry(tar, TNK_EUNSUPPORTED,
-                      "the archive has an entry of a kind that is not read",
-                      name, n);
+  return refuse_entry(
+      tar, TNK_EUNSUPPORTED,
+      "the archive has an entry of a kind that is not supported", name, n);
 }
 
 static int begin_entry(tnk__tar_t *tar, const tar_header_t *header) {
@@ -461,7 +461,7 @@ static int read_block(tnk__tar_t *tar) {
     return TNK_OK;
   }
   if (tar->n_zero_blocks > 0)
-    return refuse(tar, TNK_EPROTO, "the archive has bytes behind its end");
+    return refuse(tar, TNK_EPROTO, "the archive has bytes after its end");
   why = tar_header_read(&header, tar->block);
   if (why != NULL)
     return refuse(tar, tar->n_names == 0 ? TNK_EPROTO : TNK_ECORRUPT, why);
@@ -524,7 +524,7 @@ static int read_zeros(tnk__tar_t *tar, const uint8_t *data, size_t n,
   } else {
     tar->tail += n;
     if (tar->tail > TNK__TAR_MAX_PADDING || !tar_is_zero(data, n))
-      return refuse(tar, TNK_EPROTO, "the archive has bytes behind its end");
+      return refuse(tar, TNK_EPROTO, "the archive has bytes after its end");
   }
   *used += n;
   return TNK_OK;
@@ -582,7 +582,7 @@ static int tar_read(tnk__tar_t *tar, const uint8_t *data, size_t n,
 /* End of the input: returns TNK_ECORRUPT if the archive is incomplete. */
 static int tar_finish(tnk__tar_t *tar) {
   if (tar->err == TNK_OK && tar->state != TNK__TAR_IN_TAIL)
-    tar->err = refuse(tar, TNK_ECORRUPT, "the archive is cut off");
+    tar->err = refuse(tar, TNK_ECORRUPT, "the archive is truncated");
   return tar->err;
 }
 
@@ -611,19 +611,19 @@ static const struct {
     {"\x1f\x8b", 2, TNK__ARCHIVE_GZIP, NULL},
     {"\x28\xb5\x2f\xfd", 4, TNK__ARCHIVE_ZSTD, NULL},
     {"BZh", 3, TNK__ARCHIVE_PLAIN,
-     "the archive is compressed with bzip2, which is not read"},
+     "the archive is compressed with bzip2, which is not supported"},
     {"\xfd"
      "7zXZ\0",
      6, TNK__ARCHIVE_PLAIN,
-     "the archive is compressed with xz, which is not read"},
+     "the archive is compressed with xz, which is not supported"},
     {"\x5d\0\0", 3, TNK__ARCHIVE_PLAIN,
-     "the archive is compressed with lzma, which is not read"},
+     "the archive is compressed with lzma, which is not supported"},
     {"\x04\x22\x4d\x18", 4, TNK__ARCHIVE_PLAIN,
-     "the archive is compressed with lz4, which is not read"},
+     "the archive is compressed with lz4, which is not supported"},
     {"\x1f\x9d", 2, TNK__ARCHIVE_PLAIN,
-     "the archive is compressed with compress, which is not read"},
+     "the archive is compressed with compress, which is not supported"},
     {"PK\x03\x04", 4, TNK__ARCHIVE_PLAIN,
-     "the archive is a zip file, which is not read"},
+     "the archive is a zip file, which is not supported"},
 };
 
 void tnk__archive_init(tnk__archive_t *archive, const tnk_allocator_t *alloc,
@@ -708,7 +708,7 @@ static int unpack(tnk__archive_t *archive) {
   archive->n_plain = archive->window.len;
   if (err == TNK_EPROTO)
     return refuse_archive(archive, TNK_ECORRUPT,
-                          "what the archive is compressed with is malformed");
+                          "the compressed data of the archive is malformed");
   return err;
 }
 
@@ -775,7 +775,7 @@ int tnk__archive_finish(tnk__archive_t *archive) {
   else if (archive->format == TNK__ARCHIVE_ZSTD)
     err = tnk__unzstd_finish(&archive->unzstd);
   if (err == TNK_EPROTO && archive->why == NULL)
-    err = refuse_archive(archive, TNK_ECORRUPT, "the archive is cut off");
+    err = refuse_archive(archive, TNK_ECORRUPT, "the archive is truncated");
   archive->err = err != TNK_OK ? err : tar_finish(&archive->tar);
   return archive->err;
 }

@@ -50,13 +50,13 @@ static void sum_names(tnk__weights_job_t *job) {
 /* Returns the error in the names, or NULL. */
 static const char *check_names(const tnk_external_files_t *from) {
   if (from->n_files == 0)
-    return "the service has no files of it";
+    return "the service has no files of this checkpoint";
   if (from->n_files > MAX_FILES)
-    return "the service names too many files";
+    return "the service lists too many files";
   for (size_t i = 0; i < from->n_files; i++) {
     const char *name = from->files[i].name;
     if (tnk__relative_check(name, strlen(name)) != NULL)
-      return "the service names a file that may not be written";
+      return "the service lists a file whose name cannot be written";
   }
   return NULL;
 }
@@ -155,7 +155,7 @@ int tnk__weights_files_take(tnk__weights_job_t *job,
     tnk__weights_job_fail(job, tnk__error_static(err));
   else if (err == TNK_ECORRUPT)
     tnk__weights_job_fail_with(job, err, "%s",
-                               "the service names other files than before");
+                               "the service lists different files than before");
   else
     tnk__weights_job_fail_with(
         job, err, "%s",
@@ -471,7 +471,7 @@ void tnk__weights_files_stop(tnk__weights_job_t *job) {
 
 void tnk__weights_files_explain(const tnk__weights_job_t *job,
                                 tnk__text_t *out) {
-  tnk__text_printf(out, "%zu of %zu files are there; ", job->n_done,
+  tnk__text_printf(out, "%zu of %zu files are complete; ", job->n_done,
                    job->n_files);
   for (size_t i = 0; i < job->n_slots; i++)
     if (job->slots[i].file != NULL) {
@@ -479,5 +479,5 @@ void tnk__weights_files_explain(const tnk__weights_job_t *job,
       tnk__download_explain(&job->slots[i].download, out);
       return;
     }
-  tnk__text_printf(out, "URLs are asked for");
+  tnk__text_printf(out, "URLs are being requested");
 }

@@ -112,7 +112,7 @@ void tnk__weights_job_fail_place(tnk__weights_job_t *job, int cause,
     return;
   }
   if (cause == UV_EEXIST && job->options.force != TNK_YES)
-    what = "it is there and not empty, and is replaced by force alone";
+    what = "it exists and is not empty; only the option force replaces it";
   error = tnk__error_new(&context_of(job)->alloc, TNK_EFILE, "%s: %.512s: %s",
                          name, why, what);
   if (error->refs > 0)

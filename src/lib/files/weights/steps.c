@@ -246,11 +246,12 @@ static void on_cancel(void *op) {
 
 static const char *is_busy_with(const tnk__weights_job_t *job) {
   if (job->state == TNK__WEIGHTS_COMMITTING)
-    return "the directory gets its name";
+    return "the directory is being renamed";
   if (job->state == TNK__WEIGHTS_UNPACKING)
-    return "the archive is unpacked";
-  return job->state == TNK__WEIGHTS_UNSEALING ? "files are decrypted"
-                                              : "the disk is looked at";
+    return "the archive is being unpacked";
+  return job->state == TNK__WEIGHTS_UNSEALING
+             ? "files are being decrypted"
+             : "the files on the disk are being checked";
 }
 
 static void explain(const void *op, tnk__text_t *out) {
@@ -266,7 +267,7 @@ static void explain(const void *op, tnk__text_t *out) {
   else if (job->asked != NULL)
     tnk__promise_explain(job->asked, out);
   else
-    tnk__text_printf(out, "is about to go on");
+    tnk__text_printf(out, "is about to continue");
 }
 
 static int keep(tnk__weights_job_t *job, const char *path,

@@ -316,7 +316,7 @@ static void fail_session(tnk__conn_t *conn, int code) {
   /* A GOAWAY of the server is not its fault. */
   if (!h2->is_draining)
     conn->refuses_http2 = 2;
-  snprintf(text, sizeof(text), "HTTP/2 with the server came to an end: %s",
+  snprintf(text, sizeof(text), "the HTTP/2 connection to the server ended: %s",
            h2->why != NULL ? h2->why
            : code != 0     ? nghttp2_strerror(code)
                            : "it was told to stop");
@@ -464,7 +464,7 @@ static int is_dead(tnk__conn_t *conn) {
   if (!conn->h2->is_doubted)
     return 0;
   snprintf(text, sizeof(text),
-           "nothing was heard for %d s, nor was a PING answered in %d s",
+           "no byte arrived for %d s, and no response to a PING within %d s",
            TNK__PING_AFTER_MS / 1000, TNK__PONG_MS / 1000);
   fail(conn, TNK_ECONN, UV_ETIMEDOUT, text);
   return 1;

@@ -82,21 +82,25 @@ void tnk__h2_stream_leave(tnk__h2_stream_t *stream) {
 static const char *words_of(uint32_t code) {
   static const char *const words[] = {
       [NGHTTP2_NO_ERROR] = "without an error (NO_ERROR)",
-      [NGHTTP2_PROTOCOL_ERROR] = "it found our HTTP/2 wrong (PROTOCOL_ERROR)",
+      [NGHTTP2_PROTOCOL_ERROR] =
+          "it reported invalid HTTP/2 from this client (PROTOCOL_ERROR)",
       [NGHTTP2_INTERNAL_ERROR] = "it failed (INTERNAL_ERROR)",
       [NGHTTP2_FLOW_CONTROL_ERROR] =
-          "it found our HTTP/2 wrong (FLOW_CONTROL_ERROR)",
+          "it reported invalid HTTP/2 from this client (FLOW_CONTROL_ERROR)",
       [NGHTTP2_SETTINGS_TIMEOUT] =
           "it waited for its settings to be accepted (SETTINGS_TIMEOUT)",
-      [NGHTTP2_STREAM_CLOSED] = "it found our HTTP/2 wrong (STREAM_CLOSED)",
+      [NGHTTP2_STREAM_CLOSED] =
+          "it reported invalid HTTP/2 from this client (STREAM_CLOSED)",
       [NGHTTP2_FRAME_SIZE_ERROR] =
-          "it found our HTTP/2 wrong (FRAME_SIZE_ERROR)",
-      [NGHTTP2_REFUSED_STREAM] = "it has no room for it (REFUSED_STREAM)",
-      [NGHTTP2_CANCEL] = "it gave it up (CANCEL)",
+          "it reported invalid HTTP/2 from this client (FRAME_SIZE_ERROR)",
+      [NGHTTP2_REFUSED_STREAM] =
+          "it cannot take the request now (REFUSED_STREAM)",
+      [NGHTTP2_CANCEL] = "it canceled the request (CANCEL)",
       [NGHTTP2_COMPRESSION_ERROR] =
-          "it found our HTTP/2 wrong (COMPRESSION_ERROR)",
+          "it reported invalid HTTP/2 from this client (COMPRESSION_ERROR)",
       [NGHTTP2_CONNECT_ERROR] = "a tunnel behind it broke (CONNECT_ERROR)",
-      [NGHTTP2_ENHANCE_YOUR_CALM] = "it wants less of us (ENHANCE_YOUR_CALM)",
+      [NGHTTP2_ENHANCE_YOUR_CALM] =
+          "it wants fewer requests (ENHANCE_YOUR_CALM)",
       [NGHTTP2_INADEQUATE_SECURITY] =
           "it wants better encryption (INADEQUATE_SECURITY)",
       [NGHTTP2_HTTP_1_1_REQUIRED] = "it wants HTTP/1.1 (HTTP_1_1_REQUIRED)",
@@ -150,7 +154,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd,
   note_frame(session, hd);
   if (++h2->n_idle_frames <= MAX_IDLE_FRAMES)
     return 0;
-  h2->why = "it sends frames without end that bring nothing";
+  h2->why = "it keeps sending frames without content";
   return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 

@@ -586,7 +586,7 @@ static void bring_back_from(const tnk__exchange_t *ex) {
   pool->lets_wait = 1;
   bring_back_all(pool, ex->conn->number);
   close_unused(pool);
-  tnk__refused_note(pool, "more are accepted, and not served");
+  tnk__refused_note(pool, "more are accepted but not served");
 }
 
 /* Return an active exchange to the queue if its connection is unresponsive.
@@ -718,8 +718,8 @@ static int can_wait(tnk__http_t *http, int cause) {
     return 0;
   if (!http->has_warned)
     tnk__log(&http->context->logger, TNK_LOG_WARN, "http",
-             "the process is out of descriptors: requests wait for those that "
-             "are under way; raise the limit (ulimit -n)");
+             "the process has no free descriptors, so requests wait for open "
+             "connections; raise the limit (ulimit -n)");
   http->has_warned = 1;
   if (close_one_idle(http))
     return 1;

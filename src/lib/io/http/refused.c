@@ -84,8 +84,8 @@ void tnk__refused_note(tnk__pool_t *pool, const char *text) {
                        tnk__context_uniform(context));
   if (!pool->has_warned)
     tnk__log(&context->logger, TNK_LOG_WARN, "http",
-             "%s:%u: no more than %zu connections are granted; requests wait "
-             "for those under way%s%s",
+             "%s:%u: at most %zu connections are possible; requests wait for "
+             "these%s%s",
              pool->origin.host, (unsigned)pool->origin.port, n_working(pool),
              text != NULL ? ": " : "", text != NULL ? text : "");
   pool->has_warned = 1;

@@ -194,7 +194,8 @@ static int is_http2(const tnk__pool_t *pool, const tnk__conn_t *conn) {
 
 tnk__speaks_t tnk__speak_choose(tnk__pool_t *pool, tnk__conn_t *conn) {
   if (!is_http2(pool, conn) && tnk__speak_offer(pool) == TNK__ALPN_HTTP_2) {
-    conn->text = "the server does not speak HTTP/2, and nothing else is wanted";
+    conn->text = "the server does not support HTTP/2, and the options allow "
+                 "nothing else";
     return TNK__SPEAKS_UNKNOWN;
   }
   pool->speaks = is_http2(pool, conn) ? TNK__SPEAKS_HTTP_2 : TNK__SPEAKS_HTTP_1;

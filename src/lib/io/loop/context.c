@@ -277,12 +277,11 @@ static void warn_if_late(tnk__context_t *context, uint64_t now) {
     return;
   context->has_warned = 1;
   context->warned_ms = now;
-  tnk__log(
-      &context->logger, TNK_LOG_WARN, "loop",
-      "the loop came %llu.%llu s late: something on it takes long, and all "
-      "else waits",
-      (unsigned long long)context->counters.lag_ms / 1000,
-      (unsigned long long)context->counters.lag_ms / 100 % 10);
+  tnk__log(&context->logger, TNK_LOG_WARN, "loop",
+           "the loop came %llu.%llu s late: a callback on it took that long "
+           "and delayed all other work",
+           (unsigned long long)context->counters.lag_ms / 1000,
+           (unsigned long long)context->counters.lag_ms / 100 % 10);
 }
 
 /* The delay of the first due timer is the lag of the loop. */

@@ -611,7 +611,8 @@ int tnk_promise_status(const tnk_promise_t *promise) {
 const tnk_error_t *tnk_promise_error(const tnk_promise_t *promise) {
   static const tnk_error_t none = {
       .code = TNK_EINVAL,
-      .text = "there is no promise: it, or the handle of the call, is NULL"};
+      .text =
+          "there is no promise: the promise or the handle of the call is NULL"};
 
   if (!TNK__HANDLE(promise, PROMISE))
     return &none;

@@ -322,7 +322,7 @@ static void end_tls(tls_t *tls, int cause) {
 static const char *words_of_end(const tls_t *tls) {
   return tls->state == OPEN && !tls->has_read &&
                  mbedtls_ssl_get_alpn_protocol(&tls->ssl) == NULL
-             ? " before it said anything; it may speak HTTP/2 only"
+             ? " before it sent anything; it may support only HTTP/2"
              : "";
 }
 

@@ -43,8 +43,8 @@ static const struct {
     {42, 1,
      "bad certificate: it does not accept the client's (" CLIENT_CERT ")"},
     {43, 1,
-     "unsupported certificate: of a kind of client certificate that it "
-     "does not take (" CLIENT_CERT ")"},
+     "unsupported certificate: it does not accept this kind of client "
+     "certificate (" CLIENT_CERT ")"},
     {44, 1, "certificate revoked: the client's (" CLIENT_CERT ")"},
     {45, 1, "certificate expired: the client's (" CLIENT_CERT ")"},
     {46, 1,
@@ -70,7 +70,7 @@ static const struct {
     {116, 1,
      "certificate required: it wants a client certificate (" CLIENT_CERT ")"},
     {120, 1,
-     "no application protocol: it speaks no version of HTTP that was "
+     "no application protocol: it supports no version of HTTP that was "
      "offered"},
 };
 
@@ -130,7 +130,7 @@ int tnk__tls_explain(tnk__peer_t *peer, const mbedtls_ssl_context *ssl,
     return TNK_ETLS;
   }
   if (cause == BAD_VERSION) {
-    snprintf(text, size, "TLS with %s: it speaks no version from 1.2 on",
+    snprintf(text, size, "TLS with %s: it supports no version from 1.2 on",
              peer->host);
     return TNK_ETLS;
   }

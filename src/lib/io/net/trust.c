@@ -173,9 +173,9 @@ static int parse_key(tnk__identity_t *out, const char *path, const char *text,
       err == MBEDTLS_ERR_PK_PASSWORD_MISMATCH ||
       strstr(text, "ENCRYPTED") != NULL)
     return unusable(fault, path,
-                    "the key is encrypted; it is needed without a password");
+                    "the key is encrypted; store it without a password");
   return unusable(fault, path,
-                  "no private key in it that this build of mbedTLS knows");
+                  "it has no private key that this build of mbedTLS supports");
 }
 
 /* Either file may contain the key, so both are read into `text`, which is
@@ -215,7 +215,7 @@ static int read_both(tnk__identity_t *out, const char *cert_file,
   return tnk__tls_code(differs, TNK_OK) == TNK_ENOMEM
              ? TNK_ENOMEM
              : unusable(fault, key_file,
-                        "the key is not that of the certificate");
+                        "the key does not belong to the certificate");
 }
 
 int tnk__identity_read(tnk__identity_t *out, const char *cert_file,

@@ -100,25 +100,24 @@ static void end(tunnel_t *tunnel, int code, int cause, const char *what) {
 static const char *meaning(int status, int has_credentials) {
   switch (status) {
   case 400:
-    return " Bad Request: it does not understand CONNECT, or not to this host "
-           "or port";
+    return " Bad Request: it does not support CONNECT, or not to this host or "
+           "port";
   case 401:
     return has_credentials
-               ? " Unauthorized: it does not accept the user and password that "
-                 "it was given"
-               : " Unauthorized: it wants a user and a password, as in "
+               ? " Unauthorized: it rejects the given user and password"
+               : " Unauthorized: it requires a user and a password, as in "
                  "http://USER:PASSWORD@HOST:PORT";
   case 403:
-    return " Forbidden: it does not let this host or port through";
+    return " Forbidden: it does not allow this host or port";
   case 404:
-    return " Not Found: it is no proxy, or does not find the host";
+    return " Not Found: it is not a proxy, or does not find the host";
   case 405:
-    return " Method Not Allowed: it makes no tunnels";
+    return " Method Not Allowed: it does not allow tunnels";
   case 407:
     return has_credentials
-               ? " Proxy Authentication Required: it does not accept the user "
-                 "and password that it was given"
-               : " Proxy Authentication Required: it wants a user and a "
+               ? " Proxy Authentication Required: it rejects the given user "
+                 "and password"
+               : " Proxy Authentication Required: it requires a user and a "
                  "password, as in http://USER:PASSWORD@HOST:PORT";
   case 429:
     return " Too Many Requests";
@@ -174,7 +173,8 @@ static void read_http(tunnel_t *tunnel, const uint8_t *data, size_t n) {
   if (status / 100 > 2)
     refused(tunnel, status);
   else if (err == TNK_ENOMEM)
-    end(tunnel, err, 0, "has answered, but there is no memory for that");
+    end(tunnel, err, 0,
+        "has answered, but there is no memory for its response");
   else if (err == TNK_ETOOBIG)
     end(tunnel, err, 0, "answered CONNECT with a head that is too large");
   else if (err != TNK_OK)
@@ -183,7 +183,7 @@ static void read_http(tunnel_t *tunnel, const uint8_t *data, size_t n) {
            (reader->has_more || tunnel->is_asking))
     end(tunnel, TNK_EPROTO, 0,
         tunnel->is_asking ? "answered before it was asked"
-                          : "sent bytes that are not the server's");
+                          : "sent bytes that do not come from the server");
   else if (reader->state == TNK__HTTP_READ_DONE)
     agreed(tunnel);
 }
@@ -219,7 +219,8 @@ static void read_socks(tunnel_t *tunnel, const uint8_t *data, size_t n) {
   else if (result == TNK__SOCKS_AGREED)
     agreed(tunnel);
   else if (result == TNK__SOCKS_SAY && say_socks(tunnel) != TNK_OK)
-    end(tunnel, TNK_ECONN, UV_EPIPE, "could not be asked for a tunnel");
+    end(tunnel, TNK_ECONN, UV_EPIPE,
+        "could not be sent the request for a tunnel");
 }
 
 static int hello(tunnel_t *tunnel) {
@@ -257,7 +258,8 @@ static void on_resolved(tnk__dns_query_t *query) {
   }
   use_address(asking, best_of(query));
   if (hello(tunnel) != TNK_OK)
-    end(tunnel, TNK_ECONN, UV_EPIPE, "could not be asked for a tunnel");
+    end(tunnel, TNK_ECONN, UV_EPIPE,
+        "could not be sent the request for a tunnel");
 }
 
 static int ask_socks(tunnel_t *tunnel) {
@@ -309,7 +311,7 @@ static void on_tcp_open(tnk__stream_t *tcp) {
   const int err = ask(tunnel);
 
   if (err != TNK_OK)
-    end(tunnel, err, 0, "could not be asked for a tunnel");
+    end(tunnel, err, 0, "could not be sent the request for a tunnel");
 }
 
 static void on_tcp_read(tnk__stream_t *tcp, const uint8_t *data, size_t n) {
@@ -341,8 +343,9 @@ static void on_tcp_end(tnk__stream_t *tcp, const tnk__net_error_t *error) {
   if ((tunnel->state == ASKING || tunnel->state == RESOLVING) &&
       error->code != TNK_ENOMEM)
     end(tunnel, TNK_ECONN, error->cause != 0 ? error->cause : UV_EOF,
-        is_http(tunnel) ? "cut the connection off instead of answering CONNECT"
-                        : "cut the connection off before it had connected us");
+        is_http(tunnel)
+            ? "closed the connection instead of answering CONNECT"
+            : "closed the connection before it had connected to the server");
   else
     end_with(tunnel, error);
 }

@@ -124,7 +124,7 @@ int tnk__check_tensor_at(const tnk__where_t *where, const char *name,
   if (tensor->reserved != 0)
     return tnk__refuse(where, "\"%s\" has a reserved member set", name);
   if (tnk__dtype_size(tensor->dtype) == 0)
-    return tnk__refuse(where, "\"%s\" has no known element type", name);
+    return tnk__refuse(where, "\"%s\" has an unknown element type", name);
   err = check_shape(where, name, tensor);
   if (err == TNK_OK && tensor->crow != NULL)
     err = check_csr(where, name, tensor);
@@ -136,7 +136,7 @@ int tnk__check_tensor_at(const tnk__where_t *where, const char *name,
 static int check_image(const tnk__where_t *where, size_t i,
                        const tnk_chunk_t *chunk) {
   if (chunk->format != TNK_PNG && chunk->format != TNK_JPEG)
-    return tnk__refuse(where, "chunk %zu is an image of no known format", i);
+    return tnk__refuse(where, "chunk %zu is an image of an unknown format", i);
   if (chunk->kind == TNK_CHUNK_IMAGE &&
       (chunk->bytes == NULL || chunk->n_bytes == 0))
     return tnk__refuse(where, "chunk %zu is an image without bytes", i);
@@ -185,7 +185,7 @@ static int check_chunk(const tnk__where_t *where, size_t i,
     return tnk__refuse(where, "chunk %zu has a reserved member set", i);
   if (!is_text && !is_dmel && chunk->kind != TNK_CHUNK_IMAGE &&
       chunk->kind != TNK_CHUNK_IMAGE_POINTER)
-    return tnk__refuse(where, "chunk %zu is of no known kind", i);
+    return tnk__refuse(where, "chunk %zu is of an unknown kind", i);
   /* Text is kind 0. A chunk with other data but without a kind would be read as
    * no tokens. */
   if (is_text && (chunk->bytes != NULL || chunk->location != NULL))
@@ -201,7 +201,7 @@ static int check_chunk(const tnk__where_t *where, size_t i,
     return check_dmel(where, i, chunk);
   if (chunk->kind == TNK_CHUNK_IMAGE_POINTER && !allow_pointer)
     return tnk__refuse(
-        where, "chunk %zu is an image pointer, which training does not take",
+        where, "chunk %zu is an image pointer, which training does not accept",
         i);
   return check_image(where, i, chunk);
 }
@@ -406,8 +406,8 @@ static int check_inputs(const tnk__where_t *where, const tnk_datum_t *datum,
   if (datum->n_loss_inputs > 0 && datum->loss_inputs == NULL)
     return tnk__refuse(where, "it has no loss inputs");
   if (length < 0 && (datum->targets != NULL || datum->weights != NULL))
-    return tnk__refuse(where, "its targets or weights are of no known "
-                              "length: an image does not say its tokens");
+    return tnk__refuse(where, "the length of its targets or weights is "
+                              "unknown: an image does not state its tokens");
   for (size_t i = 0; i < tnk__datum_n_inputs(datum); i++) {
     const tnk_loss_input_t input = tnk__datum_input_at(datum, i);
     int err =
@@ -432,7 +432,7 @@ static int check_runs(const tnk__where_t *where, const char *what,
     const tnk_span_t *span = &spans[i];
 
     if (span->kind != TNK_SPAN_PROMPT && span->kind != TNK_SPAN_SAMPLED)
-      return tnk__refuse(where, "%s span %zu is of no known kind", what, i);
+      return tnk__refuse(where, "%s span %zu is of an unknown kind", what, i);
     if (span->sequence_id == NULL || span->sequence_id[0] == '\0')
       return tnk__refuse(where, "%s span %zu has no sequence id", what, i);
     if (tnk__check_text_at(where, "the sequence id of a span",

@@ -29,8 +29,9 @@ static int check_argument(const tnk__where_t *where,
   if (argument->reserved != 0)
     return tnk__refuse(where, "it has a reserved member set");
   if (argument->name == NULL || !is_argument_name(argument->name))
-    return tnk__refuse(where, "its name must be 1 to 64 small letters, digits "
-                              "and underscores, without a digit at first");
+    return tnk__refuse(where,
+                       "its name must be 1 to 64 lowercase letters, digits "
+                       "and underscores, and must not begin with a digit");
   if (where->index == 0 && strcmp(argument->name, first_name) != 0)
     return tnk__refuse(where, "the first one must be \"%s\"", first_name);
   if (argument->n_dims > 2)
@@ -91,7 +92,7 @@ static int check_place(const tnk__where_t *where, const json_t *node,
     return tnk__refuse(where, is_last ? "it is the last one and no output"
                                       : "it is an output and not the last one");
   if (is_last && *n < options->n_arguments)
-    return tnk__refuse(where, "no placeholder stands for \"%s\"",
+    return tnk__refuse(where, "there is no placeholder for \"%s\"",
                        options->arguments[*n].name);
   if (strcmp(op, "placeholder") != 0)
     return TNK_OK;

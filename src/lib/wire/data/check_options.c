@@ -148,7 +148,7 @@ int tnk__check_optim(const tnk_optim_t *optim, char *text, size_t size) {
     return check_adam(&where, optim);
   if (optim->optimizer == TNK_OPTIMIZER_DIMUON)
     return check_dimuon(&where, optim);
-  return tnk__refuse(&where, "the optimizer is of no known kind");
+  return tnk__refuse(&where, "the optimizer is of an unknown kind");
 }
 
 /* ---- The service ---- */
@@ -188,7 +188,7 @@ static int check_optimizer(const tnk__where_t *where, tnk_optimizer_t optimizer,
   if (optimizer == TNK_OPTIMIZER_RAW)
     return check_optimizer_json(json, where->text, where->size);
   if (optimizer != TNK_OPTIMIZER_ADAMW && optimizer != TNK_OPTIMIZER_DIMUON)
-    return tnk__refuse(where, "the optimizer is of no known kind");
+    return tnk__refuse(where, "the optimizer is of an unknown kind");
   if (json != NULL)
     return tnk__refuse(where, "optimizer_json is given, and optimizer is "
                               "not TNK_OPTIMIZER_RAW");
@@ -266,8 +266,8 @@ int tnk__check_sampler(const tnk_sampling_options_t *options, char *text,
   if (options->exported != NULL &&
       (options->model_path != NULL || options->base_model != NULL ||
        options->record_stability_info != TNK_DEFAULT))
-    return tnk__refuse(&where, "exported says all there is to say; the other "
-                               "options are for a new sampler");
+    return tnk__refuse(&where, "exported cannot be combined with the other "
+                               "options, which are for a new sampler");
   if (options->exported != NULL)
     return TNK_OK;
   if (options->model_path == NULL && options->base_model == NULL)
@@ -326,12 +326,12 @@ int tnk__check_headers(const tnk_pair_t *headers, size_t n, char *text,
     const char *name = headers[i].name;
     where.index = i;
     if (name == NULL || !tnk__http_is_token(name))
-      return tnk__refuse(&where, "its name is none that a header can have");
+      return tnk__refuse(&where, "its name is not a valid header name");
     if (tnk__http_is_reserved(name))
-      return tnk__refuse(&where, "%.40s is for the library to set", name);
+      return tnk__refuse(&where, "%.40s is set by the library", name);
     /* The value is not quoted, because it may be a credential. */
     if (headers[i].value == NULL || !tnk__http_is_field_value(headers[i].value))
-      return tnk__refuse(&where, "%.40s has no value that can be sent", name);
+      return tnk__refuse(&where, "the value of %.40s cannot be sent", name);
   }
   return TNK_OK;
 }

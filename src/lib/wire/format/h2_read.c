@@ -137,18 +137,6 @@ int tnk__h2_reader_fields_end(tnk__h2_reader_t *reader) {
   return err == TNK_OK ? TNK_OK : fail(reader, err);
 }
 
-static int unpack(tnk__h2_reader_t *reader, const uint8_t *data, size_t n) {
-  tnk__response_t *response = reader->response;
-
-  /* Count these bytes, because a long compressed body may decompress to
-   * nothing. */
-  reader->n_compressed += n;
-  if (reader->n_compressed > TNK__MAX_RESPONSE_BODY)
-    return TNK_ETOOBIG;
-  return tnk__unzstd_feed(&response->unzstd, &response->body,
-                          (const char *)data, n);
-}
-
 int tnk__h2_reader_body(tnk__h2_reader_t *reader, const uint8_t *data,
                         size_t n) {
   int err = reader->err;
@@ -158,7 +146,8 @@ int tnk__h2_reader_body(tnk__h2_reader_t *reader, const uint8_t *data,
                         (reader->is_head_request && n > 0)))
     err = TNK_EPROTO;
   if (err == TNK_OK)
-    err = reader->is_zstd ? unpack(reader, data, n)
+    err = reader->is_zstd ? tnk__response_unzstd(reader->response,
+                                                 &reader->n_compressed, data, n)
                           : tnk__buf_append(&reader->response->body, data, n);
   return err == TNK_OK ? TNK_OK : fail(reader, err);
 }

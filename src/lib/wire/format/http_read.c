@@ -271,6 +271,14 @@ int tnk__response_encoding(const tnk__response_t *response, int is_streamed,
   return *is_zstd ? TNK_OK : TNK_EPROTO;
 }
 
+int tnk__response_unzstd(tnk__response_t *response, size_t *n_compressed,
+                         const void *data, size_t n) {
+  *n_compressed += n;
+  if (*n_compressed > TNK__MAX_RESPONSE_BODY)
+    return TNK_ETOOBIG;
+  return tnk__unzstd_feed(&response->unzstd, &response->body, data, n);
+}
+
 /* Reject ambiguous framing that the parser would accept. */
 static int check_framing(tnk__http_reader_t *reader) {
   const tnk__response_t *response = reader->response;
@@ -333,20 +341,10 @@ static int on_head_end(llhttp_t *parser) {
   return err == TNK_OK ? GO_ON : fail(reader, err);
 }
 
-static int unpack(tnk__http_reader_t *reader, const char *at, size_t n) {
-  tnk__response_t *response = reader->response;
-
-  /* Count these bytes, because a long compressed body may decompress to
-   * nothing. */
-  reader->n_compressed += n;
-  if (reader->n_compressed > TNK__MAX_RESPONSE_BODY)
-    return TNK_ETOOBIG;
-  return tnk__unzstd_feed(&response->unzstd, &response->body, at, n);
-}
-
 static int on_body(llhttp_t *parser, const char *at, size_t n) {
   tnk__http_reader_t *reader = reader_of(parser);
-  int err = reader->is_zstd ? unpack(reader, at, n)
+  int err = reader->is_zstd ? tnk__response_unzstd(reader->response,
+                                                   &reader->n_compressed, at, n)
                             : tnk__buf_append(&reader->response->body, at, n);
 
   if (err != TNK_OK)

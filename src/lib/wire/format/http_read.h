@@ -55,6 +55,11 @@ void tnk__response_clear(tnk__response_t *response);
  * was not requested. A streamed response must have no encoding. */
 int tnk__response_encoding(const tnk__response_t *response, int is_streamed,
                            int *is_zstd);
+/* Decompress a part of the body. *n_compressed counts the received bytes,
+ * because a long compressed body may decompress to nothing. Returns TNK_OK,
+ * TNK_EPROTO, TNK_ENOMEM or TNK_ETOOBIG. */
+int tnk__response_unzstd(tnk__response_t *response, size_t *n_compressed,
+                         const void *data, size_t n);
 
 /*
  * Reads one response from pieces of any size. Interim (1xx) responses and

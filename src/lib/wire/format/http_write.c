@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "lib/base/alloc.h"
 #include "lib/wire/format/number_text.h"
 #include "tnk/error.h"
 
@@ -287,4 +288,16 @@ int tnk__http_write_connect(tnk__buf_t *out, const tnk__http_head_t *head) {
     size += 2 * strlen(head->host);
   size += check_headers(head->proxy_headers, head->n_proxy_headers, &ok);
   return ok ? write_all(out, head, size, put_connect) : TNK_EINVAL;
+}
+
+char *tnk__http_bearer(const tnk_allocator_t *alloc, const char *token) {
+  static const char scheme[] = "Bearer ";
+  const size_t n = strlen(token) + 1;
+  char *bearer = tnk__malloc(alloc, strlen(scheme) + n);
+
+  if (bearer == NULL)
+    return NULL;
+  memcpy(bearer, scheme, strlen(scheme));
+  memcpy(bearer + strlen(scheme), token, n);
+  return bearer;
 }

@@ -48,5 +48,8 @@ int tnk__http_is_field_value(const char *text);
 int tnk__http_is_reserved(const char *name);
 /* The order of two header names. The case of ASCII letters is ignored. */
 int tnk__http_compare_names(const char *a, const char *b);
+/* Make "Bearer <token>", to be freed with tnk__free_secret(). NULL: no
+ * memory. */
+char *tnk__http_bearer(const tnk_allocator_t *alloc, const char *token);
 
 #endif

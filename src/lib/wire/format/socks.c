@@ -183,6 +183,7 @@ tnk__socks_result_t tnk__socks_feed(tnk__socks_t *socks,
   if (i < n && result == TNK__SOCKS_SAY)
     return fail(socks, TNK_EPROTO, "answered before it was asked");
   if (i < n && result == TNK__SOCKS_AGREED)
-    return fail(socks, TNK_EPROTO, "sent bytes that are not the server's");
+    return fail(socks, TNK_EPROTO,
+                "sent bytes that do not come from the server");
   return result;
 }
