@@ -339,12 +339,12 @@ TEST(config_names_the_pair_that_cannot_be_sent) {
   pair[1].name = "X B";
   refused(&options, "headers 1: its name is not a valid header name");
   pair[1].name = "content-length";
-  refused(&options, "headers 1: content-length is for the library to set");
+  refused(&options, "headers 1: content-length is set by the library");
   pair[1].name = "X-B";
   pair[1].value = NULL;
-  refused(&options, "headers 1: X-B has no value that can be sent");
+  refused(&options, "headers 1: the value of X-B cannot be sent");
   pair[1].value = "a\r\nX-C: 1";
-  refused(&options, "headers 1: X-B has no value that can be sent");
+  refused(&options, "headers 1: the value of X-B cannot be sent");
   options.n_headers = 0;
   options.n_user_metadata = 1;
   refused(&options, "user_metadata is missing, and n_user_metadata is 1");
@@ -375,7 +375,7 @@ TEST(A4_config_refuses_variables_that_cannot_be_sent) {
   options.api_key = KEY;
   setenv("CLOUDFLARE_ACCESS_CLIENT_SECRET", "a\r\nX-Evil: b", 1);
   refused(&options,
-          "headers 0: CF-Access-Client-Secret has no value that can be sent");
+          "headers 0: the value of CF-Access-Client-Secret cannot be sent");
   clear_environment();
   setenv("TINKER_PROJECT_ID", "\xff\xfe", 1);
   refused(&options, "project_id is not valid UTF-8");

@@ -123,7 +123,7 @@ def P11_10_keys_stay_with_their_servers():
         got = home("run", "list", url=two.url)
         check(got.returncode == 3 and one.url in got.stderr, "is not sent to another", got)
         got = home("auth", "logout", url=two.url)
-        check(got.returncode == 3 and f"one for {one.url}" in got.stderr,
+        check(got.returncode == 3 and f"A key for {one.url} is stored." in got.stderr,
               "nor removed in its place", got)
         check(home.login(two.url, "tml-second").returncode == 0, "a key of the other")
         for server in (one, two):

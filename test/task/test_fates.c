@@ -495,7 +495,7 @@ TEST_LIMIT(S1_7_an_unknown_fate_fails_what_waits_behind_it, 20) {
   /* What is called now goes under the number that may be free. */
   script_ok(&script, &late, script_step(&script));
   script_check_sent(&script, 1, "optim_step", 2);
-  CHECK(strstr(script.last_log, "number 2, of which nothing was known, had not "
+  CHECK(strstr(script.last_log, "number 2, whose outcome was unknown, had not "
                                 "been run") != NULL);
   outcome_drop(&late);
   outcome_drop_all(outcomes, 4);

@@ -131,7 +131,7 @@ TEST(Q1_samples_of_a_sampler_that_cannot_be_made_again_are_rejected) {
   restart(script);
   for (int i = 0; i < 2; i++) {
     outcome_fails(script, &outcomes[i], TNK_ESESSION);
-    CHECK(strstr(outcomes[i].text, "could not be made again") != NULL);
+    CHECK(strstr(outcomes[i].text, "it could not be created again") != NULL);
   }
   tnk_promise_unref(mend.first);
   outcome_drop_all(outcomes, 2);
