@@ -49,7 +49,8 @@ PASTED = {
     "tnk checkpoint set-ttl": ["Expires in 2592000 seconds", "Downloaded to",
                                "/external_weights/hf\n", "Repo ID", "Deleted 0"],
     "lib=$HOME": ["/tnk/bin/tnk\n", "/tnk/lib/", "\nhello\n"],
-    "tnk gateway --model tnk/byte-lm --key": ['"admin_key_required"', "there is no such answer"],
+    "tnk gateway --model tnk/byte-lm --port 8002 --key": ['"admin_key_required"', "there is no such answer"],
+    "curl -H": ['"key"', '"id"', "run-7"],
     "tnk auth login": ["Logged in", "yes\n", "nobody@localhost\n", "is removed"],
     "tnk billing usage": ["a/model", "a@b", "checkpoint_read"],
     "echo 'Hello, world' | tnk tokenize": ['8 10 "or"', "\n12\n", "#$%&'()"],
@@ -58,7 +59,7 @@ PASTED = {
 PASTED_IN_BARE = ("sh examples/quickstart.sh", "sh test/install.sh build")
 # What shows, after a block that says nothing, that it has worked.
 PROBES = {
-    "tnk gateway --model tnk/byte-lm --key": """reward=http://127.0.0.1:8002/s/other/tnk/reward
+    "tnk gateway --model tnk/byte-lm --port 8002 --key": """reward=http://127.0.0.1:8002/s/other/tnk/reward
 curl -s -H 'Authorization: Bearer agents-may-have-this' $reward -d '{"reward":1}'
 curl -s -H "Authorization: Bearer $(cat admin.key)" $reward -d '{"reward":1}'
 """,
@@ -86,7 +87,6 @@ def text_of(block, ports):
         waits = line.startswith(SERVERS) and not line.rstrip().endswith("&")
         if waits:
             line = line.split("  #")[0]
-            line += "" if "--port" in line else " --port 8002"
         lines.append(f"{line} &" if waits else line)
         if waits:  # the reader goes on when the server says that it listens
             scheme = "https" if "--tls-cert" in line else "http"
