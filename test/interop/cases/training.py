@@ -240,7 +240,7 @@ def async_forms(ctx):
 # ---- saves and loads ---------------------------------------------------------
 
 
-def trained(ctx, training, data, n):
+def train(ctx, training, data, n):
     for _ in range(n):
         done(training.forward_backward(data, "cross_entropy"))
         done(training.optim_step(adam(ctx, 0.02)))
@@ -251,33 +251,33 @@ def trained(ctx, training, data, n):
 def a_saved_state_goes_on(ctx):
     data = ctx.data(2)
     training = ctx.new_training(seed=21)
-    trained(ctx, training, data, 3)
+    train(ctx, training, data, 3)
     path = done(training.save_state(name("state"))).path
     check(path.startswith("tinker://") and "/weights/" in path, path)
     at_save = loss(training, data)
-    goes_on = trained(ctx, training, data, 2)
+    goes_on = train(ctx, training, data, 2)
 
     with_optimizer = done(ctx.service.create_training_client_from_state_with_optimizer(path))
     check_near(loss(with_optimizer, data), at_save, 0)
-    check_near(trained(ctx, with_optimizer, data, 2), goes_on, 0)
+    check_near(train(ctx, with_optimizer, data, 2), goes_on, 0)
 
     weights_only = done(ctx.service.create_training_client_from_state(path))
     check_near(loss(weights_only, data), at_save, 0)
-    check(trained(ctx, weights_only, data, 2) != goes_on, "the moments were loaded as well")
+    check(train(ctx, weights_only, data, 2) != goes_on, "the moments were loaded as well")
 
 
 @case
 def loading_into_a_live_model(ctx):
     data = ctx.data(2)
     training = ctx.new_training(seed=22)
-    trained(ctx, training, data, 2)
+    train(ctx, training, data, 2)
     path = done(training.save_state(name("live"))).path
     at_save = loss(training, data)
-    trained(ctx, training, data, 2)
+    train(ctx, training, data, 2)
     answer = done(training.load_state(path))
     check(answer.path in (None, path))
     check_near(loss(training, data), at_save, 0)
-    trained(ctx, training, data, 1)
+    train(ctx, training, data, 1)
     done(training.load_state_with_optimizer(path))
     check_near(loss(training, data), at_save, 0)
 
@@ -321,7 +321,7 @@ def samplers_of_a_training(ctx):
     training = ctx.new_training(seed=23)
     data = [ctx.datum("abababababababab")]
     before = training.save_weights_and_get_sampling_client()
-    trained(ctx, training, data, 6)
+    train(ctx, training, data, 6)
     named = done(training.save_weights_for_sampler(name("sampler")))
     check("/sampler_weights/" in named.path, named.path)
     after = training.save_weights_and_get_sampling_client()
@@ -332,10 +332,10 @@ def samplers_of_a_training(ctx):
         values = done(done(sampling).compute_logprobs(ctx.prompt("abababab")))
         return sum(v for v in values if v is not None)
 
-    trained = scored(after)
-    check(trained > scored(before) + 1, "the sampler has not trained")
-    check_near(scored(by_path), trained, 0)
-    check_near(scored(by_service), trained, 0)
+    score = scored(after)
+    check(score > scored(before) + 1, "the sampler has not trained")
+    check_near(scored(by_path), score, 0)
+    check_near(scored(by_service), score, 0)
 
 
 @case
@@ -347,7 +347,7 @@ def kinds_of_samplers(ctx):
     snapshot = done(training.save_weights_and_get_sampling_client(kind="snapshot"))
     inflight = done(training.save_weights_and_get_sampling_client(kind="inflight"))
     before = done(snapshot.compute_logprobs(ctx.prompt("xyxyxy")))
-    trained(ctx, training, data, 4)
+    train(ctx, training, data, 4)
     done(training.save_weights_and_get_sampling_client(kind="inflight", record_stability_info=True))
     check(done(snapshot.compute_logprobs(ctx.prompt("xyxyxy"))) == before, "a snapshot moved")
     # Whether these weights moved is the server's to say; ours makes snapshots.
