@@ -14,8 +14,9 @@ static uint64_t cost_of(const tnk_gateway_t *gateway, uint64_t n_prompt,
                 (double)n_sampled * gateway->pico_sampled;
 
   /* Round up, so that the sum is not below the real cost. */
-  return cost < (double)TOO_MUCH ? (uint64_t)cost + (cost > (uint64_t)cost)
-                                 : (uint64_t)TOO_MUCH;
+  return cost < (double)TOO_MUCH
+             ? (uint64_t)cost + (cost > (double)(uint64_t)cost)
+             : (uint64_t)TOO_MUCH;
 }
 
 static int refuse(const char *what, uint64_t left, tnk__gw_fault_t *fault) {
