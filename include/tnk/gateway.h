@@ -14,8 +14,8 @@ extern "C" {
  * A server that speaks the APIs of OpenAI and Anthropic to agents, and samples
  * from a service. It is the library libtnk-gateway, which uses only the public
  * functions of libtnk and libtnk-chat. It runs on the caller's loop.
- * Conversations are rendered on libuv's thread pool, at most two at a time, so
- * a slow chat template does not stop the loop. Every sampled token is recorded.
+ * With a template of the program, conversations are rendered on libuv's thread
+ * pool, at most two at a time, so a slow template does not stop the loop. Every sampled token is recorded.
  * The next turn of a conversation continues from the sampled tokens; they are
  * never tokenized again.
  *

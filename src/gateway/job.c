@@ -254,8 +254,11 @@ static int begin(tnk__gw_job_t *job, tnk__gw_sampler_t *sampler,
     return no_model(fault);
   if (tnk__gw_prompt_read(job, fault) != 0)
     return -1;
-  return job->chat != NULL ? tnk__gw_render(job, on_rendered, fault)
-                           : sample(job, fault);
+  if (job->chat != NULL && !job->gateway->is_plain)
+    return tnk__gw_render(job, on_rendered, fault);
+  if (job->chat != NULL && tnk__gw_render_now(job, fault) != 0)
+    return -1;
+  return sample(job, fault);
 }
 
 static int prepare(tnk__gw_job_t *job, tnk__gw_api_t api,

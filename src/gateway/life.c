@@ -187,6 +187,7 @@ static int open_template(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
     gateway->template_ = tnk_chat_template_ref(o->template_);
     return TNK_OK;
   }
+  gateway->is_plain = 1;
   options.allocator = &gateway->alloc;
   err = tnk_chat_template_open(&gateway->template_, NULL, 0, &options, &error);
   return err == TNK_OK ? err : say(why, why_size, err, error.text);

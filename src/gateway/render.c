@@ -153,6 +153,14 @@ int tnk__gw_render(tnk__gw_job_t *job, tnk__gw_rendered_cb done,
   return 0;
 }
 
+int tnk__gw_render_now(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  int result = run(job, fault);
+
+  while (result == NOT_ALLOWED)
+    result = tnk__gw_prompt_next(job, fault) == 0 ? run(job, fault) : -1;
+  return result;
+}
+
 int tnk__gw_render_leave(tnk__gw_job_t *job) {
   tnk__list_remove(&job->render.link);
   atomic_store(&job->render.is_canceled, 1);

@@ -30,6 +30,7 @@ struct tnk_gateway {
   tnk__srv_t http;
   tnk__gw_record_t *record;
   tnk_chat_template_t *template_;
+  int is_plain; /* it is the library's own, and not one that was given */
   tnk_chat_tokenizer_t tokenizer;
   tnk_chat_family_t family;
   int keeps_controls;      /* control tokens in user and tool messages count */

@@ -89,6 +89,7 @@ class Http2:
         self.peer = dial(url)
         self.read = self.peer.makefile("rb")
         self.stream = -1
+        self.statuses = {}  # of streams that nobody has asked about yet
         # No table, so that statuses can be read.
         self.peer.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, struct.pack("!HI", 1, 0)))
 
@@ -110,7 +111,7 @@ class Http2:
     def answer(self, stream):
         """The status; 0 if the stream or the connection ends without one."""
         try:
-            while True:
+            while stream not in self.statuses:
                 head = self.read.read(9)
                 if len(head) < 9:
                     return 0
@@ -118,10 +119,13 @@ class Http2:
                 data, of = self.read.read(n), int.from_bytes(head[5:9], "big")
                 if kind == SETTINGS and not flags & 1:
                     self.peer.sendall(frame(SETTINGS, 1, 0, b""))
-                elif kind == HEADERS and of == stream:
-                    return status_in(data)
-                elif kind == GOAWAY or (kind == RST and of == stream):
+                elif kind == HEADERS:  # streams may be answered in any order
+                    self.statuses.setdefault(of, status_in(data))
+                elif kind == RST:
+                    self.statuses.setdefault(of, 0)
+                elif kind == GOAWAY:
                     return 0
+            return self.statuses.pop(stream)
         except OSError:
             return 0
 
