@@ -15,9 +15,9 @@ extern "C" {
  * from a service. It is the library libtnk-gateway, which uses only the public
  * functions of libtnk and libtnk-chat. It runs on the caller's loop.
  * With a template of the program, conversations are rendered on libuv's thread
- * pool, at most two at a time, so a slow template does not stop the loop. Every sampled token is recorded.
- * The next turn of a conversation continues from the sampled tokens; they are
- * never tokenized again.
+ * pool, at most two at a time, so a slow template does not stop the loop. Every
+ * sampled token is recorded. The next turn of a conversation continues from the
+ * sampled tokens; they are never tokenized again.
  *
  *     tnk_gateway_options_t options = TNK_GATEWAY_OPTIONS_INIT;
  *     options.tokenizer = tokenizer;
