@@ -72,7 +72,7 @@ inside() {
   echo "bare: $*"
   began=$(date +%s)
   unshare --mount --pid --fork --kill-child --mount-proc="$root/proc" \
-    chroot "$root" env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+    chroot "$root" env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     ${MESON_TESTTHREADS:+"MESON_TESTTHREADS=$MESON_TESTTHREADS"} \
     sh -c 'cd /root/tnk && exec "$@"' sh "$@" </dev/null
   echo "bare: done in $(($(date +%s) - began)) s"
