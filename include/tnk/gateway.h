@@ -231,9 +231,9 @@ enum {
 /**
  * Create a key for one session, as POST /tnk/sessions does. A client with this
  * key samples in this session alone: a request that names another one gets 403.
- * The most that a request can use is counted when it starts, and what it did
- * not use is given back when it ends. Requests beyond a total get 403, requests
- * beyond `max_concurrent` or `max_per_minute` get 429.
+ * A request reserves the most that it can use before it is sampled, and returns
+ * the rest when it ends. Requests beyond a total get 403, requests beyond
+ * `max_concurrent` or `max_per_minute` get 429.
  *
  * The gateway keeps only a hash of the key. With a record file, the key and its
  * use survive a restart; they are written asynchronously, and are on disk when
@@ -248,8 +248,8 @@ enum {
  * @param id_size   Size of @p id in bytes: TNK_GATEWAY_KEY_ID_SIZE.
  *
  * @return TNK_OK, or TNK_EINVAL (an argument is NULL or too small, an option is
- *         out of range, max_usd without prices, the gateway has no key, or it
- * is closing), TNK_ENOTSUP (an option that this library does not know),
+ *         out of range, max_usd without prices, or a gateway that has no key or
+ *         is closing), TNK_ENOTSUP (an option that this library does not know),
  *         TNK_EFULL (65,536 keys), TNK_EFILE (an earlier write has failed),
  *         TNK_ETOOBIG (the disk is too slow), TNK_ESYSTEM (no random numbers),
  *         TNK_ENOMEM.
@@ -288,16 +288,17 @@ TNK_API int tnk_gateway_key_rotate(tnk_gateway_t *gateway, const char *id,
  * @return TNK_OK, or TNK_EINVAL (an argument is NULL, or the gateway is
  *         closing), TNK_ENOTFOUND (no such key), or TNK_EFILE, TNK_ETOOBIG or
  *         TNK_ENOMEM as for tnk_gateway_key_create(). After a failure the key
- * is valid. Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ *         is valid.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API int tnk_gateway_key_revoke(tnk_gateway_t *gateway, const char *id);
 
 /**
  * Receives one recorded example, or one key. It must not call the gateway.
  *
- * @param user  As passed to tnk_gateway_datums().
- * @param line  A datum as JSON with a newline, not NUL-terminated. Valid during
- *              the call.
+ * @param user  As passed to tnk_gateway_datums() or tnk_gateway_keys().
+ * @param line  The example or the key as JSON with a newline, not
+ *              NUL-terminated. Valid during the call.
  * @param n     Length of @p line in bytes.
  * @return TNK_OK, or a code that ends the export.
  */

@@ -288,7 +288,7 @@ typedef struct {
 
 /**
  * Append a line to a file of metrics, for example
- * {"step": 7, "train/loss": 0.25}. This is the format of metrics.jsonl, which
+ * {"step":7,"train/loss":0.25}. This is the format of metrics.jsonl, which
  * the cookbook's logger writes. The line is written as a whole, before the
  * function returns. If a crash has truncated the previous line, the new line
  * still begins on a separate line.

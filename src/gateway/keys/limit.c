@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits of a key. The most that a request can use is reserved before it is
- * sampled, and what it did not use is given back when it ends. So requests in
- * progress together cannot exceed a limit, however many connections they come
- * from.
+ * Limits of a key. A request reserves the most that it can use before it is
+ * sampled, and returns the rest when it ends. So requests in progress together
+ * cannot exceed a limit, however many connections they come from.
  */
 #include <string.h>
 

@@ -18,8 +18,7 @@
  * SENDING goes back to PAYING when the number was at fault. Each goes to DONE:
  * by a refusal, by the result, or by part_clear().
  *
- * Settling may free the operation: `op` is not touched after tnk__op_fail(),
- * tnk__op_resolve() and finish().
+ * tnk__op_fail(), tnk__op_resolve() and finish() may free the operation.
  */
 #include "lib/client/train/op.h"
 

@@ -247,8 +247,9 @@ static int write_file(const char *path, const char *text) {
   return (fclose(file) == 0) && is_ok;
 }
 
-/* The name appears only with the whole file, and never replaces the
- * configuration of a command that was started at the same time. */
+/* The name appears only with the whole file. It does not replace the
+ * configuration of a command that was started at the same time, except on a
+ * file system without links. */
 static int write_config(train_folder_t *folder, const char *text) {
   char suffix[64];
   char *path;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The training loop. TRAIN_IN_FLIGHT steps are called before the first result
- * is awaited, so the service never waits for this process.
+ * is awaited, so the service has work while this process reads results. It
+ * waits for this process only before a save.
  *
  * The loop awaits all results before each save. The metrics of all steps of a
  * state are therefore on the disk before the service has that state, and a run

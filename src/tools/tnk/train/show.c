@@ -64,8 +64,11 @@ static void describe(const train_show_t *show, const train_step_t *step,
 static void put_json(const train_step_t *step, uint64_t n_steps) {
   fprintf(stderr,
           "{\"progress\":{\"label\":\"train\",\"unit\":\"steps\",\"done\":"
-          "%" PRIu64 ",\"total\":%" PRIu64 ",\"loss\":%.17g",
-          step->number, n_steps, isfinite(step->loss) ? step->loss : 0.0);
+          "%" PRIu64 ",\"total\":%" PRIu64,
+          step->number, n_steps);
+  /* JSON has no number for a loss that is not finite. */
+  if (isfinite(step->loss))
+    fprintf(stderr, ",\"loss\":%.17g", step->loss);
   if (isfinite(step->eval))
     fprintf(stderr, ",\"eval\":%.17g", step->eval);
   fprintf(stderr, "}}\n");

@@ -7,9 +7,9 @@
 
 #include "tnk/error.h"
 #include "tnk/ledger.h"
+#include "tools/common/frame/commands.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/train/args.h"
-#include "tools/common/frame/commands.h"
 #include "tools/tnk/train/folder.h"
 #include "tools/tnk/train/loop.h"
 #include "tools/tnk/train/served.h"
