@@ -223,8 +223,6 @@ static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   job->gateway = gateway;
   job->req = req;
   job->told_ms = uv_now(gateway->loop);
-  tnk__list_init(&job->render.link);
-  atomic_init(&job->render.is_canceled, 0);
   tnk__buf_init(&job->variables, &gateway->alloc, SIZE_MAX);
   tnk__buf_init(&job->ids, &gateway->alloc, MAX_IDS);
   tnk__buf_init(&job->answer, &gateway->alloc, MAX_ANSWER);
@@ -285,7 +283,7 @@ static void end_walk(tnk_gateway_t *gateway) {
   TNK__LIST_FOREACH_SAFE (node, next, &gateway->jobs) {
     tnk__gw_job_t *job = JOB(node);
 
-    if (job->req == NULL && job->promise == NULL && !job->render.is_running)
+    if (job->req == NULL && job->promise == NULL && job->render == NULL)
       free_job(job);
   }
 }

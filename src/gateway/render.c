@@ -79,9 +79,9 @@ static int run(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
 }
 
 static void on_work(uv_work_t *work) {
-  tnk__gw_job_t *job = tnk__container_of(work, tnk__gw_job_t, render.work);
+  tnk__gw_render_t *render = tnk__container_of(work, tnk__gw_render_t, work);
 
-  job->render.result = run(job, &job->render.fault);
+  render->result = run(render->job, &render->fault);
 }
 
 /* ---- On the loop ---- */
@@ -89,43 +89,61 @@ static void on_work(uv_work_t *work) {
 static void on_done(uv_work_t *work, int status);
 
 /* Returns 0 or -1. A job that runs keeps the gateway open. */
-static int start(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
-  tnk_gateway_t *gateway = job->gateway;
-  const int err =
-      uv_queue_work(gateway->loop, &job->render.work, on_work, on_done);
+static int start(tnk__gw_render_t *render, tnk__gw_fault_t *fault) {
+  tnk_gateway_t *gateway = render->job->gateway;
+  const int err = uv_queue_work(gateway->loop, &render->work, on_work, on_done);
 
   if (err != 0)
     return tnk__gw_fault(fault, 500, NULL, "the prompt cannot be made: %s",
                          uv_strerror(err));
-  job->render.is_running = 1;
+  render->is_running = 1;
   gateway->n_renders++;
   gateway->n_open++;
   return 0;
 }
 
 /* Returns 1 if the job was started again. */
-static int try_again(tnk__gw_job_t *job) {
-  tnk__gw_render_t *render = &job->render;
-
-  if (job->req == NULL || render->result != NOT_ALLOWED)
+static int try_again(tnk__gw_render_t *render) {
+  if (render->job->req == NULL || render->result != NOT_ALLOWED)
     return 0;
   /* Once it is started, the thread writes the result. */
-  if (tnk__gw_prompt_next(job, &render->fault) == 0 &&
-      start(job, &render->fault) == 0)
+  if (tnk__gw_prompt_next(render->job, &render->fault) == 0 &&
+      start(render, &render->fault) == 0)
     return 1;
   render->result = -1;
   return 0;
 }
 
+/* Free the rendering of a job. */
+static void drop(tnk__gw_job_t *job) {
+  tnk__gw_render_t *render = job->render;
+
+  job->render = NULL;
+  tnk__list_remove(&render->link);
+  tnk__free(&job->gateway->alloc, render);
+}
+
+/* Report the result of a rendering, and free the rendering first: the callback
+ * may free the job. */
+static void report(tnk__gw_render_t *render) {
+  tnk__gw_job_t *job = render->job;
+  const tnk__gw_rendered_cb done = render->done;
+  const int result = render->result;
+  const tnk__gw_fault_t fault = render->fault;
+
+  drop(job);
+  done(job, result == DONE ? NULL : &fault);
+}
+
 static void on_done(uv_work_t *work, int status) {
-  tnk__gw_job_t *job = tnk__container_of(work, tnk__gw_job_t, render.work);
-  tnk_gateway_t *gateway = job->gateway;
+  tnk__gw_render_t *render = tnk__container_of(work, tnk__gw_render_t, work);
+  tnk_gateway_t *gateway = render->job->gateway;
 
   (void)status; /* it is never canceled in libuv's queue */
-  job->render.is_running = 0;
+  render->is_running = 0;
   gateway->n_renders--;
-  if (!try_again(job))
-    job->render.done(job, job->render.result == 0 ? NULL : &job->render.fault);
+  if (!try_again(render))
+    report(render);
   tnk__gw_renders_start(gateway);
   tnk__gw_release(gateway);
 }
@@ -135,21 +153,33 @@ void tnk__gw_renders_start(tnk_gateway_t *gateway) {
 
   while (gateway->n_renders < gateway->max_renders &&
          (node = tnk__list_pop(&gateway->renders)) != NULL) {
-    tnk__gw_job_t *job = tnk__container_of(node, tnk__gw_job_t, render.link);
+    tnk__gw_render_t *render = tnk__container_of(node, tnk__gw_render_t, link);
 
-    if (start(job, &job->render.fault) != 0)
-      job->render.done(job, &job->render.fault);
+    if (start(render, &render->fault) == 0)
+      continue;
+    render->result = -1;
+    report(render);
   }
 }
 
 int tnk__gw_render(tnk__gw_job_t *job, tnk__gw_rendered_cb done,
                    tnk__gw_fault_t *fault) {
   tnk_gateway_t *gateway = job->gateway;
+  tnk__gw_render_t *render = tnk__calloc(&gateway->alloc, 1, sizeof(*render));
 
-  job->render.done = done;
-  if (gateway->n_renders < gateway->max_renders)
-    return start(job, fault);
-  tnk__list_append(&gateway->renders, &job->render.link);
+  if (render == NULL)
+    return no_memory(fault);
+  render->job = job;
+  render->done = done;
+  tnk__list_init(&render->link);
+  atomic_init(&render->is_canceled, 0);
+  job->render = render;
+  if (gateway->n_renders >= gateway->max_renders)
+    tnk__list_append(&gateway->renders, &render->link);
+  else if (start(render, fault) != 0) {
+    drop(job);
+    return -1;
+  }
   return 0;
 }
 
@@ -162,7 +192,12 @@ int tnk__gw_render_now(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
 }
 
 int tnk__gw_render_leave(tnk__gw_job_t *job) {
-  tnk__list_remove(&job->render.link);
-  atomic_store(&job->render.is_canceled, 1);
-  return !job->render.is_running;
+  if (job->render == NULL)
+    return 1;
+  if (!job->render->is_running) {
+    drop(job);
+    return 1;
+  }
+  atomic_store(&job->render->is_canceled, 1);
+  return 0;
 }

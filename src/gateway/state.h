@@ -48,7 +48,7 @@ struct tnk_gateway {
   tnk__list_t jobs;
   size_t n_jobs;
   int is_walking;      /* the jobs are being visited; see job.c */
-  tnk__list_t renders; /* jobs whose rendering is queued, by `render.link` */
+  tnk__list_t renders; /* renderings that are queued, by `link` */
   size_t n_renders;    /* renderings on threads */
   size_t max_renders;
   tnk__list_t samplers;       /* all open ones */
@@ -88,8 +88,9 @@ typedef struct {
 typedef void (*tnk__gw_rendered_cb)(struct tnk__gw_job *job,
                                     const tnk__gw_fault_t *fault);
 
-/* The rendering of a job, see render.h. */
+/* The rendering of a job on a thread, see render.h. */
 typedef struct {
+  struct tnk__gw_job *job;
   tnk__list_t link; /* in the gateway, while it is queued */
   uv_work_t work;
   int is_running;
@@ -118,7 +119,7 @@ typedef struct tnk__gw_job {
   tnk__gw_try_t tries[TNK__GW_MAX_TRIES];
   size_t n_tries;
   size_t n_tried;
-  tnk__gw_render_t render;
+  tnk__gw_render_t *render; /* NULL: no thread is to render it */
   /* The tools whose calls are forced: the first and the last by name. Their
    * memory is the document's. NULL: none. */
   const char *force_first, *force_last;

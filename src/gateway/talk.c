@@ -121,7 +121,9 @@ static int64_t now_s(void *user) {
 }
 
 static int is_canceled(void *user) {
-  return atomic_load(&((tnk__gw_job_t *)user)->render.is_canceled);
+  const tnk__gw_job_t *job = user;
+
+  return job->render != NULL && atomic_load(&job->render->is_canceled);
 }
 
 tnk_chat_options_t tnk__gw_talk_options(const tnk__gw_job_t *job) {
