@@ -315,6 +315,80 @@ TEST_LIMIT(random_doubles_and_floats_read_back, 20) {
   }
 }
 
+/* The digits that printf() needs so that strtod() reads the number back,
+ * without point, exponent and final zeros. */
+static void digits_needed(double value, int is_float, char *out) {
+  char text[64];
+  size_t n = 0;
+
+  for (int wanted = is_float ? 6 : 15; wanted <= 17; wanted++) {
+    const double back =
+        (snprintf(text, sizeof(text), "%.*e", wanted - 1, value),
+         strtod(text, NULL));
+
+    if (is_float ? (float)back == (float)value : back == value)
+      break;
+  }
+  for (const char *at = text; *at != 'e'; at++)
+    if (*at >= '0' && *at <= '9' && (n > 0 || *at != '0'))
+      out[n++] = *at;
+  while (n > 1 && out[n - 1] == '0')
+    n--;
+  out[n] = '\0';
+}
+
+static void check_digits(double value, int is_float) {
+  char text[TNK__NUMBER_TEXT + 1], digits[TNK__NUMBER_TEXT + 1], wanted[64];
+  size_t n = 0;
+
+  text[is_float ? tnk__float_text(text, (float)value)
+                : tnk__double_text(text, value)] = '\0';
+  CHECK(is_float ? (float)strtod(text, NULL) == (float)value
+                 : strtod(text, NULL) == value);
+  for (const char *at = text; *at != '\0' && *at != 'e'; at++)
+    if (*at >= '0' && *at <= '9' && (n > 0 || *at != '0'))
+      digits[n++] = *at;
+  while (n > 1 && digits[n - 1] == '0')
+    n--;
+  digits[n] = '\0';
+  digits_needed(value, is_float, wanted);
+  test_context(text);
+  CHECK_STR(digits, wanted);
+}
+
+/* Numbers of a usual size are written without printf(). Random ones, decimals
+ * of few digits, and floats half way between two decimals. */
+TEST_LIMIT(moderate_numbers_have_the_digits_of_printf, 60) {
+  uint64_t state = 11;
+
+  for (int i = 0; i < 100000; i++) {
+    const int places = (int)(test_random(&state) % 13);
+    const double random = ldexp((double)(test_random(&state) >> 11), -53);
+    const double size = pow(10, (double)(test_random(&state) % 13) - 6);
+    const double decimal =
+        (double)(test_random(&state) % 100000000) / pow(10, places);
+    const double half =
+        (double)(test_random(&state) % 2000001) / 128 + 1.0 / 256;
+
+    check_digits(random * size, 0);
+    check_digits((double)(float)(random * size), 1);
+    check_digits(decimal, 0);
+    check_digits((double)(float)decimal, 1);
+    check_digits(half, 0);
+    check_digits((double)(float)half, 1);
+  }
+  for (int e = -7; e <= 7; e++) {
+    const double power = pow(10, e);
+
+    check_digits(power, 0);
+    check_digits(nextafter(power, 0), 0);
+    check_digits(nextafter(power, 1e9), 0);
+    check_digits((double)(float)power, 1);
+    check_digits((double)nextafterf((float)power, 0), 1);
+    check_digits((double)nextafterf((float)power, 1e9f), 1);
+  }
+}
+
 TEST(long_arrays_keep_every_element) {
   enum { N = 5000 };
   int64_t *values = calloc(N, sizeof(*values));
