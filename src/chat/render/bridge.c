@@ -150,16 +150,20 @@ static int differs(tnk__why_t *why, const tnk__buf_t *text,
 static int try(tiny_t *tiny, tnk__buf_t text[3], tnk__buf_t *out,
                tnk__why_t *why) {
   const size_t n = tiny->all.as.list->n;
+  const tnk__value_t seen =
+      tnk__prompt_seen(tiny->prompt, tiny->heap, tiny->all, n);
   size_t end = 0;
   int err = TNK_OK;
 
+  if (tiny->heap->err != TNK_OK)
+    return tnk__why(why, tiny->heap->err, 0, "the messages are too large");
   for (int i = 0; i < 3 && err == TNK_OK; i++) {
     tnk__buf_clear(&text[i]);
-    err = tnk__prompt_text(tiny->prompt, tiny->all,
-                           i == 0   ? tiny->n_closed - 1
-                           : i == 1 ? tiny->n_closed
-                                    : n,
-                           i != 1, &text[i], NULL, why);
+    err = tnk__prompt_seen_text(tiny->prompt, seen,
+                                i == 0   ? tiny->n_closed - 1
+                                : i == 1 ? tiny->n_closed
+                                         : n,
+                                i != 1, &text[i], NULL, why);
   }
   if (err != TNK_OK)
     return err;

@@ -28,6 +28,10 @@ static int has_mark(const tnk__guard_t *guard, uint32_t c) {
 }
 
 static void add_char(tnk__guard_t *guard, uint32_t c) {
+  uint8_t bytes[4];
+
+  (void)tnk__utf8_put(bytes, c);
+  guard->leads[bytes[0]] = 1;
   if (c < 128)
     guard->ascii[c / 64] |= (uint64_t)1 << (c % 64);
   else if (!has_mark(guard, c))
@@ -105,23 +109,42 @@ static int hex(char c) {
                                 : -1;
 }
 
-/* Find the marks in a text, as characters or as escapes. */
-static uint32_t marks_in(const char *text, size_t n) {
+/* The mark at the beginning of a text, as a bit. */
+static uint32_t mark_bit(const char *text, size_t n) {
+  const unsigned char *at = (const unsigned char *)text;
+
+  if (n < N_MARK || at[1] != 0xb7 || at[2] < 0x90 || at[2] > 0xaf)
+    return 0;
+  return (uint32_t)1 << (at[2] - 0x90);
+}
+
+/* The same for the escape of a mark. */
+static uint32_t escape_bit(const char *text, size_t n) {
+  if (n < N_ESCAPE || (text[1] | 32) != 'u' || (text[2] | 32) != 'f' ||
+      (text[3] | 32) != 'd' || hex(text[4]) < 0xd || hex(text[4]) > 0xe ||
+      hex(text[5]) < 0)
+    return 0;
+  return (uint32_t)1 << ((hex(text[4]) - 0xd) * 16 + hex(text[5]));
+}
+
+/* Find all that start with a byte. Most texts have none, so they are searched
+ * with memchr(). */
+static uint32_t bits_in(const char *text, size_t n, int first,
+                        uint32_t (*bit)(const char *text, size_t n)) {
+  const char *end = text + n, *at = n > 0 ? memchr(text, first, n) : NULL;
   uint32_t found = 0;
 
-  for (size_t i = 0; i + N_MARK <= n; i++) {
-    const unsigned char *at = (const unsigned char *)text + i;
-
-    if (at[0] == 0xef && at[1] == 0xb7 && at[2] >= 0x90 && at[2] <= 0xaf)
-      found |= (uint32_t)1 << (at[2] - 0x90);
-    if (text[i] == '\\' && i + N_ESCAPE <= n && (text[i + 1] | 32) == 'u' &&
-        (text[i + 2] | 32) == 'f' && (text[i + 3] | 32) == 'd' &&
-        hex(text[i + 4]) >= 0xd && hex(text[i + 4]) <= 0xe &&
-        hex(text[i + 5]) >= 0)
-      found |=
-          (uint32_t)1 << ((hex(text[i + 4]) - 0xd) * 16 + hex(text[i + 5]));
+  while (at != NULL) {
+    found |= bit(at, (size_t)(end - at));
+    at++;
+    at = at < end ? memchr(at, first, (size_t)(end - at)) : NULL;
   }
   return found;
+}
+
+/* Find the marks in a text, as characters or as escapes. */
+static uint32_t marks_in(const char *text, size_t n) {
+  return bits_in(text, n, 0xef, mark_bit) | bits_in(text, n, '\\', escape_bit);
 }
 
 static uint32_t marks_of(tnk__value_t value) {
@@ -267,6 +290,35 @@ static tnk__value_t mark(const tnk__guard_t *guard, tnk__heap_t *heap,
   return made;
 }
 
+static int text_needs_marks(const tnk__guard_t *guard, tnk__value_t text) {
+  const uint8_t *bytes = (const uint8_t *)text.as.text;
+
+  for (uint32_t i = 0; i < text.n_text; i++) {
+    const char *at = text.as.text + i;
+
+    if (guard->leads[bytes[i]] != 0 && has_mark(guard, tnk__value_char(&at)))
+      return 1;
+  }
+  return 0;
+}
+
+/* Returns whether mark() could change a value. Most messages have none of the
+ * characters, and a copy costs several times as much as this. */
+static int needs_marks(const tnk__guard_t *guard, tnk__value_t value) {
+  int needs = 0;
+
+  if (value.kind == TNK__VALUE_TEXT)
+    return text_needs_marks(guard, value);
+  if (value.kind == TNK__VALUE_LIST)
+    for (size_t i = 0; i < value.as.list->n && !needs; i++)
+      needs = needs_marks(guard, value.as.list->items[i]);
+  if (value.kind == TNK__VALUE_DICT)
+    for (size_t i = 0; i < value.as.dict->n && !needs; i++)
+      needs = needs_marks(guard, value.as.dict->entries[i].key) ||
+              needs_marks(guard, value.as.dict->entries[i].value);
+  return needs;
+}
+
 tnk__value_t tnk__guard_message(const tnk__guard_t *guard, tnk__heap_t *heap,
                                 tnk__value_t message) {
   const tnk__value_t role = tnk__value_get(message, "role");
@@ -275,6 +327,8 @@ tnk__value_t tnk__guard_message(const tnk__guard_t *guard, tnk__heap_t *heap,
   for (size_t i = 0; i < guard->n_roles; i++) {
     if (!tnk__value_is(role, guard->roles[i]))
       continue;
+    if (!needs_marks(guard, message))
+      return message;
     made = mark(guard, heap, message);
     tnk__value_set(heap, made, "role", role);
     return made;

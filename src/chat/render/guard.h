@@ -25,6 +25,7 @@ typedef struct {
   size_t n_roles;
   uint64_t ascii[2];   /* characters that get marks: bits for those below 128 */
   tnk__buf_t others;   /* uint32_t: the others */
+  uint8_t leads[256];  /* whether one of them starts with a byte */
   tnk__buf_t controls; /* tnk__control_t, sorted bytewise */
   char mark[4], escape[8];
 } tnk__guard_t;

@@ -57,10 +57,8 @@ static tnk__value_t as_seen(tnk__heap_t *heap, tnk__value_t message) {
   return seen;
 }
 
-static tnk__value_t variables(tnk__heap_t *heap, const tnk__prompt_t *prompt,
-                              tnk__value_t messages, size_t n, int is_open) {
-  const tnk__value_dict_t *set = prompt->variables.as.dict;
-  tnk__value_t all = tnk__value_dict(heap);
+tnk__value_t tnk__prompt_seen(const tnk__prompt_t *prompt, tnk__heap_t *heap,
+                              tnk__value_t messages, size_t n) {
   tnk__value_t list = tnk__value_list(heap);
 
   for (size_t i = 0; i < n; i++) {
@@ -70,6 +68,18 @@ static tnk__value_t variables(tnk__heap_t *heap, const tnk__prompt_t *prompt,
       seen = tnk__guard_message(prompt->guard, heap, seen);
     tnk__value_append(heap, list, seen);
   }
+  return list;
+}
+
+static tnk__value_t variables(tnk__heap_t *heap, const tnk__prompt_t *prompt,
+                              tnk__value_t seen, size_t n, int is_open) {
+  const tnk__value_dict_t *set = prompt->variables.as.dict;
+  tnk__value_t all = tnk__value_dict(heap);
+  tnk__value_t list = tnk__value_list(heap);
+
+  /* A list of its own: the template may append to it. */
+  for (size_t i = 0; i < n; i++)
+    tnk__value_append(heap, list, seen.as.list->items[i]);
   /* Variables that the reference passes to every template. */
   tnk__value_set(heap, all, "messages", list);
   tnk__value_set(heap, all, "tools", tnk__value_none());
@@ -80,20 +90,42 @@ static tnk__value_t variables(tnk__heap_t *heap, const tnk__prompt_t *prompt,
   return all;
 }
 
+/* Render the first messages of a list with a heap that may have an error. */
+static int render(const tnk__prompt_t *prompt, tnk__heap_t *heap,
+                  tnk__value_t seen, size_t n, int is_open, tnk__buf_t *out,
+                  tnk__buf_t *spans, tnk__why_t *why) {
+  const tnk__value_t all = heap->err == TNK_OK
+                               ? variables(heap, prompt, seen, n, is_open)
+                               : tnk__value_none();
+
+  if (heap->err != TNK_OK)
+    return tnk__why(why, heap->err, 0, "the messages are too large");
+  return tnk__template_render(prompt->template_, heap, all, &prompt->env, out,
+                              spans, why);
+}
+
+int tnk__prompt_seen_text(const tnk__prompt_t *prompt, tnk__value_t seen,
+                          size_t n, int is_open, tnk__buf_t *out,
+                          tnk__buf_t *spans, tnk__why_t *why) {
+  tnk__heap_t heap;
+  int err;
+
+  tnk__heap_init(&heap, prompt->alloc, TNK__CHAT_MAX_HEAP);
+  err = render(prompt, &heap, seen, n, is_open, out, spans, why);
+  tnk__heap_deinit(&heap);
+  return err;
+}
+
 int tnk__prompt_text(const tnk__prompt_t *prompt, tnk__value_t messages,
                      size_t n, int is_open, tnk__buf_t *out, tnk__buf_t *spans,
                      tnk__why_t *why) {
   tnk__heap_t heap;
-  tnk__value_t all;
+  tnk__value_t seen;
   int err;
 
   tnk__heap_init(&heap, prompt->alloc, TNK__CHAT_MAX_HEAP);
-  all = variables(&heap, prompt, messages, n, is_open);
-  if (heap.err != TNK_OK)
-    err = tnk__why(why, heap.err, 0, "the messages are too large");
-  else
-    err = tnk__template_render(prompt->template_, &heap, all, &prompt->env, out,
-                               spans, why);
+  seen = tnk__prompt_seen(prompt, &heap, messages, n);
+  err = render(prompt, &heap, seen, n, is_open, out, spans, why);
   tnk__heap_deinit(&heap);
   return err;
 }

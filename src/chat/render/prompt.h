@@ -23,6 +23,16 @@ typedef struct {
   const tnk_allocator_t *alloc;
 } tnk__prompt_t;
 
+/* Return the messages of a list as the template sees them: with marks, without
+ * null members, with thoughts under all names. Memory is from `heap`, which has
+ * an error if it is full. */
+tnk__value_t tnk__prompt_seen(const tnk__prompt_t *prompt, tnk__heap_t *heap,
+                              tnk__value_t messages, size_t n);
+/* Append the text of the first `n` messages that tnk__prompt_seen() returned.
+ * The rest is as for tnk__prompt_text(). */
+int tnk__prompt_seen_text(const tnk__prompt_t *prompt, tnk__value_t seen,
+                          size_t n, int is_open, tnk__buf_t *out,
+                          tnk__buf_t *spans, tnk__why_t *why);
 /* Append the text of the first `n` messages of a list, and the start of an
  * answer if `is_open` is set. `spans` receives the spans of the template's
  * generation blocks; it may be NULL. */
