@@ -291,6 +291,79 @@ TEST(the_tokenizer_of_bytes_tells_its_control_tokens) {
   }
 }
 
+/* A full-width bar, a word and a block: neither end is ASCII. */
+static const char wide_text[] = "\xef\xbd\x9c"
+                                "end"
+                                "\xe2\x96\x81";
+enum { WIDE = 4242, N_WIDE = sizeof(wide_text) - 1 };
+
+static const char *wide(const void *tokenizer, size_t index, size_t *n,
+                        int32_t *id) {
+  if (index > 0)
+    return toy_plugin.added(tokenizer, index - 1, n, id);
+  *n = N_WIDE;
+  *id = WIDE;
+  return wide_text;
+}
+
+static int encode_wide(const void *tokenizer, const char *text, size_t n,
+                       unsigned flags, tnk_take_ids_cb take, void *user,
+                       char *why, size_t why_size) {
+  const int32_t id = WIDE;
+  int err = TNK_OK;
+
+  for (size_t i = 0; i < n && err == TNK_OK;)
+    if (flags == 0 && n - i >= N_WIDE &&
+        memcmp(text + i, wide_text, N_WIDE) == 0) {
+      err = take(&id, 1, user);
+      i += N_WIDE;
+    } else {
+      err = toy_plugin.encode(tokenizer, text + i, 1, flags, take, user, why,
+                              why_size);
+      i++;
+    }
+  return err;
+}
+
+/* A control token that starts and ends with characters that are not ASCII. It
+ * may be the only reason to mark a message. */
+TEST(a_control_token_may_have_no_end_in_ascii) {
+  static const char *const rows[] = {"\xef\xbd\x9c"
+                                     "end"
+                                     "\xe2\x96\x81",
+                                     "\xe4\xbd\xa0\xef\xbd\x9c"
+                                     "end"
+                                     "\xe2\x96\x81\xe5\xa5\xbd",
+                                     "<\xef\xbd\x9c"
+                                     "end"
+                                     "\xe2\x96\x81>"};
+  tnk_tokenizer_plugin_t plugin = toy_plugin;
+  const tnk_chat_tokenizer_t tokenizer = {&plugin, NULL};
+
+  plugin.added = wide;
+  plugin.encode = encode_wide;
+  for (size_t i = 0; i < 3; i++) {
+    const char *const pairs[] = {"user", rows[i], NULL};
+    size_t n, n_wide = 0;
+    const int32_t *ids;
+    stage_t s;
+
+    stage_open(&s,
+               "{{ messages[0].content }}\xef\xbd\x9c"
+               "end\xe2\x96\x81",
+               pairs);
+    CHECK_INT(tnk_chat_encode(s.tokens, s.of, &tokenizer, s.chat, &s.options,
+                              &s.error),
+              TNK_OK);
+    ids = tnk_chat_tokens_ids(s.tokens, &n);
+    for (size_t k = 0; k < n; k++)
+      n_wide += ids[k] == WIDE;
+    CHECK_INT(n_wide, 1);
+    CHECK_INT(ids[n - 1], WIDE);
+    stage_close(&s);
+  }
+}
+
 TEST(what_cannot_be_guarded_is_refused) {
   static const char *const pairs[] = {"user", "x", NULL};
   tnk_tokenizer_plugin_t plain = toy_plugin;
