@@ -122,7 +122,7 @@ TEST(a_turn_of_another_session_is_not_gone_on_from) {
   fputs(TURN_OF("a", "1", "") TURN_OF("b", "2", ",\"parent\":1"), file);
   fclose(file);
   CHECK_INT(open_record(&rig, 1, 0, 0), TNK_EFILE);
-  CHECK(strstr(rig.why, "line 2: goes on from a turn of another session"));
+  CHECK(strstr(rig.why, "line 2: continues a turn of another session"));
   rig_close(&rig);
 }
 

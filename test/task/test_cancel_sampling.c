@@ -172,8 +172,8 @@ static const state_t sampling_states[] = {
      "sample: was accepted 0 ms ago as asample:0:0; poll 1 of its result "
      "receives the server's answer, 1 bytes so far, attempt 1, since 0 ms",
      NULL, result_comes},
-    {"will be submitted anew", "is submitted anew",
-     "sample: is submitted anew (resubmission 1) in * ms", NULL, s_anew},
+    {"will be submitted again", "is submitted again",
+     "sample: is submitted again (resubmission 1) in * ms", NULL, s_anew},
     {"awaits its completion", "its own poll follows in",
      "sample: was accepted 0 ms ago as asample:0:0; the poll for 1 sample of "
      "the client waits for the server's answer, attempt 1, since 0 ms; its own "

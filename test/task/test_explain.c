@@ -241,8 +241,8 @@ TEST(explain_the_turn) {
                            "it may have been run");
   CHECK_STR(explain(p[1]),
             "optim_step: waits for its turn behind 1 operation, since 3.0 s; "
-            "the first of them, forward_backward, has been given up, but the "
-            "fate of its request is not known yet");
+            "the first of them, forward_backward, is canceled, but its "
+            "request may still be accepted");
   end(&script, p, 4);
 }
 
@@ -461,10 +461,10 @@ TEST(explain_a_sample_that_is_submitted_anew) {
   script_turns(&script);
   mock_reply(last(&script, POLL), 410, NULL, "{}", 2);
   script_turns(&script);
-  CHECK(strstr(explain(p), "sample: is submitted anew (resubmission 1) in ") ==
+  CHECK(strstr(explain(p), "sample: is submitted again (resubmission 1) in ") ==
         sentence);
   script_late(&script, 60000);
-  CHECK_STR(explain(p), "sample: is submitted anew (resubmission 1) in 0 ms");
+  CHECK_STR(explain(p), "sample: is submitted again (resubmission 1) in 0 ms");
   end(&script, &p, 1);
 }
 

@@ -18,7 +18,7 @@ static void parse_block(tnk__parser_t *p, tnk__node_t *node, tnk__nodes_t *list,
     p->at++;
     parse_body(p, node, list, ends);
   } else {
-    tnk__parse_fail(p, TNK_EINVAL, "the tag goes on where it should end",
+    tnk__parse_fail(p, TNK_EINVAL, "the tag does not end where it should",
                     tnk__value_undefined());
   }
 }

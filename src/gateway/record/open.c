@@ -33,16 +33,16 @@ static int take_turn(tnk__gw_record_t *record, const json_t *line, size_t n,
   if (tnk__gw_line_read(line, &read) != 0)
     return bad_line(record, "is not a turn");
   if (tnk__gw_record_turn(record, read.number) != NULL)
-    return bad_line(record, "is a turn that was there before");
+    return bad_line(record, "has the number of an earlier turn");
   parent = read.parent != 0 ? tnk__gw_record_turn(record, read.parent) : NULL;
   if (read.parent != 0 && parent == NULL)
     return record->has_forgotten
                ? TNK_OK
-               : bad_line(record, "goes on from a turn that is not there");
+               : bad_line(record, "continues a turn that does not exist");
   /* Sessions are dropped separately, so a parent of another session is an
    * error. */
   if (parent != NULL && strcmp(parent->session->name, read.session) != 0)
-    return bad_line(record, "goes on from a turn of another session");
+    return bad_line(record, "continues a turn of another session");
   turn = tnk__calloc(record->alloc, 1, sizeof(*turn));
   if (turn == NULL)
     return TNK_ENOMEM;

@@ -381,7 +381,7 @@ void tnk__sample_explain(const void *arg, tnk__text_t *out) {
   } else if (tnk__job_is_active(&sample->job)) {
     tnk__job_explain(&sample->job, out);
   } else if (tnk__timer_is_active(timer)) {
-    tnk__text_printf(out, "is submitted anew (resubmission %u) in ",
+    tnk__text_printf(out, "is submitted again (resubmission %u) in ",
                      sample->n_resubmits);
     tnk__text_time(out, tnk__timer_left_ms(timer, now));
   } else {

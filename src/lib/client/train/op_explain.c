@@ -150,8 +150,7 @@ static void explain_first(const tnk_training_t *training, tnk__text_t *out) {
   if (head->promise != NULL)
     explain_active(head, out);
   else
-    tnk__text_printf(out, "has been given up, but the fate of its request is "
-                          "not known yet");
+    tnk__text_printf(out, "is canceled, but its request may still be accepted");
 }
 
 void tnk__op_explain(const tnk__op_t *op, tnk__text_t *out) {

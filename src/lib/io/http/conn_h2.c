@@ -319,7 +319,7 @@ static void fail_session(tnk__conn_t *conn, int code) {
   snprintf(text, sizeof(text), "the HTTP/2 connection to the server ended: %s",
            h2->why != NULL ? h2->why
            : code != 0     ? nghttp2_strerror(code)
-                           : "it was told to stop");
+                           : "the server asked to stop");
   fail(conn, h2->is_draining ? TNK_ECONN : TNK_EPROTO, 0, text);
 }
 

@@ -222,7 +222,7 @@ static void free_outcome(tnk_promise_t *promise) {
   } else if (promise->state == TNK_REJECTED) {
     if (!promise->observed)
       tnk__log(&home->logger, TNK_LOG_WARN, "promise",
-               "nobody looked at this failure: %s%s%s", name_of(promise),
+               "the program ignored this failure: %s%s%s", name_of(promise),
                colon_of(promise), promise->as.error->pub.text);
     tnk__error_unref(promise->as.error);
   }

@@ -250,7 +250,7 @@ void tnk__peer_explain(const tnk__peer_t *peer, char *text, size_t size) {
     add(&line, "certificate is not valid before ", peer->date, "", "");
   if (peer->flags & MBEDTLS_X509_BADCERT_CN_MISMATCH)
     add(&line, "certificate is for ",
-        peer->names[0] != '\0' ? peer->names : "nobody", ", not for ",
+        peer->names[0] != '\0' ? peer->names : "no host", ", not for ",
         peer->host);
   for (i = 0; i < n; i++)
     if (peer->flags & meanings[i].flag)
