@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What an untrusted template may cost, and lack of memory. */
+#include "chat/object.h"
 #include "chat/render.h"
+#include "toy.h"
 
 static int strcmp_or_null(const char *a, const char *b) {
   return a == NULL || strcmp(a, b) != 0;
@@ -66,6 +68,31 @@ TEST(cpu_time_is_limited) {
   tick_ns = 2000000;
   CHECK_STR(render_in(work, &less, NULL, &why, &err), NULL);
   CHECK_INT(err, TNK_ETOOBIG);
+}
+
+/* Renderings of the public functions have a clock: the thread's, which only
+ * work moves. */
+TEST_LIMIT(each_rendering_has_a_clock, 60) {
+  static const char *const pairs[] = {"user", "Hi", NULL};
+  const tnk_chat_options_t options = TNK_CHAT_OPTIONS_INIT;
+  tnk_chat_template_t *of = toy_open(toy_turns);
+  tnk_chat_t *chat = toy_chat(pairs);
+  tnk__heap_t heap;
+  tnk__prompt_t prompt;
+  tnk__why_t why;
+  uint64_t from;
+
+  tnk__heap_init(&heap, test_allocator(), 1 << 20);
+  CHECK_INT(tnk__chat_prompt(&prompt, &heap, of, chat, &options, &why), TNK_OK);
+  CHECK(prompt.env.cpu_ns != NULL);
+  CHECK_INT(prompt.env.max_cpu_ns, 0);
+  from = prompt.env.cpu_ns();
+  CHECK(from > 0);
+  while (prompt.env.cpu_ns() == from) {
+  }
+  tnk__heap_deinit(&heap);
+  tnk_chat_free(chat);
+  tnk_chat_template_unref(of);
 }
 
 /* The caller cancels at this question; `asked` counts all. */

@@ -165,7 +165,7 @@ def conform(programs):
     ran = programs.run(programs.build / "src/tools/tnk/tnk", "conform", "--spend", "--json", "--model", MODEL)
     document = json.loads(ran.stdout)
     # This server ends connections after some errors.
-    lost = [rule for rule in document["rules"] if "no whole answer" in rule["detail"]]
+    lost = [rule for rule in document["rules"] if "no complete response" in rule["detail"]]
     check(not lost, "each rule has its answer", lost)
     differs = {rule["id"] for rule in document["rules"] if rule["verdict"] == "differs"}
     check(differs == DIFFERS, "conform finds what is known",
