@@ -10,7 +10,14 @@
  * that the program does not expect, and with recovery all goes on.
  */
 
-enum { MAX_REFUSALS = 12, TRAINS = 1, SAMPLES = 2 };
+enum {
+  MAX_REFUSALS = 12,
+  TRAINS = 1,
+  SAMPLES = 2,
+  /* The first delay of refusals that follow others within a minute: a second
+   * loss is reported so much later, unless the session shows it. */
+  DELAY_MS = 500
+};
 
 typedef struct {
   moment_t moment;
@@ -225,10 +232,11 @@ static void describe(const cell_t *cell, char *to, size_t size) {
 static void judge(run_t *run) {
   const cell_t *cell = run->cell;
   const world_t *world = &run->world;
+  const int is_delayed = world->n_kills > 1 && cell->state == STATE_OTHERS;
   char text[256];
 
   describe(cell, text, sizeof(text));
-  HOLDS(run->killer.n_due == 0 || cell->moment >= IN_RECOVERY);
+  HOLDS(run->killer.n_due == 0);
   HOLDS(run->n_not_found == 0);
   HOLDS(run->n_session_lost <= 1);
   HOLDS(world->n_wrong == 0);
@@ -236,7 +244,8 @@ static void judge(run_t *run) {
     HOLDS(world->n_refusals[i] <= MAX_REFUSALS);
   if (world->revealed_ms != 0)
     HOLDS(world->reported_ms != 0 &&
-          world->reported_ms <= world->revealed_ms + 2 * TICK_MS);
+          world->reported_ms <=
+              world->revealed_ms + 2 * TICK_MS + (is_delayed ? DELAY_MS : 0));
   if (!cell->recovers && world->revealed_ms != 0)
     return;
   if (cell->clients & SAMPLES)
@@ -303,8 +312,14 @@ static int is_possible(const cell_t *cell) {
   /* Before there is a session, nothing can be lost. */
   if (!is_late && cell->state != STATE_NONE)
     return 0;
-  if (cell->moment >= IN_RECOVERY &&
-      (!cell->recovers || cell->state != STATE_NONE))
+  /* The second kill comes with the new session, or with the request that
+   * restores weights. A server with all its state needs no session, and no
+   * weights unless a restart is suspected. */
+  if (cell->moment >= IN_RECOVERY && !cell->recovers)
+    return 0;
+  if (cell->moment == IN_RECOVERY && cell->state != STATE_NONE)
+    return 0;
+  if (cell->moment == IN_RESTORE && cell->state == STATE_FULL && cell->is_fast)
     return 0;
   if (cell->moment == IN_RESTORE && !(cell->clients & TRAINS))
     return 0;
@@ -328,9 +343,45 @@ static size_t stride(void) {
   return version != NULL && strcmp(version, "2") == 0 ? 7 : 1;
 }
 
+/* How many cells of a row have each value. */
+typedef struct {
+  size_t states[N_STATES], clients[4], numbers[3];
+  size_t recovers[2], is_busy[2], is_fast[2];
+} counts_t;
+
+static void count(counts_t *counts, const cell_t *cell) {
+  counts->states[cell->state]++;
+  counts->clients[cell->clients]++;
+  counts->numbers[cell->numbers]++;
+  counts->recovers[cell->recovers]++;
+  counts->is_busy[cell->is_busy]++;
+  counts->is_fast[cell->is_fast]++;
+}
+
+static void print_counts(const counts_t *counts, size_t n, size_t n_possible) {
+  const char *version = getenv("TNK_TEST_HTTP");
+
+  printf("# %zu of %zu cells over HTTP/%s\n", n, n_possible,
+         version != NULL ? version : "1.1");
+  printf("#   state: full %zu, none %zu, older %zu, others %zu\n",
+         counts->states[STATE_FULL], counts->states[STATE_NONE],
+         counts->states[STATE_OLDER], counts->states[STATE_OTHERS]);
+  printf("#   clients: training %zu, sampling %zu, both %zu; busy %zu, idle "
+         "%zu\n",
+         counts->clients[TRAINS], counts->clients[SAMPLES],
+         counts->clients[TRAINS | SAMPLES], counts->is_busy[1],
+         counts->is_busy[0]);
+  printf("#   numbers: buffered %zu, lenient %zu, strict %zu; recovery %zu, "
+         "none %zu; back at once %zu, later %zu\n",
+         counts->numbers[NUMBERS_BUFFERED], counts->numbers[NUMBERS_LENIENT],
+         counts->numbers[NUMBERS_STRICT], counts->recovers[1],
+         counts->recovers[0], counts->is_fast[1], counts->is_fast[0]);
+}
+
 static void run_row(moment_t moment) {
   size_t n = 0;
   size_t n_possible = 0;
+  counts_t counts = {.states = {0}};
 
   for (int i = 0; i < N_STATES * 2 * 2 * 3 * 3 * 2; i++) {
     int k = i;
@@ -345,9 +396,10 @@ static void run_row(moment_t moment) {
     if (!is_possible(&cell) || n_possible++ % stride() != 0)
       continue;
     run_cell(&cell);
+    count(&counts, &cell);
     n++;
   }
-  printf("# %zu of %zu cells\n", n, n_possible);
+  print_counts(&counts, n, n_possible);
 }
 
 #define ROW(name, moment)                                                      \
