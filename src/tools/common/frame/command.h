@@ -8,7 +8,7 @@
 
 /*
  * A command is a table row with all of its properties. A group of commands has
- * `commands` instead of `run`.
+ * `commands`. If it has `run` too, that is what it does without one of them.
  *
  *     static const cli_option_t options[] = {
  *         {.name = "limit", .value = "N", .number = &limit, .min = 0,

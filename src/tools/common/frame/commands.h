@@ -26,6 +26,8 @@ extern const cli_command_t cli_train; /* T */
 /* serve */
 extern const cli_command_t cli_local;
 extern const cli_command_t cli_gateway; /* T */
+/* keys */
+extern const cli_command_t cli_gateway_keys; /* T; below `gateway` */
 /* text */
 extern const cli_command_t cli_lint;
 extern const cli_command_t cli_chat_data;  /* T */

@@ -126,6 +126,12 @@ const char *cli_about(const cli_command_t *command, char *text, size_t n) {
   return text;
 }
 
+/* The root runs for --version alone. */
+const char *cli_command_word(const cli_command_t *group, const char *name) {
+  return group->run != NULL && strchr(name, ' ') != NULL ? " [COMMAND]"
+                                                         : " COMMAND";
+}
+
 static int may_end_with(const cli_command_t *command, int status) {
   return !command->is_server ||
          (status != CLI_EXIT_INTERRUPT && status != CLI_EXIT_TERMINATE);

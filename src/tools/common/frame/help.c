@@ -88,7 +88,7 @@ static void put_usage(FILE *to, const cli_t *cli) {
 
   fprintf(to, "usage: %s", cli->name);
   if (command->commands != NULL)
-    fprintf(to, " COMMAND");
+    fprintf(to, "%s", cli_command_word(command, cli->name));
   fprintf(to, " [OPTION]...");
   if (command->words != NULL)
     fprintf(to, " %s", command->words);

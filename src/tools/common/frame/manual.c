@@ -60,7 +60,7 @@ static void put_synopsis(FILE *to, const cli_command_t *command,
   char text[256];
 
   snprintf(text, sizeof(text), "%.80s%s [OPTION]...%s%.100s", name,
-           command->commands != NULL ? " COMMAND" : "",
+           command->commands != NULL ? cli_command_word(command, name) : "",
            command->words != NULL ? " " : "",
            command->words != NULL ? command->words : "");
   put_line(to, text, strlen(text));
@@ -94,13 +94,12 @@ static void put_examples(FILE *to, const cli_command_t *command) {
     put_item(to, example->term, example->text);
 }
 
-/* Write the commands of a group with their options, or only the names of
- * commands with a separate page. */
+/* Write the commands of a group, and of groups in it, with their options, or
+ * only the names of commands with a separate page. */
 static void put_commands(FILE *to, const cli_command_t *group, const char *name,
                          int is_root) {
   const cli_command_t *command;
 
-  fputs(".SH COMMANDS\n", to);
   for (size_t i = 0; (command = cli_command_at(group, i)) != NULL; i++) {
     char full[160];
 
@@ -114,6 +113,7 @@ static void put_commands(FILE *to, const cli_command_t *group, const char *name,
     put_about(to, command);
     put_options(to, command, 1);
     put_examples(to, command);
+    put_commands(to, command, full, 0);
   }
 }
 
@@ -176,7 +176,8 @@ static void put_page(FILE *to, const cli_command_t *root,
   fputs(".SH DESCRIPTION\n", to);
   put_about(to, command);
   if (command->commands != NULL)
-    put_commands(to, command, name, is_root);
+    fputs(".SH COMMANDS\n", to);
+  put_commands(to, command, name, is_root);
   fputs(".SH OPTIONS\n", to);
   put_options(to, command, 1);
   put_options(to, command, 0);

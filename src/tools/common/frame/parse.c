@@ -79,6 +79,7 @@ typedef struct {
   char **argv;
   int at;                /* the current argument */
   int given[MAX_COMMON]; /* whether a common option was used, by row */
+  int has_own;           /* an option of the command itself was used */
   const char **words;
   char *why;
   size_t n_why;
@@ -208,8 +209,10 @@ static const cli_option_t *find_option(parse_t *p, const char *name, size_t n,
   unsigned needs;
 
   for (; option != NULL && option->name != NULL; option++)
-    if (is_called(option, name, n, letter))
+    if (is_called(option, name, n, letter)) {
+      p->has_own = 1;
       return option;
+    }
   /* Whether the command supports it is checked later, when the command is
    * known. */
   for (size_t i = 0; (option = cli_common_at(i, &needs)) != NULL; i++)
@@ -318,6 +321,8 @@ static int enter(parse_t *p, const char *name) {
 
   for (; (command = cli_command_at(p->cli->command, n)) != NULL; n++)
     if (strcmp(command->name, name) == 0) {
+      if (p->has_own)
+        return refuse(p, "the options before \"%.200s\" are not its own", name);
       p->cli->command = command;
       add_name(p->cli, name);
       return 0;
@@ -439,7 +444,7 @@ int cli_parse(cli_t *cli, int argc, char **argv, char *why, size_t n_why) {
     return -1;
   }
   /* Help is shown even for an invalid combination. */
-  if (cli->help || cli->command->commands != NULL)
+  if (cli->help || cli->command->run == NULL)
     return 0;
   if (check_words(&p) != 0)
     return -1;

@@ -15,6 +15,7 @@
 #include "tools/common/base/input.h"
 #include "tools/common/frame/commands.h"
 #include "tools/tnk/ask/ask.h"
+#include "tools/tnk/keys/admin.h"
 #include "tools/tnk/serve/input.h"
 #include "tools/tnk/text/tokenizer.h"
 
@@ -375,31 +376,6 @@ static int open_words(work_t *work) {
   return template_open(work->cli, args.template, args.model, &work->template);
 }
 
-/* *out receives the key, or NULL for none; free() it. */
-static int read_admin_key(const work_t *work, char **out) {
-  const char *text =
-      args.admin_key != NULL ? args.admin_key : getenv("TNK_GATEWAY_ADMIN_KEY");
-  char why[512];
-  size_t n;
-
-  if (args.admin_file == NULL) {
-    *out = text != NULL ? strdup(text) : NULL;
-    return text == NULL || *out != NULL
-               ? CLI_EXIT_OK
-               : cli_fail(work->cli, CLI_EXIT_FAILED, "out of memory");
-  }
-  *out = cli_read_file(args.admin_file, &n, why, sizeof(why));
-  if (*out == NULL)
-    return cli_fail(work->cli, CLI_EXIT_FILE, "%s", why);
-  (*out)[strcspn(*out, "\r\n")] = '\0';
-  if ((*out)[0] != '\0')
-    return CLI_EXIT_OK;
-  free(*out);
-  *out = NULL;
-  return cli_fail(work->cli, CLI_EXIT_FILE, "%s: the first line has no key",
-                  args.admin_file);
-}
-
 /* Returns 0, or -1 if the option is malformed. The gateway checks the range. */
 static int read_prices(double *prompt, double *sampled) {
   char *end;
@@ -460,14 +436,13 @@ static int open_gateway(work_t *work, const char *admin_key) {
 }
 
 static int open_with_keys(work_t *work) {
+  const cli_admin_t from = {args.admin_key, args.admin_file};
   char *admin_key = NULL;
-  int status = read_admin_key(work, &admin_key);
+  int status = cli_admin_read(work->cli, &from, &admin_key);
 
   if (status == CLI_EXIT_OK)
     status = open_gateway(work, admin_key);
-  if (admin_key != NULL)
-    tnk__wipe(admin_key, strlen(admin_key));
-  free(admin_key);
+  cli_admin_free(admin_key);
   return status;
 }
 
@@ -585,7 +560,8 @@ static const cli_item_t endpoints[] = {
                         "only examples with a reward."},
     {"POST /tnk/sessions",
      "{\"session\": NAME, \"max_tokens\": N, ...}: creates a key for one "
-     "session. GET lists the keys, DELETE /tnk/sessions/ID revokes one, and "
+     "session, as tnk gateway keys does. GET lists the keys, DELETE "
+     "/tnk/sessions/ID revokes one, and "
      "POST /tnk/sessions/ID/rotate replaces its secret."},
     {"POST /tnk/sampler",
      "{\"model_path\": PATH}: uses these weights for new requests."},
@@ -601,9 +577,13 @@ static const cli_section_t sections[] = {
 static const cli_item_t examples[] = {
     {"tnk gateway --model tnk/byte-lm --record agent.jsonl",
      "serve and record, with TINKER_BASE_URL set to a tnk local"},
+    {"tnk gateway keys create --url http://127.0.0.1:8001 --session run-7",
+     "create a key for one run of an agent"},
     {"tnk gateway --datums agent.jsonl --rewarded >data.jsonl",
      "print the recorded turns as training data"},
     {NULL, NULL}};
+
+static const cli_command_t *const commands[] = {&cli_gateway_keys, NULL};
 
 const cli_command_t cli_gateway = {
     .name = "gateway",
@@ -622,4 +602,5 @@ const cli_command_t cli_gateway = {
     .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
     .check = check,
     .run = run,
+    .commands = commands,
 };
