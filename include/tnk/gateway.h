@@ -27,8 +27,9 @@ extern "C" {
  *     uv_run(&loop, UV_RUN_DEFAULT);
  *
  * Endpoints: POST /v1/chat/completions, /v1/completions, /v1/responses,
- * /v1/messages; GET /v1/models, /healthz. For training: POST /tnk/reward, POST
- * /tnk/sampler, GET /tnk/datums. A request names its session by /s/NAME in
+ * /v1/messages; GET /v1/models, /health, /healthz, /readyz. For training: POST
+ * /tnk/reward, POST /tnk/sampler, GET /tnk/datums. A slash at the end of a path
+ * is ignored. A request names its session by /s/NAME in
  * front of the path, by the header X-Tnk-Session, or by ":NAME" after the key.
  * Without a name it is "default".
  *
@@ -39,6 +40,9 @@ extern "C" {
  * The model name of a request is ignored: the gateway uses its current weights.
  * If the record cannot be written, for example because the disk is full,
  * /healthz returns 503, and nothing is sampled until a gateway is opened again.
+ * /readyz also returns 503 while there are no weights and after
+ * tnk_gateway_leave(). These two, and /health, which is the same as /healthz,
+ * need no key.
  *
  * If a client forces a tool call (tool_choice), the prompt ends with the tokens
  * with which the template starts calls of that tool, or of all tools. These
@@ -378,6 +382,16 @@ typedef struct {
  */
 TNK_API int tnk_gateway_stats(tnk_gateway_stats_t *out,
                               const tnk_gateway_t *gateway);
+
+/**
+ * Tell load balancers that this gateway will end: GET /readyz returns 503 from
+ * now on. All requests are served as before. Call tnk_gateway_drain() when the
+ * load balancers have noticed.
+ *
+ * @param gateway  NULL does nothing. A second call does nothing.
+ * Never fails. Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API void tnk_gateway_leave(tnk_gateway_t *gateway);
 
 /**
  * Accept no more connections, and finish the requests in progress. Idle

@@ -19,6 +19,7 @@ typedef enum {
   SESSION, /* its `owner` is the grant */
   AGENT,
   ADMIN,
+  PROBE, /* asks for the state of the gateway alone */
   /* Reasons of refusals. Some have a number of seconds above the low byte. */
   OF_A_PAGE,
   REPEATED,
@@ -145,6 +146,22 @@ static int admit_grant(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   return 0;
 }
 
+/* Load balancers and supervisors have no key. The answers tell nothing about
+ * sessions. The URL is as it arrived, because it is decoded later. */
+static int is_probe(const tnk__srv_req_t *req) {
+  static const char *const paths[] = {"/health", "/healthz", "/readyz"};
+  const char *url = (const char *)req->url.data;
+  size_t n = 0;
+
+  while (n < req->url.len && url[n] != '?')
+    n++;
+  n -= n > 1 && url[n - 1] == '/';
+  for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++)
+    if (strlen(paths[i]) == n && memcmp(paths[i], url, n) == 0)
+      return 1;
+  return 0;
+}
+
 /* Check the credential before the body is read. */
 int tnk__gw_admit(tnk__srv_req_t *req, void *user) {
   tnk_gateway_t *gateway = user;
@@ -157,6 +174,11 @@ int tnk__gw_admit(tnk__srv_req_t *req, void *user) {
   if (gateway->key == NULL && gateway->admin_key == NULL &&
       is_of_a_page(gateway, req))
     return refuse(req, 403, OF_A_PAGE, 0);
+  if (is_probe(req)) {
+    req->max_body = 0;
+    req->note = PROBE;
+    return 0;
+  }
   req->note = power_of(gateway, given, &n);
   return req->note != NOBODY ? 0 : admit_grant(gateway, req, given);
 }

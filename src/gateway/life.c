@@ -73,9 +73,16 @@ static void on_sweep(uv_timer_t *timer) {
     tnk__srv_sweep(&gateway->http, now - IDLE_MS);
 }
 
+void tnk_gateway_leave(tnk_gateway_t *gateway) {
+  if (gateway != NULL)
+    gateway->is_leaving = 1;
+}
+
 void tnk_gateway_drain(tnk_gateway_t *gateway) {
-  if (gateway != NULL && !gateway->is_closing)
-    tnk__srv_drain(&gateway->http);
+  if (gateway == NULL || gateway->is_closing)
+    return;
+  gateway->is_leaving = 1;
+  tnk__srv_drain(&gateway->http);
 }
 
 void tnk_gateway_close(tnk_gateway_t *gateway, tnk_close_cb cb, void *user) {

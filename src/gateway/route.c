@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Routing of requests. */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -79,15 +80,41 @@ static void show_model(const tnk__gw_call_t *call) {
   send_buf(call, "application/json", &body, tnk__json_finish(&w));
 }
 
-/* If the record cannot be written, nothing is sampled any more. */
+/* `why` is NULL, or the reason for 503. */
+static void send_state(const tnk__gw_call_t *call, const char *why) {
+  char text[64];
+
+  (void)snprintf(text, sizeof(text), "{\"status\":\"%s\"}",
+                 why != NULL ? why : "ok");
+  tnk__srv_req_reply_text(call->req, why != NULL ? 503 : 200,
+                          "application/json", text);
+}
+
+/* If the record cannot be written, nothing is sampled any more, until the
+ * gateway is started again. */
+static const char *why_dead(const tnk_gateway_t *gateway) {
+  return tnk__gw_journal_error(tnk__gw_record_journal(gateway->record)) ==
+                 TNK_OK
+             ? NULL
+             : "the record cannot be written";
+}
+
+const char *tnk__gw_why_not_ready(const tnk_gateway_t *gateway) {
+  const char *why = why_dead(gateway);
+
+  if (why != NULL)
+    return why;
+  if (gateway->is_leaving)
+    return "the gateway is about to end";
+  return gateway->sampler != NULL ? NULL : "there is no model yet";
+}
+
 static void serve_health(const tnk__gw_call_t *call) {
-  if (tnk__gw_journal_error(tnk__gw_record_journal(call->gateway->record)) ==
-      TNK_OK)
-    tnk__srv_req_reply_text(call->req, 200, "application/json",
-                            "{\"status\":\"ok\"}");
-  else
-    tnk__srv_req_reply_text(call->req, 503, "application/json",
-                            "{\"status\":\"the record cannot be written\"}");
+  send_state(call, why_dead(call->gateway));
+}
+
+static void serve_ready(const tnk__gw_call_t *call) {
+  send_state(call, tnk__gw_why_not_ready(call->gateway));
 }
 
 /* ---- Routes ---- */
@@ -112,7 +139,9 @@ static const struct {
     {"POST", "/v1/responses", TNK__GW_RESPONSE, serve_chat},
     {"POST", "/v1/messages", TNK__GW_MESSAGE, serve_chat},
     {"GET", "/v1/models", TNK__GW_CHAT, list_models},
+    {"GET", "/health", TNK__GW_CHAT, serve_health},
     {"GET", "/healthz", TNK__GW_CHAT, serve_health},
+    {"GET", "/readyz", TNK__GW_CHAT, serve_ready},
     {"POST", "/tnk/reward", TNK__GW_CHAT, tnk__gw_reward_take},
     {"POST", "/tnk/sampler", TNK__GW_CHAT, serve_sampler},
     {"GET", "/tnk/datums", TNK__GW_CHAT, tnk__gw_export},
@@ -203,8 +232,20 @@ void tnk__gw_refuse_early(tnk__srv_req_t *req, int status, const char *text,
   tnk__gw_refuse(call.gateway, req, call.api, &fault);
 }
 
+/* Clients that join a base URL and a path may add a slash at the end. It is cut
+ * off before anything looks at the path. */
+static void cut_slash(tnk__srv_req_t *req) {
+  size_t n = strlen(req->path);
+
+  if (n > 1 && req->path[n - 1] == '/')
+    ((char *)(uintptr_t)req->path)[n - 1] = '\0';
+}
+
 void tnk__gw_handle(tnk__srv_req_t *req, void *user) {
-  tnk__gw_call_t call = call_of(user, req);
+  tnk__gw_call_t call;
+
+  cut_slash(req);
+  call = call_of(user, req);
 
   if (tnk__gw_find_session(&call) == 0)
     route(&call);

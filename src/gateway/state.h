@@ -65,6 +65,7 @@ struct tnk_gateway {
   uv_idle_t exporter;    /* runs while `exports` is not empty */
   tnk__list_t exports;   /* exports in progress */
   size_t export_bytes;   /* bytes to export in one turn of the loop */
+  int is_leaving;        /* the program has said that it will end */
   int is_closing;
   size_t n_open; /* handles and parts that must close first */
   tnk_close_cb closed;
@@ -207,6 +208,9 @@ void tnk__gw_refuse_early(tnk__srv_req_t *req, int status, const char *text,
                           void *user);
 /* The handler of all other requests. */
 void tnk__gw_handle(tnk__srv_req_t *req, void *user);
+
+/* Why this gateway should get no new requests, or NULL. */
+const char *tnk__gw_why_not_ready(const tnk_gateway_t *gateway);
 
 /* ---- access.c ---- */
 

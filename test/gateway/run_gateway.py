@@ -10,6 +10,7 @@ import http.client
 import json
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -140,6 +141,49 @@ def has_two_keys(service, folder):
                 check(False, f"{args}: it serves")
         except RuntimeError as error:
             check(why in str(error), f"{args[:1]}: {why}", error)
+
+
+def tells_its_state(service):
+    """Probes without a key, and paths with a slash at the end."""
+    with gateway(TNK, service, "--key", "secret", "--admin-key", "master", "--linger-s", "86400") as g:
+        client = Client(g.url)
+        for path in ("/health", "/healthz", "/readyz", "/health/", "/readyz/", "/readyz?verbose", "/healthz/?x=/"):
+            check(client.ask("GET", path) == (200, {"status": "ok"}), f"{path} needs no key")
+        check(client.ask("HEAD", "/readyz") == (200, ""), "nor does the head of it")
+        for path in ("/healthz//", "/s/me/healthz", "//healthz", "/healthz/x", "/%68ealthz", "/healthz;x", "/healthzz",
+                     "/Healthz", "/", "/v1/models", "/healthz/../v1/models"):
+            check(client.ask("GET", path)[0] == 401, f"{path} needs one")
+        check(client.post("/healthz", "")[0] == 405, "it is read alone")
+        check(client.post("/healthz", "x" * 9)[0] == 413, "without a body")
+        client.close()
+        agent, admin = Client(g.url, x_api_key="secret:me"), Client(g.url, x_api_key="master:me")
+        name = agent.ask("GET", "/v1/models")[1]["data"][0]["id"]
+        check(agent.ask("GET", "/v1/models/") == agent.ask("GET", "/v1/models"), "/v1/models/")
+        check(agent.ask("GET", f"/v1/models/{name}/")[1]["id"] == name, "/v1/models/NAME/")
+        check(agent.ask("GET", "/v1/models/other/")[0] == 404, "another model")
+        for path, body in (("/v1/chat/completions/", {"messages": [{"role": "user", "content": "hi"}]}),
+                           ("/s/me/v1/completions/", {"prompt": "hi"}), ("/v1/responses/", {"input": "hi"}),
+                           ("/v1/messages/", {"max_tokens": 4, "messages": [{"role": "user", "content": "hi"}]})):
+            check(agent.post(path, body)[0] == 200, path)
+        check(agent.post("/v1/messages/", {})[1]["type"] == "error", "in Anthropic's shape")
+        check(agent.post("/tnk/reward/", {"reward": 1})[0] == 403, "what is for administrators stays theirs")
+        check(admin.post("/tnk/reward/", {"reward": 1})[0] == 200, "/tnk/reward/")
+        key = admin.post("/tnk/sessions/", {"may_reward": True, "session": "me"})[1]
+        check(len(admin.ask("GET", "/tnk/sessions/")[1]["data"]) == 1, "/tnk/sessions/")
+        check(Client(g.url, x_api_key=key["key"]).post("/tnk/reward/", {"reward": 1})[0] == 200, "its own reward")
+        key = admin.post(f"/tnk/sessions/{key['id']}/rotate/", "")[1]
+        check(admin.ask("DELETE", f"/tnk/sessions/{key['id']}/")[0] == 200, "/tnk/sessions/ID/")
+        check(admin.ask("GET", "/tnk/datums/?rewarded=1")[0] == 200, "/tnk/datums/ with a query")
+        g.process.send_signal(signal.SIGTERM)
+        late = Client(g.url, x_api_key="secret")
+        while late.ask("GET", "/readyz")[0] == 200:
+            pass
+        check(late.ask("GET", "/readyz")[1] == {"status": "the gateway is about to end"}, "it says that it will end")
+        check(late.ask("GET", "/healthz")[0] == 200 and late.chat("hi")[0] == 200, "and serves meanwhile")
+        g.kill()
+    with gateway(TNK, service, "--linger-s", "1") as g:
+        pass
+    check(g.status == 0, "it ends after that time", g.said)
 
 
 def refuses(service):
@@ -602,6 +646,7 @@ def main():
         log = pathlib.Path(folder) / "drawn"
         with local(TNK, "--sample-log", log) as service:
             speaks(service)
+            tells_its_state(service)
             refuses(service)
             has_two_keys(service, folder)
             refuses_early(service)

@@ -228,6 +228,7 @@ TEST_LIMIT(what_cannot_be_recorded_is_not_sampled, 20) {
   rig_open_with(&rig, 0, path, 0, 0);
   CHECK_INT(peer_end(&rig, chat(&rig)), 200);
   CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", "/healthz", "")), 200);
+  CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", "/readyz", "")), 200);
   CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
   CHECK_INT(getrlimit(RLIMIT_FSIZE, &limit), 0);
   small = limit;
@@ -239,8 +240,28 @@ TEST_LIMIT(what_cannot_be_recorded_is_not_sampled, 20) {
   CHECK_INT(peer_end(&rig, chat(&rig)), 500);
   CHECK_INT(n_calls(&rig, "asample"), 2);
   CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", "/healthz", "")), 503);
+  CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", "/health", "")), 503);
+  CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", "/readyz", "")), 503);
   rig_close(&rig);
   unlink(path);
+}
+
+/* Ready: there are weights, and the program will not end. */
+TEST_LIMIT(it_is_ready_while_it_can_serve, 20) {
+  rig_t rig;
+
+  rig_open(&rig, NEVER);
+  CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", "/healthz", "")), 200);
+  CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", "/readyz", "")), 503);
+  use(&rig);
+  CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", "/readyz", "")), 200);
+  tnk_gateway_leave(NULL);
+  tnk_gateway_leave(rig.gateway);
+  tnk_gateway_leave(rig.gateway);
+  CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", "/readyz", "")), 503);
+  CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", "/healthz", "")), 200);
+  CHECK_INT(peer_end(&rig, chat(&rig)), 200);
+  rig_close(&rig);
 }
 
 TEST(options_out_of_range_are_refused) {

@@ -127,7 +127,7 @@ static struct {
   cli_tokenizer_t which;
   cli_texts_t sets;
   const char *prices;
-  int64_t port, max_tokens, drain_s;
+  int64_t port, max_tokens, linger_s, drain_s;
   int only_rewarded, exit_with_stdin, syncs, keeps_controls;
 } args = {.max_tokens = 1024, .drain_s = 30};
 
@@ -232,11 +232,18 @@ static const cli_option_t options[] = {
      .text = &args.prices,
      .help = "USD per million tokens, such as 0.13,0.4, for keys of sessions "
              "with max_usd."},
+    {.name = "linger-s",
+     .value = "N",
+     .number = &args.linger_s,
+     .max = 86400,
+     .help = "Seconds after a signal in which requests are served as before, "
+             "while /readyz returns 503, so that load balancers send no more "
+             "(0)."},
     {.name = "drain-s",
      .value = "N",
      .number = &args.drain_s,
      .max = 86400,
-     .help = "Seconds to wait for requests in progress after a signal (30). A "
+     .help = "Seconds to wait for requests in progress after that (30). A "
              "second signal ends at once."},
     {.name = "exit-with-stdin",
      .flag = &args.exit_with_stdin,
@@ -319,7 +326,7 @@ typedef struct {
   char names[MAX_VARIABLES][64];
   size_t n_variables;
   cli_input_t input;
-  uv_timer_t timer; /* limit for pending requests */
+  uv_timer_t timer; /* limit for what happens after a signal */
   int has_timer;
   int is_late;
   int has_ended; /* the input has ended */
@@ -482,23 +489,33 @@ static int serve(work_t *work) {
   return CLI_EXIT_OK;
 }
 
-static void on_drained_late(uv_timer_t *timer) {
+static void on_late(uv_timer_t *timer) {
   ((work_t *)timer->data)->is_late = 1;
+}
+
+static void start_timer(work_t *work, int64_t s) {
+  work->is_late = 0;
+  uv_update_time(&work->ask.loop);
+  uv_timer_start(&work->timer, on_late, (uint64_t)s * 1000, 0);
 }
 
 static void on_timer_closed(uv_handle_t *handle) {
   ((work_t *)handle->data)->has_timer = 0;
 }
 
-/* Finish pending requests. A second signal has its usual effect. */
+/* Tell load balancers, then finish pending requests. A second signal has its
+ * usual effect. */
 static void drain(work_t *work) {
   tnk_gateway_stats_t stats = TNK_GATEWAY_STATS_INIT;
 
   uv_timer_init(&work->ask.loop, &work->timer);
   work->timer.data = work;
   work->has_timer = 1;
-  uv_timer_start(&work->timer, on_drained_late, (uint64_t)args.drain_s * 1000,
-                 0);
+  tnk_gateway_leave(work->gateway);
+  start_timer(work, args.linger_s);
+  while (args.linger_s > 0 && !work->is_late)
+    uv_run(&work->ask.loop, UV_RUN_ONCE);
+  start_timer(work, args.drain_s);
   tnk_gateway_drain(work->gateway);
   while (!work->is_late && tnk_gateway_stats(&stats, work->gateway) == TNK_OK &&
          stats.n_connections > 0)
@@ -550,8 +567,11 @@ static const cli_item_t endpoints[] = {
     {"POST /v1/completions", "Completes a string or token ids."},
     {"POST /v1/responses", "As OpenAI's: items and functions."},
     {"POST /v1/messages", "As Anthropic's."},
-    {"GET /v1/models", "The one model."},
-    {"GET /healthz", "200, or 503 after the record could not be written."},
+    {"GET /v1/models", "The one model. GET /v1/models/NAME too."},
+    {"GET /healthz", "200, or 503 after the record could not be written. "
+                     "/health is the same. These and /readyz need no key."},
+    {"GET /readyz", "200 if requests can be served; 503 without weights, after "
+                    "the record could not be written, and after a signal."},
     {"/tnk/...", "The following ones need the admin key, if there is a key."},
     {"POST /tnk/reward",
      "{\"id\": ID, \"reward\": 1}: sets the reward of an answer; without an "
