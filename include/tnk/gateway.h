@@ -42,7 +42,7 @@ extern "C" {
  * /healthz returns 503, and nothing is sampled until a gateway is opened again.
  * /readyz also returns 503 while there are no weights and after
  * tnk_gateway_leave(). These two, and /health, which is the same as /healthz,
- * need no key.
+ * need no key. GET /metrics, for Prometheus, needs `admin_key`.
  *
  * If a client forces a tool call (tool_choice), the prompt ends with the tokens
  * with which the template starts calls of that tool, or of all tools. These

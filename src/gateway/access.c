@@ -209,7 +209,8 @@ void tnk__gw_explain(const tnk__srv_req_t *req, tnk__gw_fault_t *fault) {
 /* The whole folder of administrators is guarded, and not only its routes, so
  * that a new route cannot be forgotten. */
 static int is_for_admins(const char *path) {
-  return strncmp(path, "/tnk", 4) == 0 && (path[4] == '/' || path[4] == '\0');
+  return strcmp(path, "/metrics") == 0 ||
+         (strncmp(path, "/tnk", 4) == 0 && (path[4] == '/' || path[4] == '\0'));
 }
 
 /* What the key of a session may do there, if it may set rewards. */
@@ -225,8 +226,9 @@ int tnk__gw_may(const tnk__gw_call_t *call) {
       is_own_reward(call))
     return 1;
   tnk__gw_call_refuse(
-      call, 403, "admin_key_required", "%s%s",
-      "this key is for sampling alone; /tnk/ needs the admin key",
+      call, 403, "admin_key_required",
+      "this key is for sampling alone; %s needs the admin key%s",
+      strcmp(call->path, "/metrics") == 0 ? call->path : "/tnk/",
       call->gateway->admin_key != NULL
           ? " of this gateway"
           : ": start the gateway with --admin-key or TNK_GATEWAY_ADMIN_KEY, "

@@ -58,12 +58,24 @@ static void free_job(tnk__gw_job_t *job) {
   tnk__free(&gateway->alloc, job);
 }
 
+static void count(const tnk__gw_job_t *job, int status) {
+  const tnk__gw_end_of_t end = {.api = job->ask.api,
+                                .status = status,
+                                .is_stream = job->ask.is_stream,
+                                .took_ns = uv_hrtime() - job->began_ns,
+                                .n_prompt = job->ids.len / sizeof(int32_t),
+                                .n_sampled = job->n_sampled};
+
+  tnk__gw_metrics_add(&job->gateway->metrics, &end);
+}
+
 static void fail(tnk__gw_job_t *job, const tnk__gw_fault_t *fault) {
   tnk__srv_req_t *req = job->req;
 
   job->req = NULL;
   if (req != NULL) {
     job->gateway->stats.n_failed++;
+    count(job, fault->status);
     tnk__gw_log_job(job, req, fault->status);
     if (job->is_begun)
       tnk__gw_break_stream(job->gateway, req, job->ask.api, fault);
@@ -78,8 +90,10 @@ static void succeed(tnk__gw_job_t *job) {
 
   job->req = NULL;
   job->gateway->stats.n_answered += req != NULL;
-  if (req != NULL)
+  if (req != NULL) {
+    count(job, 200);
     tnk__gw_log_job(job, req, 200);
+  }
   if (req != NULL && job->is_begun)
     tnk__gw_end_stream(req, &job->answer);
   else if (req != NULL)
@@ -148,6 +162,7 @@ static void on_gone(tnk__srv_req_t *req, void *user) {
 
   job->req = NULL;
   job->gateway->stats.n_gone++;
+  count(job, TNK__GW_CLIENT_GONE);
   tnk__gw_log_job(job, req, -1);
   /* The callback of the rendering or of the promise frees the job. */
   if (!tnk__gw_render_leave(job))
@@ -222,6 +237,7 @@ static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, tnk__srv_req_t *req,
     return NULL;
   job->gateway = gateway;
   job->req = req;
+  job->began_ns = uv_hrtime();
   job->told_ms = uv_now(gateway->loop);
   tnk__buf_init(&job->variables, &gateway->alloc, SIZE_MAX);
   tnk__buf_init(&job->ids, &gateway->alloc, MAX_IDS);
@@ -317,12 +333,16 @@ void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   else if ((job = new_job(gateway, req, session)) == NULL)
     (void)tnk__gw_fault(&fault, 500, NULL, "out of memory");
   gateway->stats.n_failed += job == NULL;
-  if (job == NULL)
+  if (job == NULL) {
+    const tnk__gw_end_of_t end = {.api = api, .status = fault.status};
+
+    tnk__gw_metrics_add(&gateway->metrics, &end);
     tnk__gw_refuse(gateway, req, api, &fault);
-  else if (prepare(job, api, &fault) != 0)
+  } else if (prepare(job, api, &fault) != 0) {
     fail(job, &fault);
-  else
+  } else {
     tnk__srv_req_park(req, on_gone, job);
+  }
 }
 
 void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms) {

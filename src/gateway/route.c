@@ -142,6 +142,7 @@ static const struct {
     {"GET", "/health", TNK__GW_CHAT, serve_health},
     {"GET", "/healthz", TNK__GW_CHAT, serve_health},
     {"GET", "/readyz", TNK__GW_CHAT, serve_ready},
+    {"GET", "/metrics", TNK__GW_CHAT, tnk__gw_scrape},
     {"POST", "/tnk/reward", TNK__GW_CHAT, tnk__gw_reward_take},
     {"POST", "/tnk/sampler", TNK__GW_CHAT, serve_sampler},
     {"GET", "/tnk/datums", TNK__GW_CHAT, tnk__gw_export},

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "gateway/keys/grant.h"
+#include "gateway/metrics.h"
 #include "gateway/record/record.h"
 #include "gateway/wire/answer.h"
 #include "server/http.h"
@@ -45,6 +46,7 @@ struct tnk_gateway {
   uint32_t max_jobs;
   uint64_t max_body;
   tnk_gateway_stats_t stats; /* without the values that are counted elsewhere */
+  tnk__gw_metrics_t metrics;
   tnk__list_t jobs;
   size_t n_jobs;
   int is_walking;      /* the jobs are being visited; see job.c */
@@ -112,6 +114,7 @@ typedef struct tnk__gw_job {
   tnk__gw_grant_t *grant; /* of its key, or NULL; see account.h */
   tnk__gw_use_t most;     /* reserved for it */
   tnk__gw_use_t spent;    /* used by it */
+  uint64_t began_ns;      /* when it arrived, by uv_hrtime() */
   uint64_t number;        /* number of the request in the record */
   tnk_chat_t *chat;       /* NULL: completion of a plain prompt */
   json_t *doc;            /* its messages and tools, as templates see them */
@@ -244,6 +247,10 @@ void tnk__gw_key_change(const tnk__gw_call_t *call);
 /* ---- reward.c ---- */
 
 void tnk__gw_reward_take(const tnk__gw_call_t *call);
+
+/* ---- scrape.c ---- */
+
+void tnk__gw_scrape(const tnk__gw_call_t *call);
 
 /* ---- export.c ---- */
 

@@ -433,7 +433,7 @@ TEST_LIMIT(answers_of_a_connection_keep_their_order, 60) {
 /* The pool has threads left, and nobody is forgotten. */
 TEST_LIMIT(few_render_at_a_time, 60) {
   enum { N = 6 };
-  peer_t *peers[N];
+  peer_t *peers[N], *scrape;
   rig_t rig;
 
   stage_open(&rig, 0, 0);
@@ -442,6 +442,11 @@ TEST_LIMIT(few_render_at_a_time, 60) {
     peers[i] = say(&rig, "hold", 0);
   until_queued(&rig, N - 2);
   CHECK_INT(rig.gateway->n_renders, 2);
+  scrape = ask_by(&rig, "GET", "/metrics", "");
+  until_closed(&rig, scrape);
+  CHECK(strstr(scrape->got, "\ntnk_gateway_requests_in_progress 6\n") != NULL);
+  CHECK(strstr(scrape->got, "\ntnk_gateway_requests_waiting 4\n") != NULL);
+  CHECK_INT(peer_end(&rig, scrape), 200);
   for (int i = 0; i < N; i++)
     uv_sem_post(&clock_.go);
   for (int i = 0; i < N; i++)

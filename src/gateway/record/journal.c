@@ -187,6 +187,10 @@ int tnk__gw_journal_wait(tnk__gw_journal_t *journal, tnk__gw_waiter_t *waiter) {
   return 0;
 }
 
+uint64_t tnk__gw_journal_size(const tnk__gw_journal_t *journal) {
+  return journal->fd >= 0 ? journal->n_added : 0;
+}
+
 int tnk__gw_journal_error(const tnk__gw_journal_t *journal) {
   return journal->err;
 }

@@ -54,6 +54,9 @@ int tnk__gw_journal_add(tnk__gw_journal_t *journal, const void *line, size_t n,
 int tnk__gw_journal_wait(tnk__gw_journal_t *journal, tnk__gw_waiter_t *waiter);
 /* Stop waiting. */
 void tnk__gw_journal_leave(tnk__gw_waiter_t *waiter);
+/* The number of bytes that were added, with those of earlier processes. 0 if
+ * nothing is kept. */
+uint64_t tnk__gw_journal_size(const tnk__gw_journal_t *journal);
 /* Returns TNK_OK, or TNK_EFILE after a failed write. */
 int tnk__gw_journal_error(const tnk__gw_journal_t *journal);
 /* Read bytes of lines that were added. Returns TNK_OK, TNK_EFILE or

@@ -163,6 +163,10 @@ const tnk__list_t *tnk__gw_record_sessions(const tnk__gw_record_t *record) {
   return &record->sessions;
 }
 
+size_t tnk__gw_record_n_sessions(const tnk__gw_record_t *record) {
+  return record->names.n;
+}
+
 tnk__gw_journal_t *tnk__gw_record_journal(const tnk__gw_record_t *record) {
   return record->journal;
 }

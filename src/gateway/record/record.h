@@ -58,6 +58,7 @@ tnk__gw_turn_t *tnk__gw_record_turn(const tnk__gw_record_t *record,
                                     uint64_t number);
 tnk__gw_session_t *tnk__gw_record_session(const tnk__gw_record_t *record,
                                           const char *name);
+size_t tnk__gw_record_n_sessions(const tnk__gw_record_t *record);
 /* All sessions, the most recently used last. Nodes are their `link`. */
 const tnk__list_t *tnk__gw_record_sessions(const tnk__gw_record_t *record);
 

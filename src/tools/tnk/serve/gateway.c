@@ -572,6 +572,8 @@ static const cli_item_t endpoints[] = {
                      "/health is the same. These and /readyz need no key."},
     {"GET /readyz", "200 if requests can be served; 503 without weights, after "
                     "the record could not be written, and after a signal."},
+    {"GET /metrics", "Metrics for Prometheus. Needs the admin key, if there is "
+                     "a key."},
     {"/tnk/...", "The following ones need the admin key, if there is a key."},
     {"POST /tnk/reward",
      "{\"id\": ID, \"reward\": 1}: sets the reward of an answer; without an "

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* GET /metrics: the state of the gateway for Prometheus. */
+#include <stdio.h>
+
+#include "gateway/send.h"
+#include "lib/base/alloc.h"
+#include "tnk/error.h"
+#include "tnk/version.h"
+
+enum { MAX_BODY = 1 << 20 };
+
+/* The name of the weights would be a new time series whenever they change. */
+static const char *alias_of(const tnk_gateway_t *gateway) {
+  const char *name = gateway->model;
+
+  if (name == NULL && gateway->sampler != NULL)
+    name = tnk_sampling_base_model(gateway->sampler->sampling);
+  return name != NULL ? name : "tnk";
+}
+
+/* Requests that wait for the first model, or for a thread that renders. */
+static uint64_t n_waiting(const tnk_gateway_t *gateway) {
+  uint64_t n = 0;
+
+  TNK__LIST_FOREACH (node, &gateway->jobs) {
+    n += tnk__container_of(node, tnk__gw_job_t, link)->is_held != 0;
+  }
+  TNK__LIST_FOREACH (node, &gateway->renders) {
+    n++;
+  }
+  return n;
+}
+
+static void put_state(const tnk_gateway_t *gateway,
+                      const tnk_gateway_stats_t *stats, tnk__buf_t *out) {
+  const struct {
+    const char *name;
+    const char *type;
+    const char *help;
+    uint64_t value;
+  } rows[] = {
+      {"tnk_gateway_http_requests_total", "counter",
+       "Requests of any kind that arrived as a whole.", stats->n_requests},
+      {"tnk_gateway_continued_prompts_total", "counter",
+       "Prompts that continued from sampled tokens.", stats->n_continued},
+      {"tnk_gateway_requests_in_progress", "gauge",
+       "Requests for samples that have no answer yet.", stats->n_under_way},
+      {"tnk_gateway_requests_waiting", "gauge",
+       "Those of them that wait for a model or for a thread that renders.",
+       n_waiting(gateway)},
+      {"tnk_gateway_connections", "gauge", "Open connections.",
+       stats->n_connections},
+      {"tnk_gateway_sessions", "gauge", "Sessions in memory.",
+       tnk__gw_record_n_sessions(gateway->record)},
+      {"tnk_gateway_keys", "gauge", "Keys of sessions.", gateway->grants.n},
+      {"tnk_gateway_record_bytes", "gauge", "Size of the record.",
+       tnk__gw_journal_size(tnk__gw_record_journal(gateway->record))},
+      {"tnk_gateway_ready", "gauge", "1 if /readyz says so, else 0.",
+       tnk__gw_why_not_ready(gateway) == NULL},
+      {"tnk_gateway_sampler_version", "gauge",
+       "Version of the weights in use, or 0.", stats->version},
+      {"tnk_gateway_old_samplers", "gauge",
+       "Replaced weights that still have requests.", stats->n_old_samplers},
+      {"tnk_gateway_start_time_seconds", "gauge",
+       "When the gateway started, in seconds since 1970.",
+       (uint64_t)gateway->began_s}};
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+    tnk__gw_metrics_put_value(out, rows[i].name, rows[i].type, rows[i].help, "",
+                              rows[i].value);
+  tnk__gw_metrics_put_value(out, "tnk_gateway_build_info", "gauge",
+                            "Always 1; the label has the version.",
+                            "{version=\"" TNK_VERSION_STRING "\"}", 1);
+}
+
+void tnk__gw_scrape(const tnk__gw_call_t *call) {
+  tnk_gateway_stats_t stats = TNK_GATEWAY_STATS_INIT;
+  tnk__buf_t body;
+  uint8_t *data;
+  size_t n = 0;
+
+  (void)tnk_gateway_stats(&stats, call->gateway);
+  tnk__buf_init(&body, &call->gateway->alloc, MAX_BODY);
+  tnk__gw_metrics_put(&call->gateway->metrics, alias_of(call->gateway), &body);
+  put_state(call->gateway, &stats, &body);
+  if (body.err != TNK_OK) {
+    tnk__gw_call_refuse(call, 500, NULL, "%s", tnk_strerror(body.err));
+    tnk__buf_deinit(&body);
+    return;
+  }
+  data = tnk__buf_take(&body, &n);
+  tnk__srv_req_reply(call->req, 200, "text/plain; version=0.0.4; charset=utf-8",
+                     NULL, data, n);
+}
