@@ -118,10 +118,12 @@ typedef struct {
    * `key`. Copied. */
   const char *admin_key;
   /** Prices of the model in USD per million tokens, for keys with `max_usd`.
-   * All prompt tokens cost `usd_prompt`, cached ones too. Both 0 means that the
-   * prices are unknown. */
+   * Both 0 means that the prices are unknown. */
   double usd_prompt;
   double usd_sampled;
+  /** Price of prompt tokens that were cache hits. 0 means `usd_prompt`. A
+   * request reserves the full price, and returns the rest when it ends. */
+  double usd_cached;
 } tnk_gateway_options_t;
 
 #define TNK_GATEWAY_OPTIONS_INIT TNK_SIZED(tnk_gateway_options_t)

@@ -8,9 +8,11 @@
 /* More than the limit of any key, and far from an overflow. */
 #define TOO_MUCH (INT64_C(1) << 62)
 
+/* `n_cached` of the prompt's tokens were cache hits. */
 static uint64_t cost_of(const tnk_gateway_t *gateway, uint64_t n_prompt,
-                        uint64_t n_sampled) {
-  double cost = (double)n_prompt * gateway->pico_prompt +
+                        uint64_t n_cached, uint64_t n_sampled) {
+  double cost = (double)(n_prompt - n_cached) * gateway->pico_prompt +
+                (double)n_cached * gateway->pico_cached +
                 (double)n_sampled * gateway->pico_sampled;
 
   /* Round up, so that the sum is not below the real cost. */
@@ -43,7 +45,7 @@ int tnk__gw_account_begin(tnk__gw_job_t *job, int32_t max_tokens,
       .n_tokens = n_prompt + n_sampled,
       .n_turns = (uint64_t)job->ask.n,
       .pico =
-          cost_of(job->gateway, n_prompt * (uint64_t)job->ask.n, n_sampled)};
+          cost_of(job->gateway, n_prompt * (uint64_t)job->ask.n, 0, n_sampled)};
   const char *what = "";
   uint64_t left = 0;
   int err;
@@ -64,11 +66,16 @@ int tnk__gw_account_begin(tnk__gw_job_t *job, int32_t max_tokens,
 
 void tnk__gw_account_samples(tnk__gw_job_t *job, const tnk_samples_t *samples) {
   size_t n = tnk_samples_count(samples);
+  int32_t n_hits = tnk_samples_cache_hit_tokens(samples);
   uint64_t n_prompt = job->ids.len / sizeof(int32_t);
+  uint64_t n_billed = n_prompt * (uint64_t)job->ask.n;
+  uint64_t n_cached = n_hits > 0 ? (uint64_t)n_hits : 0;
   uint64_t n_sampled = 0;
 
   if (job->grant == NULL)
     return;
+  if (n_cached > n_billed)
+    n_cached = n_billed;
   for (size_t i = 0; i < n; i++) {
     size_t n_tokens;
 
@@ -79,8 +86,7 @@ void tnk__gw_account_samples(tnk__gw_job_t *job, const tnk_samples_t *samples) {
       .n_requests = 1,
       .n_tokens = n_prompt + n_sampled,
       .n_turns = n,
-      .pico =
-          cost_of(job->gateway, n_prompt * (uint64_t)job->ask.n, n_sampled)};
+      .pico = cost_of(job->gateway, n_billed, n_cached, n_sampled)};
 }
 
 void tnk__gw_account_lost(tnk__gw_job_t *job) {

@@ -127,7 +127,8 @@ static const char *check(const tnk_gateway_options_t *o) {
     return "the host must be a numeric address, such as 127.0.0.1";
   if (!is_loopback(host) && !is_set(o->key) && !is_set(o->admin_key))
     return "an address other than a loopback one needs a key";
-  if (!is_price(o->usd_prompt) || !is_price(o->usd_sampled))
+  if (!is_price(o->usd_prompt) || !is_price(o->usd_sampled) ||
+      !is_price(o->usd_cached))
     return "a price must be from 0 to 1000000";
   if (o->port < 0 || o->port > 65535)
     return "the port is out of range";
@@ -304,6 +305,8 @@ static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
   /* 10^12 of the unit per USD, and 10^6 tokens. */
   gateway->pico_prompt = o->usd_prompt * 1e6;
   gateway->pico_sampled = o->usd_sampled * 1e6;
+  gateway->pico_cached =
+      o->usd_cached > 0 ? o->usd_cached * 1e6 : gateway->pico_prompt;
   gateway->keeps_controls =
       o->keep_control_tokens == TNK_YES || !lists_controls(&o->tokenizer);
   gateway->max_tokens = o->max_tokens > 0 ? o->max_tokens : MAX_TOKENS;

@@ -40,8 +40,9 @@ struct tnk_gateway {
   tnk__gw_grants_t grants; /* keys of one session each */
   double pico_prompt;      /* price of a token in 10^-12 USD; 0: unknown */
   double pico_sampled;
-  char *model;       /* NULL: the base model's name */
-  json_t *variables; /* template variables: an object of JSON values */
+  double pico_cached; /* of a prompt token that was a cache hit */
+  char *model;        /* NULL: the base model's name */
+  json_t *variables;  /* template variables: an object of JSON values */
   int32_t max_tokens;
   uint32_t max_jobs;
   uint64_t max_body;

@@ -210,6 +210,18 @@ def is_offered():
     check(done.returncode == 2 and 'the options before "keys"' in done.stderr, "options of another command", done)
 
 
+def takes_prices(service):
+    """Two prices or three."""
+    for text in ("1", "1,2,", "1,2,3,4", ",2", "1,x", "1,2x", "1,,2"):
+        try:
+            with gateway(TNK, service, "--prices", text):
+                check(False, f"--prices {text}: it serves")
+        except RuntimeError as error:
+            check("takes two or three numbers" in str(error), f"--prices {text} is refused", error)
+    with gateway(TNK, service, "--admin-key", ADMIN, "--prices", "1,2,0.5") as g:
+        check(Keys(g.url).run("create", "--max-usd", "1").returncode == 0, "three prices")
+
+
 def main():
     is_offered()
     with tempfile.TemporaryDirectory() as folder, local(TNK) as service:
@@ -220,6 +232,7 @@ def main():
             finds_the_place(g.url, folder)
             explains(g.url)
             meets_others(g.url)
+        takes_prices(service)
         with gateway(TNK, service) as g:
             done = Keys(g.url, None).run("create")
             check(done.returncode == 1 and "need an admin key" in done.stderr, "a gateway without keys", done)

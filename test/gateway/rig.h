@@ -77,8 +77,9 @@ static inline void on_connect(uv_connect_t *connect, int status) {
             0);
 }
 
-static inline peer_t *ask_by(rig_t *rig, const char *method, const char *path,
-                             const char *body) {
+/* `key` may be NULL. */
+static inline peer_t *ask_as(rig_t *rig, const char *key, const char *method,
+                             const char *path, const char *body) {
   peer_t *peer = calloc(1, sizeof(*peer));
   const char *colon = strrchr(tnk_gateway_address(rig->gateway), ':');
   struct sockaddr_in to;
@@ -86,8 +87,10 @@ static inline peer_t *ask_by(rig_t *rig, const char *method, const char *path,
   CHECK(peer != NULL);
   snprintf(peer->request, sizeof(peer->request),
            "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-           "Content-Length: %zu\r\n\r\n%s",
-           method, path, strlen(body), body);
+           "%s%s%sContent-Length: %zu\r\n\r\n%s",
+           method, path, key != NULL ? "X-Api-Key: " : "",
+           key != NULL ? key : "", key != NULL ? "\r\n" : "", strlen(body),
+           body);
   CHECK_INT(uv_tcp_init(&rig->e2e.uv, &peer->tcp), 0);
   peer->tcp.data = peer->connect.data = peer;
   uv_ip4_addr("127.0.0.1", (int)strtol(colon + 1, NULL, 10), &to);
@@ -95,6 +98,11 @@ static inline peer_t *ask_by(rig_t *rig, const char *method, const char *path,
                            on_connect),
             0);
   return peer;
+}
+
+static inline peer_t *ask_by(rig_t *rig, const char *method, const char *path,
+                             const char *body) {
+  return ask_as(rig, NULL, method, path, body);
 }
 
 static inline peer_t *ask(rig_t *rig, const char *path, const char *body) {
@@ -153,6 +161,8 @@ static tnk_chat_template_t *rig_template;
 static tnk_chat_family_t rig_family;
 /* NULL: no key is needed. */
 static const char *rig_admin_key;
+/* USD per million tokens: of prompts, sampled, cached. */
+static double rig_usd[3];
 
 /* `record` may be NULL; 0 stands for defaults. */
 static inline void rig_open_with(rig_t *rig, uint64_t latency_ms,
@@ -170,6 +180,9 @@ static inline void rig_open_with(rig_t *rig, uint64_t latency_ms,
       .template_ = rig_template,
       .family = rig_family,
       .admin_key = rig_admin_key,
+      .usd_prompt = rig_usd[0],
+      .usd_sampled = rig_usd[1],
+      .usd_cached = rig_usd[2],
       .allocator = test_allocator()};
   char why[256];
 

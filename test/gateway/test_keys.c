@@ -95,6 +95,22 @@ TEST(a_key_is_found_by_all_of_it_alone) {
   close_grants(&rig);
 }
 
+/* The table finds a row by a part of the hash, so the rest is compared here
+ * alone. */
+TEST(hashes_are_compared_whole) {
+  uint8_t a[TNK__GW_HASH], b[TNK__GW_HASH];
+
+  CHECK_INT(tnk__gw_secret_hash("key", 3, a), TNK_OK);
+  memcpy(b, a, sizeof(b));
+  CHECK(tnk__gw_secret_is(a, b));
+  for (size_t i = 0; i < 8 * sizeof(b); i++) {
+    b[i / 8] ^= (uint8_t)(1U << i % 8);
+    CHECK(!tnk__gw_secret_is(a, b));
+    CHECK(!tnk__gw_secret_is(b, a));
+    b[i / 8] = a[i / 8];
+  }
+}
+
 TEST(it_expires_at_its_second) {
   char key[TNK__GW_KEY_TEXT];
   tnk__gw_grant_t *grant;

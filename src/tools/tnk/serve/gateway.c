@@ -228,10 +228,11 @@ static const cli_option_t options[] = {
      .max = INT32_MAX,
      .help = "Default for clients that set none (1024)."},
     {.name = "prices",
-     .value = "PROMPT,SAMPLED",
+     .value = "PROMPT,SAMPLED[,CACHED]",
      .text = &args.prices,
-     .help = "USD per million tokens, such as 0.13,0.4, for keys of sessions "
-             "with max_usd."},
+     .help = "USD per million tokens, such as 0.13,0.4,0.03, for keys of "
+             "sessions with max_usd. Without CACHED, prompt tokens that were "
+             "cache hits cost as much as others."},
     {.name = "linger-s",
      .value = "N",
      .number = &args.linger_s,
@@ -384,16 +385,21 @@ static int open_words(work_t *work) {
 }
 
 /* Returns 0, or -1 if the option is malformed. The gateway checks the range. */
-static int read_prices(double *prompt, double *sampled) {
-  char *end;
+static int read_prices(tnk_gateway_options_t *o) {
+  double *const prices[] = {&o->usd_prompt, &o->usd_sampled, &o->usd_cached};
+  const char *at = args.prices;
 
-  if (args.prices == NULL)
-    return 0;
-  *prompt = strtod(args.prices, &end);
-  if (end == args.prices || *end != ',')
-    return -1;
-  *sampled = strtod(end + 1, &end);
-  return *end == '\0' && end[-1] != ',' ? 0 : -1;
+  for (size_t i = 0; at != NULL && i < 3; i++) {
+    char *end;
+
+    *prices[i] = strtod(at, &end);
+    if (end == at || (*end != ',' && *end != '\0'))
+      return -1;
+    if (*end == '\0')
+      return i == 0 ? -1 : 0;
+    at = end + 1;
+  }
+  return at == NULL ? 0 : -1;
 }
 
 static int open_gateway(work_t *work, const char *admin_key) {
@@ -428,9 +434,9 @@ static int open_gateway(work_t *work, const char *admin_key) {
 
   if (status != CLI_EXIT_OK)
     return status;
-  if (read_prices(&o.usd_prompt, &o.usd_sampled) != 0)
+  if (read_prices(&o) != 0)
     return cli_fail(work->cli, CLI_EXIT_USAGE,
-                    "--prices takes two numbers, such as 0.13,0.4");
+                    "--prices takes two or three numbers, such as 0.13,0.4");
   o.n_variables = work->n_variables;
   o.logger = &logger;
   err = tnk_gateway_open(&work->gateway, &work->ask.loop, work->ask.service, &o,
