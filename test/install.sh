@@ -45,6 +45,8 @@ ci | Hitch | run hitch | hitch
 ci | nghttpx | run nghttpx | nghttp2-proxy
 ci | Squid | run squid | squid
 ci | Tinyproxy | run tinyproxy | tinyproxy
+ci | promtool of Prometheus | run promtool | prometheus
+ci | PyYAML | file /usr/lib/python3/dist-packages/yaml | python3-yaml
 ci | zsh | run zsh | zsh
 ci | fish | run fish | fish
 '
