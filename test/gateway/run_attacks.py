@@ -135,7 +135,8 @@ def rows(p):
         yield row(f"another session by {name}", "POST", CHAT, HI, (name, "victim"), ok=(200, 400))
 
     for path in ("/tnk/datums", "/s/mine/tnk/datums", "/s/victim/tnk/datums", "/tnk/datums?rewarded=1", "/tnk",
-                 "/tnk/", "/tnk/metrics", "/metrics", "/tnk/record", "/tnk/stats", "/tnk/sessions",
+                 "/tnk/", "/tnk/metrics", "/metrics", "/metrics/", "/s/mine/metrics", "/s/victim/metrics",
+                 "/%6detrics", "//metrics", "/healthz/../metrics", "/readyz/../tnk/datums", "/tnk/record", "/tnk/stats", "/tnk/sessions",
                  "/s/mine/tnk/sessions", "/tnk/sessions/", "/tnk/sessions/" + p.victim["id"]):
         yield row(f"read {path}", "GET", path)
         yield row(f"head of {path}", "HEAD", path)

@@ -361,6 +361,25 @@ TEST_LIMIT(requests_under_way_are_bounded, 20) {
   rig_close(&rig);
 }
 
+/* A request is held until there is a model. Here one seems to be. */
+TEST_LIMIT(requests_that_are_held_are_counted, 20) {
+  peer_t *peer, *scrape;
+  tnk__gw_job_t *job;
+  rig_t rig;
+
+  rig_open(&rig, 50);
+  peer = chat(&rig);
+  until_sampled(&rig, 1);
+  job = tnk__container_of(rig.gateway->jobs.next, tnk__gw_job_t, link);
+  job->is_held = 1;
+  scrape = ask_by(&rig, "GET", "/metrics", "");
+  until_got(&rig, scrape, "\ntnk_gateway_requests_waiting 1\n", 1);
+  job->is_held = 0;
+  CHECK_INT(peer_end(&rig, scrape), 200);
+  CHECK_INT(peer_end(&rig, peer), 200);
+  rig_close(&rig);
+}
+
 /* ---- Keys of sessions ---- */
 
 static int count_line(void *user, const char *line, size_t n) {
