@@ -104,6 +104,10 @@ def counts(service, folder):
         check(values.get(series) == value, f"{series} {value}", values.get(series))
     check(0 < values[f"{took}_sum{{{chat}}}"] < 60, "times are in seconds", values[f"{took}_sum{{{chat}}}"])
     check(set(types.values()) == {"counter", "gauge", "histogram"}, "types", types)
+    with gateway(TNK, service, "--admin-key", "master", "--record", record) as g:
+        again = read(Client(g.url, x_api_key="master").ask("GET", "/metrics")[1])[0]
+    check(again["tnk_gateway_record_bytes"] > size and again["tnk_gateway_keys"] == 1 and
+          again["tnk_gateway_record_bytes"] == record.stat().st_size, "a restart keeps the record and its keys", again)
     return text, values
 
 

@@ -212,6 +212,31 @@ TEST_LIMIT(each_allocation_fails_in_turn, 60) {
   CHECK(n_refused > 0);
   rig_close(&rig);
 }
+/* What is sent is whole: the last line is there. */
+TEST_LIMIT(each_allocation_of_a_scrape_fails_in_turn, 60) {
+  int n_refused = 0;
+  rig_t rig;
+
+  rig_open(&rig, 0);
+  for (int did_fail = 1, n = 0; did_fail; n++) {
+    peer_t *peer = ask_by(&rig, "GET", "/metrics", "");
+    int is_whole, status;
+
+    test_alloc_fail_at(n);
+    until_closed(&rig, peer);
+    did_fail = test_alloc_did_fail();
+    test_alloc_fail_at(-1);
+    is_whole = strstr(peer->got, "\ntnk_gateway_build_info{") != NULL;
+    status = peer_end(&rig, peer);
+    if (!did_fail)
+      CHECK_INT(status, 200);
+    CHECK_INT(is_whole, status == 200);
+    n_refused += status != 200;
+  }
+  CHECK(n_refused > 0);
+  rig_close(&rig);
+}
+
 /* ---- The disk ---- */
 
 /* The disk is full: the first request hears of it, the others are not sampled.
