@@ -40,6 +40,8 @@ extern "C" {
  * The model name of a request is ignored: the gateway uses its current weights.
  * If the record cannot be written, for example because the disk is full,
  * /healthz returns 503, and nothing is sampled until a gateway is opened again.
+ * It also returns 503 after the service has ended the session, unless the
+ * service was opened with `recovery` and this could restore it.
  * /readyz also returns 503 while there are no weights and after
  * tnk_gateway_leave(). These two, and /health, which is the same as /healthz,
  * need no key. GET /metrics, for Prometheus, needs `admin_key`.

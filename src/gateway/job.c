@@ -133,6 +133,8 @@ static void on_sample(tnk_promise_t *promise, int status, void *user) {
   tnk__gw_fault_t fault;
   int written;
 
+  if (status == TNK_OK || status == TNK_ESESSION)
+    job->sampler->is_lost = status != TNK_OK;
   if (status != TNK_OK)
     tnk__gw_service_fault(&fault, promise);
   else

@@ -90,13 +90,13 @@ static void send_state(const tnk__gw_call_t *call, const char *why) {
                           "application/json", text);
 }
 
-/* If the record cannot be written, nothing is sampled any more, until the
- * gateway is started again. */
+/* Why nothing is sampled any more until the gateway is started again. */
 static const char *why_dead(const tnk_gateway_t *gateway) {
-  return tnk__gw_journal_error(tnk__gw_record_journal(gateway->record)) ==
-                 TNK_OK
-             ? NULL
-             : "the record cannot be written";
+  if (tnk__gw_journal_error(tnk__gw_record_journal(gateway->record)) != TNK_OK)
+    return "the record cannot be written";
+  if (gateway->sampler != NULL && gateway->sampler->is_lost)
+    return "the service has ended the session";
+  return NULL;
 }
 
 const char *tnk__gw_why_not_ready(const tnk_gateway_t *gateway) {

@@ -19,6 +19,7 @@ typedef struct tnk__gw_sampler {
   uint32_t version;
   size_t n_jobs;
   int is_old;     /* has been replaced */
+  int is_lost;    /* the service no longer knows it */
   char name[256]; /* for logs: its path or base model */
 } tnk__gw_sampler_t;
 

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from gateway import (CALLING, CLEAN, SERVICE_KEY, Client, events, gateway, local, not_drawn, records, turns_of,
+from gateway import (CALLING, CLEAN, SERVICE_KEY, Client, Command, events, gateway, local, not_drawn, records, turns_of,
                      whole)
 from tap import check, plan
 
@@ -184,6 +184,26 @@ def tells_its_state(service):
     with gateway(TNK, service, "--linger-s", "1") as g:
         pass
     check(g.status == 0, "it ends after that time", g.said)
+
+
+def survives_its_service(folder):
+    """A service that was restarted knows neither the session nor the sampler."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+
+    def server():
+        return Command(TNK, "local", "--port", port, "--api-key", SERVICE_KEY)
+
+    with server() as first, gateway(TNK, first, "--record", pathlib.Path(folder) / "restarted") as g:
+        client = Client(g.url)
+        check(client.chat("hi")[0] == 200, "a service")
+        first.kill()
+        with server():
+            check(client.chat("hi")[0] == 200 and client.chat("hi")[0] == 200, "the next one, with the same gateway")
+            check(client.ask("GET", "/readyz")[0] == 200, "which is ready")
+            check(client.post("/tnk/sampler", {"base_model": "tnk/byte-lm"}) == (200, {"version": 2}) and
+                  client.chat("hi")[0] == 200, "other weights")
 
 
 def refuses(service):
@@ -663,6 +683,7 @@ def main():
         begins_and_ends(folder)
         stops(folder)
         nests(folder)
+        survives_its_service(folder)
         logs_who_is_gone()
     plan()
 

@@ -289,6 +289,24 @@ TEST_LIMIT(it_is_ready_while_it_can_serve, 20) {
   rig_close(&rig);
 }
 
+/* The service was restarted, and knows the sampler no more. */
+TEST_LIMIT(it_is_not_healthy_without_its_session, 20) {
+  static const local_options_t defaults = LOCAL_OPTIONS_INIT;
+  local_options_t options = defaults;
+  rig_t rig;
+
+  rig_open(&rig, 0);
+  CHECK_INT(peer_end(&rig, chat(&rig)), 200);
+  options.port = local_server_port(rig.e2e.server);
+  e2e_stop_server(&rig.e2e);
+  e2e_start_server(&rig.e2e, options);
+  CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", "/healthz", "")), 200);
+  CHECK_INT(peer_end(&rig, chat(&rig)), 502);
+  CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", "/healthz", "")), 503);
+  CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", "/readyz", "")), 503);
+  rig_close(&rig);
+}
+
 TEST(options_out_of_range_are_refused) {
   static const tnk_pair_t variable = {"thinks", "tru"};
   static const struct {

@@ -545,6 +545,7 @@ static void close_gateway(work_t *work) {
 }
 
 static int run(cli_t *cli) {
+  tnk_service_options_t service = TNK_SERVICE_OPTIONS_INIT;
   static work_t work;
   int status;
 
@@ -552,7 +553,9 @@ static int run(cli_t *cli) {
     return print_datums(cli);
   work.cli = cli;
   raise_file_limit();
-  status = cli_ask_open(&work.ask, cli, NULL);
+  /* A service that was restarted knows no sampler of before. */
+  service.recovery = TNK_YES;
+  status = cli_ask_open(&work.ask, cli, &service);
   if (status == CLI_EXIT_OK)
     status = open_words(&work);
   if (status == CLI_EXIT_OK)
@@ -574,10 +577,11 @@ static const cli_item_t endpoints[] = {
     {"POST /v1/responses", "As OpenAI's: items and functions."},
     {"POST /v1/messages", "As Anthropic's."},
     {"GET /v1/models", "The one model. GET /v1/models/NAME too."},
-    {"GET /healthz", "200, or 503 after the record could not be written. "
-                     "/health is the same. These and /readyz need no key."},
+    {"GET /healthz", "200, or 503 if a restart is needed: the record cannot be "
+                     "written, or the service has ended the session. /health "
+                     "is the same. These and /readyz need no key."},
     {"GET /readyz", "200 if requests can be served; 503 without weights, after "
-                    "the record could not be written, and after a signal."},
+                    "a signal, and when /healthz has 503."},
     {"GET /metrics", "Metrics for Prometheus. Needs the admin key, if there is "
                      "a key."},
     {"/tnk/...", "The following ones need the admin key, if there is a key."},
