@@ -22,16 +22,18 @@ extern "C" {
  *   ledger, a trace, or a promise. That includes the accessors of a promise,
  *   such as tnk_promise_status(), tnk_promise_text() and tnk_promise_pass(),
  *   and tnk_promise_ref() and tnk_promise_unref(). Callbacks are called there.
+ * - "Loop thread, or taker": accessors that also work on another thread for a
+ *   promise that tnk_queue_take() has returned.
  * - Any thread: functions that read a result (result.h), such as
- *   tnk_samples_tokens(), as long as the promise of the result is held. Take
- *   the result from its promise on the loop thread first.
+ *   tnk_samples_tokens(), as long as the promise of the result is held.
  * - Any thread, but one at a time for each object: batches, chats, tokenizers,
  *   templates and numbers (batch.h, chat.h, tokenizers.h, rl.h, data.h). A
  *   function with another rule says so.
  * - Any thread at any time: names and messages of codes, versions (error.h,
- *   bindings.h), and tnk_init().
- * - From another thread to the loop thread: runtime.h. A garbage collector that
- *   runs on another thread releases a promise with tnk_runtime_unref().
+ *   bindings.h), tnk_init(), queues, and runtimes (runtime.h).
+ * - From another thread to the loop thread: tnk_queue_call() calls any function
+ *   of the first group by its name. A garbage collector that runs on another
+ *   thread releases a promise with tnk_runtime_unref().
  *
  * Another event loop (poll(), epoll, GLib, asyncio) can drive the libuv loop:
  *
@@ -85,6 +87,175 @@ TNK_API const char *tnk_libuv_version(void);
  * Thread: any. Since: 0.1
  */
 TNK_API const char *tnk_http2_version(void);
+
+/*
+ * A queue lets any thread start operations and take their results, without C
+ * code of the binding and without callbacks. The loop runs on the thread of a
+ * runtime.
+ *
+ *     tnk_call_t call = {"tnk_training_optim_step"};
+ *     call.n_args = 2;
+ *     call.args[0].pointer = training;
+ *     call.is_watched = 1;
+ *     call.tag = 7;
+ *     tnk_queue_call(queue, &call, 1);
+ *     ...
+ *     tnk_completion_t done[64];
+ *     int n = tnk_queue_take(queue, done, 64, 1000);
+ *
+ * A taken promise belongs to the caller. Any one thread may read it with the
+ * accessors whose thread is "loop thread, or taker". tnk_runtime_unref(), or a
+ * call of tnk_promise_unref() through the queue, releases it.
+ *
+ * Nothing is lost: each watched promise is returned once, with an error if the
+ * runtime ends first. The queue outlives its runtime, so results can be taken
+ * after tnk_runtime_stop().
+ */
+
+/** Promises that have settled, for any thread to take. Since: 0.1 */
+typedef struct tnk_queue tnk_queue_t;
+
+/** A promise that has settled. Its size does not change. Since: 0.1 */
+typedef struct {
+  uint64_t tag;           /**< The number from the call or the watch. */
+  tnk_promise_t *promise; /**< Settled. One reference, the caller's. */
+  int64_t status;         /**< As tnk_promise_status(). */
+} tnk_completion_t;
+
+/** An argument or a result of a call: the member that suits its C type.
+ * Integers of all types, enums included, are converted. Since: 0.1 */
+typedef union {
+  void *pointer;
+  int64_t integer;
+  double number;
+  void (*function)(void);
+} tnk_value_t;
+
+/** The number of arguments for which tnk_call_t has room. */
+#define TNK_CALL_ARGS 8
+
+/** A call of one function. Its size does not change. Since: 0.1 */
+typedef struct {
+  const char *function; /**< Its name, such as "tnk_service_open". */
+  uint64_t tag;         /**< For the completion, if the call is watched. */
+  uint32_t n_args;      /**< As many as the function has. */
+  int32_t is_watched;   /**< 1: the queue takes the promise that the function
+                             returns, and delivers it once it has settled. */
+  tnk_value_t args[TNK_CALL_ARGS];
+  tnk_value_t result; /**< Out: what the function returned. A watched promise
+                           is borrowed; it is valid until its completion has
+                           been taken and released. */
+  int64_t status;     /**< Out: as tnk_queue_call() lists. */
+} tnk_call_t;
+
+/**
+ * Create a queue.
+ *
+ * @param[out] out  The queue. NULL after an error.
+ * @param runtime   Its thread runs the operations.
+ * @param max       The number of promises that the queue may hold: those that
+ *                  have not settled and those that nobody has taken. At least
+ *                  1.
+ * @return TNK_OK; TNK_EINVAL for NULL, or a @p max of 0; TNK_ENOMEM;
+ *         TNK_ESYSTEM if the system has no descriptor left; TNK_ECLOSED while
+ *         the runtime stops; TNK_EFORKED in a child process.
+ * Thread: any. Since: 0.1
+ */
+TNK_API int tnk_queue_new(tnk_queue_t **out, tnk_runtime_t *runtime,
+                          size_t max);
+
+/**
+ * Call functions on the thread of the runtime, one after the other, and return
+ * when the last one has returned. A call starts an operation and does not wait
+ * for its end. All arguments are used as if the calling thread had made the
+ * call; so they may be freed afterwards, unless the function says otherwise.
+ *
+ * Each function whose thread is the loop's can be called, except those that
+ * wait: tnk_wait(), tnk_take_training(), tnk_take_sampling().
+ *
+ * @param calls  Members `status` and `result` are set. The first error ends the
+ *               series. The calls after it are not made and get TNK_EPENDING,
+ *               so they can be passed again.
+ * @param n      0 does nothing.
+ * @return TNK_OK if all calls were made. Otherwise the status of the first one
+ *         that was not made, whose function had no effect:
+ *   TNK_EINVAL    NULL, an unknown function, another number of arguments than
+ *                 it has, or a watched function that returns no promise
+ *   TNK_EFULL     the queue holds as many promises as it may; take some
+ *   TNK_ECLOSED   the queue has been closed and the call is watched, or the
+ *                 runtime has stopped
+ *   TNK_ENOMEM, TNK_ESYSTEM, TNK_EFORKED
+ * A function that was called reports its own errors in `result`, or by its
+ * promise. A watched function that returned NULL had NULL for its handle; the
+ * status is TNK_EINVAL then.
+ * Thread: any. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API int tnk_queue_call(tnk_queue_t *queue, tnk_call_t *calls, size_t n);
+
+/**
+ * Deliver a promise to the queue once it has settled.
+ *
+ * @param promise  Of a service or hub on the runtime's loop. One reference is
+ *                 taken after TNK_OK. After an error the caller keeps it.
+ * @param tag      Returned with the promise.
+ * @return TNK_OK; TNK_EINVAL for NULL; TNK_EFULL; TNK_ECLOSED after
+ *         tnk_queue_close() or the end of the runtime; TNK_ENOMEM; TNK_ETHREAD
+ *         on another thread than the runtime's; TNK_EFORKED.
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API int tnk_queue_watch(tnk_queue_t *queue, tnk_promise_t *promise,
+                            uint64_t tag);
+
+/**
+ * Take promises that have settled, in the order in which they settled. Several
+ * threads may take; each promise goes to one of them.
+ *
+ * @param[out] out    Room for @p max completions.
+ * @param max         At least 1.
+ * @param timeout_ms  How long to wait for the first one. 0 does not wait. -1
+ *                    waits without a limit.
+ * @return The number of completions, at least 1, or
+ *   TNK_EPENDING  there is none yet. A signal ends the wait early, and so does
+ *                 another thread that took the completions.
+ *   TNK_ECLOSED   there will be none: the queue has been closed, or the runtime
+ *                 has stopped, and everything has been taken
+ *   TNK_EINVAL    NULL, or @p max is 0
+ *   TNK_EFORKED   called in a child process
+ * Thread: any. Callable from callbacks: yes, with a timeout of 0. Since: 0.1
+ */
+TNK_API int tnk_queue_take(tnk_queue_t *queue, tnk_completion_t *out,
+                           size_t max, int timeout_ms);
+
+/**
+ * Get a descriptor that is readable while tnk_queue_take() would return
+ * something other than TNK_EPENDING. Wait for it with poll(), epoll or an event
+ * loop. Do not read from it.
+ *
+ * @return The descriptor, which belongs to the queue; -1 for NULL.
+ * Thread: any. Since: 0.1
+ */
+TNK_API int tnk_queue_fd(const tnk_queue_t *queue);
+
+/**
+ * Refuse further promises. Those that the queue has are still delivered; then
+ * tnk_queue_take() returns TNK_ECLOSED. A second call does nothing.
+ *
+ * @param queue  NULL does nothing.
+ * Thread: any. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API void tnk_queue_close(tnk_queue_t *queue);
+
+/**
+ * Release a queue, closed or not. Does not wait. A tnk_queue_take() that waits
+ * on another thread returns TNK_ECLOSED. Promises that nobody has taken are
+ * released, and their operations continue without a reader.
+ *
+ * @param queue  No function may be called with it afterwards, nor while this
+ *               call runs; those that already run are finished. NULL does
+ *               nothing. In a child process nothing happens.
+ * Thread: any. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API void tnk_queue_free(tnk_queue_t *queue);
 
 #ifdef __cplusplus
 }

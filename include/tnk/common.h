@@ -11,10 +11,13 @@
 extern "C" {
 #endif
 
+/* A binding whose parser knows no attributes defines it as nothing. */
+#ifndef TNK_API
 #if defined(__GNUC__)
 #define TNK_API __attribute__((visibility("default")))
 #else
 #define TNK_API
+#endif
 #endif
 
 /** Initializer of a sized struct: zero, except its size. */

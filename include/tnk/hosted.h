@@ -98,7 +98,7 @@ TNK_API tnk_promise_t *tnk_service_hosted(tnk_service_t *service,
 typedef struct tnk_hosted tnk_hosted_t;
 
 /** Get the result of tnk_service_hosted(). It belongs to the promise. NULL
- * unless resolved with that type. Thread: loop thread. Since: 0.1 */
+ * unless resolved with that type. Thread: loop thread, or taker. Since: 0.1 */
 TNK_API const tnk_hosted_t *tnk_promise_hosted(const tnk_promise_t *promise);
 /** Get the JSON of the response, NUL-terminated; NULL for a stream. @p n
  * receives its length and may be NULL. Thread: loop thread. Since: 0.1 */

@@ -221,7 +221,7 @@ TNK_API tnk_promise_t *tnk_ledger_save(tnk_ledger_t *ledger,
  * Get the result of tnk_ledger_save().
  *
  * @return NULL unless resolved with that type. Lifetime: that of the promise.
- * Thread: loop thread. Since: 0.1
+ * Thread: loop thread, or taker. Since: 0.1
  */
 TNK_API const tnk_ledger_entry_t *
 tnk_promise_entry(const tnk_promise_t *promise);

@@ -227,7 +227,7 @@ TNK_API tnk_promise_t *tnk_promise_ref(tnk_promise_t *promise);
  */
 TNK_API void tnk_promise_unref(tnk_promise_t *promise);
 
-/** Get the state of @p promise. Thread: loop thread. Since: 0.1 */
+/** Get the state of @p promise. Thread: loop thread, or taker. Since: 0.1 */
 TNK_API tnk_promise_state_t tnk_promise_state(const tnk_promise_t *promise);
 
 /**
@@ -235,7 +235,7 @@ TNK_API tnk_promise_state_t tnk_promise_state(const tnk_promise_t *promise);
  *
  * @return TNK_OK if it resolved, the error code if it rejected, TNK_EPENDING if
  *         it has not settled, TNK_EINVAL for NULL.
- * Thread: loop thread. Since: 0.1
+ * Thread: loop thread, or taker. Since: 0.1
  */
 TNK_API int tnk_promise_status(const tnk_promise_t *promise);
 
@@ -243,7 +243,7 @@ TNK_API int tnk_promise_status(const tnk_promise_t *promise);
  * Get the error of @p promise.
  *
  * @return NULL unless it rejected. Lifetime: as long as the promise.
- * Thread: loop thread. Since: 0.1
+ * Thread: loop thread, or taker. Since: 0.1
  */
 TNK_API const tnk_error_t *tnk_promise_error(const tnk_promise_t *promise);
 
@@ -252,7 +252,7 @@ TNK_API const tnk_error_t *tnk_promise_error(const tnk_promise_t *promise);
  *
  * @return Never NULL; "success" if it resolved. Lifetime: as long as the
  *         promise.
- * Thread: loop thread. Since: 0.1
+ * Thread: loop thread, or taker. Since: 0.1
  */
 TNK_API const char *tnk_promise_text(const tnk_promise_t *promise);
 
@@ -276,7 +276,7 @@ TNK_API const char *tnk_promise_text(const tnk_promise_t *promise);
  *
  * @return Length of the whole sentence in bytes, without its NUL. If it is
  *         @p text_size or more, the sentence was truncated.
- * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ * Thread: loop thread, or taker. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API size_t tnk_promise_explain(const tnk_promise_t *promise, char *text,
                                    size_t text_size);
@@ -333,26 +333,26 @@ TNK_API tnk_training_t *tnk_promise_training(const tnk_promise_t *promise);
  * as for tnk_promise_training(). Thread: loop thread. Since: 0.1 */
 TNK_API tnk_sampling_t *tnk_promise_sampling(const tnk_promise_t *promise);
 /** Get the result of forward, forward_backward or forward_backward_custom.
- * Thread: loop thread. Since: 0.1 */
+ * Thread: loop thread, or taker. Since: 0.1 */
 TNK_API const tnk_pass_t *tnk_promise_pass(const tnk_promise_t *promise);
-/** Get the result of sample. Thread: loop thread. Since: 0.1 */
+/** Get the result of sample. Thread: loop thread, or taker. Since: 0.1 */
 TNK_API const tnk_samples_t *tnk_promise_samples(const tnk_promise_t *promise);
 /** Get the result of compute_logprobs: one value for each prompt token, NaN
  * where the service gave none. @p n receives their number.
- * Thread: loop thread. Since: 0.1 */
+ * Thread: loop thread, or taker. Since: 0.1 */
 TNK_API const float *tnk_promise_logprobs(const tnk_promise_t *promise,
                                           size_t *n);
-/** Get the result of optim_step. Thread: loop thread. Since: 0.1 */
+/** Get the result of optim_step. Thread: loop thread, or taker. Since: 0.1 */
 TNK_API const tnk_metrics_t *tnk_promise_metrics(const tnk_promise_t *promise);
 /** Get the "tinker://" path of a save, load or copy, the file of a download or
  * of a model, or the URL of a trace. NULL if the server returned no path.
- * Thread: loop thread. Since: 0.1 */
+ * Thread: loop thread, or taker. Since: 0.1 */
 TNK_API const char *tnk_promise_path(const tnk_promise_t *promise);
 /** Get the result of tnk_service_create_loss().
  * Thread: loop thread. Since: 0.1 */
 TNK_API const tnk_loss_t *tnk_promise_loss(const tnk_promise_t *promise);
 /** Get the result of tnk_service_capabilities().
- * Thread: loop thread. Since: 0.1 */
+ * Thread: loop thread, or taker. Since: 0.1 */
 TNK_API const tnk_capabilities_t *
 tnk_promise_capabilities(const tnk_promise_t *promise);
 

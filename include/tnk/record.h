@@ -201,7 +201,7 @@ typedef struct {
  *
  * @return NULL unless resolved with that type. Lifetime: as long as the
  *         promise.
- * Thread: loop thread. Since: 0.1
+ * Thread: loop thread, or taker. Since: 0.1
  */
 TNK_API const tnk_page_t *tnk_promise_page(const tnk_promise_t *promise);
 

@@ -54,6 +54,16 @@ TNK_API int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb,
                              void *user);
 
 /**
+ * Get the loop of a runtime, to pass it to tnk_service_open() or tnk_hub_open()
+ * through tnk_queue_call() (bindings.h).
+ *
+ * @return Valid until tnk_runtime_stop(). Use it on the runtime's thread only.
+ *         NULL for NULL.
+ * Thread: any. Since: 0.1
+ */
+TNK_API uv_loop_t *tnk_runtime_loop(tnk_runtime_t *runtime);
+
+/**
  * Release a reference to a promise from any thread, for example from a garbage
  * collector. tnk_promise_unref() then runs on the runtime's thread.
  *

@@ -344,7 +344,7 @@ typedef struct {
  * returned by tnk_promise_path().
  *
  * @return NULL unless resolved with that type. Lifetime: that of the promise.
- * Thread: loop thread. Since: 0.1
+ * Thread: loop thread, or taker. Since: 0.1
  */
 TNK_API const tnk_saved_t *tnk_promise_saved(const tnk_promise_t *promise);
 

@@ -303,6 +303,15 @@ ROW(tnk_runtime_unref) {
 ELSEWHERE(tnk_runtime_start)
 ELSEWHERE(tnk_runtime_post)
 ELSEWHERE(tnk_runtime_stop)
+GETS(tnk_runtime_loop, tnk_runtime_loop(NULL))
+/* A queue has the thread of its runtime: test_queue.c. */
+ELSEWHERE(tnk_queue_new)
+ELSEWHERE(tnk_queue_call)
+ELSEWHERE(tnk_queue_watch)
+ELSEWHERE(tnk_queue_take)
+ELSEWHERE(tnk_queue_fd)
+ELSEWHERE(tnk_queue_close)
+ELSEWHERE(tnk_queue_free)
 
 KEEPS(tnk_hub_download,
       tnk_hub_download(s->hub, "http://127.0.0.1:1/", "/dev/null/x/a", NULL))

@@ -22,9 +22,9 @@ libraries="$library $(find src/chat src/gateway src/server src/tokenizers -name 
 look 'memory that does not come from the allocator' \
   '(^|[^_a-z>.])(malloc|calloc|realloc|free|strdup|strndup)\(' \
   "$libraries" '^src/lib/base/alloc\.c|^[^:]*:[0-9]+: \*'
-look 'locks and atomics: there is one thread' \
+look 'locks and atomics outside runtimes and queues: there is one thread' \
   '\b(_Atomic|pthread_mutex|uv_mutex|uv_rwlock|uv_cond)' \
-  "$library" '^src/lib/api/runtime\.c'
+  "$library" '^src/lib/api/(runtime|queue)\.c'
 look 'a clock outside loop/' '\b(uv_hrtime|uv_now|clock_gettime|time\(NULL\)|gettimeofday)' \
   "$library" '^src/lib/io/loop/'
 look 'output of a library' '\b(printf|fprintf|puts|perror)\(' "$library" '^src/lib/base/misuse\.c'

@@ -7,16 +7,17 @@
  * queue, closes `wake` and the objects on the loop, and the thread ends. The
  * thread that stops the runtime joins it and frees the memory.
  *
- * This is the only file with a lock: `lock` protects `queue` and `stopping`. No
- * callback is called while it is held.
+ * `lock` protects `queue` and `stopping`. No callback is called while it is
+ * held. The other file with a lock is queue.c; its lock may be held while this
+ * one is taken, never the other way round.
  */
-#include "lib/api/root.h"
+#include "lib/api/runtime.h"
 
 #include <unistd.h>
 #include <uv.h>
 
+#include "lib/api/root.h"
 #include "lib/base/alloc.h"
-#include "lib/base/list.h"
 #include "lib/base/misuse.h"
 #include "lib/io/loop/context.h"
 #include "tnk/error.h"
@@ -29,26 +30,22 @@ struct tnk_runtime {
   uv_async_t wake;
   uv_thread_t thread;
   uv_mutex_t lock;
-  tnk__list_t queue; /* a list of post_t */
+  tnk__list_t queue; /* a list of tnk__post_t */
   int stopping;
+  tnk__list_t guests; /* used on the runtime's thread only */
   pid_t pid; /* a forked child has no thread, and the lock may be held */
 };
-
-typedef struct {
-  tnk__list_t link;
-  tnk_post_cb cb;
-  void *user;
-} post_t;
 
 static void run_posts(tnk_runtime_t *runtime, tnk__list_t *posts) {
   tnk__list_t *node;
 
   while ((node = tnk__list_pop(posts)) != NULL) {
-    post_t *post = tnk__container_of(node, post_t, link);
+    tnk__post_t *post = tnk__container_of(node, tnk__post_t, link);
     const tnk_post_cb cb = post->cb;
     void *user = post->user;
 
-    tnk__free(&runtime->alloc, post);
+    if (post->is_copy)
+      tnk__free(&runtime->alloc, post);
     /* libuv's loop is not reentrant, so tnk_wait() must fail in the
      * callback. */
     tnk__callout_begin();
@@ -79,6 +76,15 @@ static void close_handle(uv_handle_t *handle, void *user) {
     uv_close(handle, NULL);
 }
 
+static void end_guests(tnk_runtime_t *runtime) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_pop(&runtime->guests)) != NULL) {
+    tnk__guest_t *guest = tnk__container_of(node, tnk__guest_t, link);
+    guest->ended(guest);
+  }
+}
+
 static void thread_main(void *arg) {
   tnk_runtime_t *runtime = arg;
   uv_loop_t *loop = &runtime->loop;
@@ -91,6 +97,7 @@ static void thread_main(void *arg) {
    * objects. */
   while (tnk__root_close_all(loop) > 0 || uv_loop_alive(loop))
     uv_run(loop, UV_RUN_ONCE);
+  end_guests(runtime);
   if (uv_loop_close(loop) == 0)
     return;
   /* Close the caller's handles that do not keep the loop alive. */
@@ -118,6 +125,7 @@ static int open_loop(tnk_runtime_t *runtime) {
   }
   runtime->wake.data = runtime;
   tnk__list_init(&runtime->queue);
+  tnk__list_init(&runtime->guests);
   err = uv_mutex_init(&runtime->lock);
   if (err != 0)
     close_loop(runtime);
@@ -157,22 +165,20 @@ int tnk_runtime_start(tnk_runtime_t **out) {
                      : TNK_EINVAL;
 }
 
-int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb, void *user) {
-  tnk_allocator_t alloc;
-  post_t *post;
+uv_loop_t *tnk_runtime_loop(tnk_runtime_t *runtime) {
+  return TNK__HANDLE(runtime, RUNTIME) ? &runtime->loop : NULL;
+}
+
+void tnk__post_init(tnk__post_t *post, tnk_post_cb cb, void *user) {
+  *post = (tnk__post_t){.cb = cb, .user = user};
+  tnk__list_init(&post->link);
+}
+
+int tnk__runtime_put(tnk_runtime_t *runtime, tnk__post_t *post) {
   int refused;
 
-  if (!TNK__HANDLE(runtime, RUNTIME) || cb == NULL)
-    return TNK_EINVAL;
-  if (runtime->pid != getpid())
+  if (tnk__runtime_is_forked(runtime))
     return TNK_EFORKED;
-  alloc = runtime->alloc;
-  post = tnk__malloc(&alloc, sizeof(*post));
-  if (post == NULL)
-    return TNK_ENOMEM;
-  post->cb = cb;
-  post->user = user;
-  tnk__list_init(&post->link);
   uv_mutex_lock(&runtime->lock);
   refused = runtime->stopping;
   if (!refused) {
@@ -182,10 +188,50 @@ int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb, void *user) {
   }
   uv_mutex_unlock(&runtime->lock);
   /* After a refusal the runtime may be freed at any time. */
-  if (!refused)
-    return TNK_OK;
-  tnk__free(&alloc, post);
-  return TNK_ECLOSED;
+  return refused ? TNK_ECLOSED : TNK_OK;
+}
+
+int tnk__runtime_is_own(const tnk_runtime_t *runtime) {
+  const uv_thread_t self = uv_thread_self();
+
+  return uv_thread_equal(&self, &runtime->thread) != 0;
+}
+
+int tnk__runtime_is_forked(const tnk_runtime_t *runtime) {
+  return runtime->pid != getpid();
+}
+
+void tnk__runtime_enter(tnk_runtime_t *runtime, tnk__guest_t *guest) {
+  tnk__list_append(&runtime->guests, &guest->link);
+}
+
+void tnk__runtime_leave(tnk__guest_t *guest) {
+  tnk__list_remove(&guest->link);
+}
+
+const tnk_allocator_t *tnk__runtime_alloc(const tnk_runtime_t *runtime) {
+  return TNK__HANDLE(runtime, RUNTIME) ? &runtime->alloc : NULL;
+}
+
+int tnk_runtime_post(tnk_runtime_t *runtime, tnk_post_cb cb, void *user) {
+  tnk_allocator_t alloc;
+  tnk__post_t *post;
+  int err;
+
+  if (!TNK__HANDLE(runtime, RUNTIME) || cb == NULL)
+    return TNK_EINVAL;
+  if (tnk__runtime_is_forked(runtime))
+    return TNK_EFORKED;
+  alloc = runtime->alloc;
+  post = tnk__malloc(&alloc, sizeof(*post));
+  if (post == NULL)
+    return TNK_ENOMEM;
+  tnk__post_init(post, cb, user);
+  post->is_copy = 1;
+  err = tnk__runtime_put(runtime, post);
+  if (err != TNK_OK)
+    tnk__free(&alloc, post);
+  return err;
 }
 
 static void drop(uv_loop_t *loop, void *user) {
@@ -198,14 +244,13 @@ int tnk_runtime_unref(tnk_runtime_t *runtime, tnk_promise_t *promise) {
 }
 
 int tnk_runtime_stop(tnk_runtime_t *runtime) {
-  const uv_thread_t self = uv_thread_self();
   tnk_allocator_t alloc;
 
   if (!TNK__HANDLE(runtime, RUNTIME))
     return TNK_OK;
-  if (runtime->pid != getpid())
+  if (tnk__runtime_is_forked(runtime))
     return TNK_EFORKED;
-  if (uv_thread_equal(&self, &runtime->thread))
+  if (tnk__runtime_is_own(runtime))
     return TNK_EREENTRANT;
   uv_mutex_lock(&runtime->lock);
   runtime->stopping = 1;

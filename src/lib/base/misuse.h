@@ -20,7 +20,8 @@ typedef enum {
   TNK__MAGIC_SAMPLING = 0x706d6173,
   TNK__MAGIC_LEDGER = 0x6764656c,
   TNK__MAGIC_PROMISE = 0x6d6f7270,
-  TNK__MAGIC_RUNTIME = 0x746e7572
+  TNK__MAGIC_RUNTIME = 0x746e7572,
+  TNK__MAGIC_QUEUE = 0x75657571
 } tnk__magic_t;
 
 /* Check a caller's handle at the beginning of each public function. A release

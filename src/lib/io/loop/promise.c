@@ -588,7 +588,9 @@ void tnk_promise_cancel(tnk_promise_t *promise) {
 static void observe(const tnk_promise_t *promise) {
   if (promise->state == TNK_PENDING)
     return;
-  ((tnk_promise_t *)promise)->observed = 1;
+  /* Written once, so that a promise from a queue is only read later. */
+  if (!promise->observed)
+    ((tnk_promise_t *)promise)->observed = 1;
   tell_delivery((tnk_promise_t *)promise);
 }
 
