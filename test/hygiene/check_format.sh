@@ -15,5 +15,5 @@ if [ -z "$tool" ]; then
   echo "skipped: clang-format $wanted is not installed, which the tree is laid out with"
   exit 77
 fi
-find src include test bench examples \( -name '*.[ch]' -o -name '*.cc' \) |
+find src include test bench examples \( -name '*.[ch]' -o -name '*.cc' -o -name '*.hpp' \) |
   xargs "$tool" --dry-run --Werror

@@ -22,10 +22,10 @@ NO_NAMES = {"TNK_CERT_FILE", "TNK_KEY_FILE", "TNK_HTTP_VERSION", "TNK_DUMP_FILE"
 
 def check_guide(path, headers):
     text = path.read_text()
-    blocks = re.findall(r"```c\n(.*?)```", text, re.S)
-    program = path.with_suffix(".c")
-    if program.exists() and program.read_text() not in blocks:
-        yield f"{path}: does not show {program.name} as it is"
+    blocks = re.findall(r"```(?:c|cpp)\n(.*?)```", text, re.S)
+    for program in (path.with_suffix(".c"), path.with_suffix(".cc")):
+        if program.exists() and program.read_text() not in blocks:
+            yield f"{path}: does not show {program.name} as it is"
     for link in LINK.findall(text):
         if not (path.parent / link).exists():
             yield f"{path}: the link {link} leads nowhere"
@@ -54,7 +54,7 @@ def main():
         bad += check_guide(path, headers)
         if path.name != "README.md" and f"]({path.name})" not in index:
             bad.append(f"{path}: is not in the index")
-    for program in sorted(guides.glob("*.c")):
+    for program in sorted([*guides.glob("*.c"), *guides.glob("*.cc")]):
         if not program.with_suffix(".md").exists():
             bad.append(f"{program}: has no guide")
     bad += check_errors(root, (guides / "errors.md").read_text())
