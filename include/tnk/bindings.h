@@ -250,6 +250,10 @@ TNK_API void tnk_queue_close(tnk_queue_t *queue);
  * on another thread returns TNK_ECLOSED. Promises that nobody has taken are
  * released, and their operations continue without a reader.
  *
+ * Order: while tnk_runtime_stop() runs and after it, the promises of a runtime
+ * may be released by one thread at a time. So do not free a queue that still
+ * has promises while another thread is in tnk_runtime_stop().
+ *
  * @param queue  No function may be called with it afterwards, nor while this
  *               call runs; those that already run are finished. NULL does
  *               nothing. In a child process nothing happens.
