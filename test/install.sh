@@ -31,6 +31,7 @@ build | zlib 1.2 | library zlib >= 1.2 | zlib1g-dev
 build | nghttp2 1.43 (for HTTP/2 only) | library libnghttp2 >= 1.43 | libnghttp2-dev
 build | SentencePiece (for its own models only) | library sentencepiece | libsentencepiece-dev
 test | Python 3.9 | run python3 | python3
+test | pycparser of Python (two tests only) | file /usr/lib/python3/dist-packages/pycparser | python3-pycparser
 test | clang-format 14 (one test only) | run clang-format | clang-format-14/
 test | certificate authorities | file /etc/ssl/certs | ca-certificates
 ci | clang with its sanitizers | run clang | clang libclang-rt-dev/libclang-rt-14-dev
