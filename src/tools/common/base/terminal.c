@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -24,6 +25,19 @@ static int is_set(const char *name) {
   const char *value = getenv(name);
 
   return value != NULL && value[0] != '\0';
+}
+
+int cli_is_utf8(void) {
+  static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+    if (is_set(names[i])) {
+      const char *charset = strchr(getenv(names[i]), '.');
+
+      return charset != NULL && (strncasecmp(charset, ".utf-8", 6) == 0 ||
+                                 strncasecmp(charset, ".utf8", 5) == 0);
+    }
+  return 0;
 }
 
 int cli_can_rewrite(FILE *file) {

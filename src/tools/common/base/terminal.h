@@ -16,6 +16,9 @@ typedef enum {
 int cli_is_terminal(FILE *file);
 /* Whether the terminal can overwrite a line. */
 int cli_can_rewrite(FILE *file);
+/* Whether the locale's strings are UTF-8, by LC_ALL, LC_CTYPE and LANG. A
+ * locale that is not installed counts too, because the terminal decides. */
+int cli_is_utf8(void);
 /* Width of the terminal; 80 if it is unknown. */
 size_t cli_columns(FILE *file);
 int cli_has_color(FILE *file, cli_color_t when);

@@ -23,6 +23,8 @@ extern const cli_command_t cli_sample; /* T */
 extern const cli_command_t cli_chat;
 /* train */
 extern const cli_command_t cli_train; /* T */
+/* report */
+extern const cli_command_t cli_plot;
 /* serve */
 extern const cli_command_t cli_local;
 extern const cli_command_t cli_gateway; /* T */

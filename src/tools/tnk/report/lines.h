@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TNK_TOOLS_TNK_REPORT_LINES_H
+#define TNK_TOOLS_TNK_REPORT_LINES_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+/* The longest line that is read. */
+enum { REPORT_MAX_LINE = 1 << 20 };
+
+/* What a file of lines had. */
+typedef struct {
+  size_t n_lines;   /* whole lines, with those below */
+  size_t n_bad;     /* lines that are no JSON objects, or too long */
+  size_t first_bad; /* number of the first one, from 1 */
+  int is_cut;       /* the last line has no end, because it is being written */
+} report_lines_t;
+
+/* Called for each line. The object is freed after the call. Returns TNK_OK,
+ * TNK_EPROTO to count the line as bad, or another error to end the reading. */
+typedef int (*report_line_cb)(const json_t *object, void *user);
+
+/*
+ * Read a file with a JSON object in each line, in memory for one line. Bad
+ * lines and an incomplete last line are skipped. Empty lines are ignored.
+ *
+ * Returns TNK_OK; TNK_EFILE with errno set; TNK_ENOMEM; or the error of the
+ * callback.
+ */
+int report_lines_read(report_lines_t *lines, const char *path,
+                      report_line_cb on_line, void *user);
+
+#endif
