@@ -1,186 +1,266 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tnk plot and tnk report: the metrics of a run as pictures.
+"""tnk report: a run as one HTML file. It is opened in Chromium if there is one.
 
 usage: run_report.py TNK_COMMAND
 
 Output is TAP, see test/support/tap.py.
 """
+import base64
+import hashlib
+import html.parser
 import json
+import math
 import pathlib
+import re
+import signal
+import subprocess
 import tempfile
+import time
 
-from console import check, plan, tnk
+import browser
+from console import CLEAN, TNK, check, plan, skip, tnk
 
-UTF8 = {"LC_ALL": "C.UTF-8"}
-ASCII = {"LC_ALL": "C"}
-
-
-def line(step, **values):
-    return json.dumps({"step": step, **{key.replace("__", "/"): value for key, value in values.items()}}) + "\n"
-
-
-def folder_of(path, lines):
-    path.mkdir(parents=True)
-    (path / "metrics.jsonl").write_text("".join(lines))
-    return path
+SECTIONS = ["Loss", "Reward", "KL and drift", "Learning rate", "Tokens", "Cost", "Other metrics",
+            "Time by phase", "Samples", "Checkpoints", "Configuration", "Notices"]
+EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>\u202e\033[31m"
+SECRETS = ("tml-abcdefgh", "hf_abcdefgh", "hunter2", "s3cr3t", "sk-ant-abcdefgh")
+VOID = {"meta", "link", "path", "br", "img"}
 
 
-def falling(n, scale=4.0):
-    """A run with a loss at each step and an evaluation at each tenth one."""
-    for i in range(1, n + 1):
-        more = {"eval__loss": 0.5 + scale / (i + 1)} if i % 10 == 0 else {}
-        yield line(i, train__loss=scale / i, learning_rate=0.01 * (1 - (i - 1) / n), **more)
+class Page(html.parser.HTMLParser):
+    """The elements of a document, with a check that they are closed in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text, self.attributes = [], [], {}, []
+        self.feed(text)
+        self.close()
+        check(self.open == [], "all elements are closed", self.open)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            check(False, f"</{tag}> ends its element", self.open)
+
+    def handle_data(self, data):
+        if self.open:
+            self.text.setdefault(self.open[-1], []).append(data)
+
+    def titles(self):
+        return self.text.get("h2", [])
 
 
-# The run of 60 steps at 80 columns, at 40 columns, and without UTF-8.
-WIDE = """\
-⠤ train/loss  last 0.06667  min 0.06667 at step 60
-o eval/loss   last 0.5656  min 0.5656 at step 60
-     4 ┤⡇
-       │⡇
-       │⢱
-       │⢸
-  2.95 ┤⢸
-       │⢸
-       │⠈⡆
-       │ ⡇
-   1.9 ┤ ⢣
-       │ ⠘⡄
-       │  ⢣
-       │  ⠈⢆
- 0.853 ┤   ⠈⠢⡀     o
-       │     ⠈⠢⢄⡀              o           o           o           o           o
-       │        ⠈⠑⠢⠤⠤⣀⣀⣀⣀
-0.0667 ┤                 ⠉⠉⠉⠑⠒⠒⠒⠒⠒⠒⠒⠒⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⢄⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀
-       └────────────────────────────────────────────────────────────────────────
-        step 1                                                                60
-"""
-NARROW = """\
-⠤ train/loss  last 0.06667  min 0.06667
-o eval/loss   last 0.5656  min 0.5656
-     4 ┤⡇
-       │⡇
-       │⢱
-       │⢸
-  1.75 ┤⠸⡀
-       │ ⢇
-       │ ⠈⠢⡀ o    o    o     o    o    o
-0.0667 ┤   ⠈⠉⠑⠒⠒⠤⠤⠤⠤⠤⠤⠤⠤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀
-       └────────────────────────────────
-        step 1                        60
-"""
-PLAIN = """\
-* train/loss  last 0.06667  min 0.06667
-o eval/loss   last 0.5656  min 0.5656
-     4 +*
-       |*
-       |*
-       |*
-  1.75 +**
-       | *
-       | *** o    o    o     o    o    o
-0.0667 +   *****************************
-       +--------------------------------
-        step 1                        60
-"""
+def write(folder, name, lines):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def exact(run):
-    got = tnk("plot", run, "--width", 80, env=UTF8)
-    check(got.returncode == 0 and got.stdout == WIDE, "80 columns", got.stdout)
-    check(tnk("plot", run, env=UTF8).stdout == WIDE, "80 columns without a terminal")
-    got = tnk("plot", run, "--width", 40, env=UTF8)
-    check(got.stdout == NARROW, "40 columns", got.stdout)
-    got = tnk("plot", run, "--width", 40, env=ASCII)
-    check(got.stdout == PLAIN and got.stdout.isascii(), "ASCII characters", got.stdout)
-    for width in (20, 41, 133):
-        for env in (UTF8, ASCII):
-            said = tnk("plot", run, "--width", width, env=env).stdout.splitlines()
-            check(max(map(len, said)) == width, f"{width} columns", said)
-    check(tnk("plot", run / "metrics.jsonl", "--width", 80, env=UTF8).stdout == WIDE, "a file of metrics")
-    for name in ("de_DE.utf8", "en_US.UTF-8@euro"):
-        check(tnk("plot", run, env={"LC_ALL": "", "LC_CTYPE": "", "LANG": name}).stdout == WIDE, f"the locale {name}")
+def saved(number, step, **more):
+    path = f"tinker://run:train:0/weights/save-{number}"
+    return {"name": f"save-{number}", "batch": step, "state_path": path, "tnk": "saved", "tnk_attempt": 1,
+            "tnk_save": number, "tnk_steps": step, "tnk_time": 1795850000 + 60 * number,
+            "tnk_trained_tokens": 1000 * step, "tnk_sampled_tokens": 500, "tnk_cost": 10**10 * step,
+            "tnk_requests": 9, **more}
+
+
+def run_of(folder, n=100, rate=0.01):
+    """A run that has everything."""
+    write(folder, "metrics.jsonl", ({
+        "step": i, "train/loss": 2 + rate + 1 / i, "learning_rate": rate, "epoch": i / n, "tokens": 400 + i % 3,
+        "usd": 0.01, "reward/mean": i / n, "kl/reference": 0.01, "time/train": 0.5, "time/sample_ms": 1500,
+        "grad_norm": None if i == 7 else 1.5, **({"eval/loss": 2.5 + 1 / i} if i % 20 == 0 else {})}
+        for i in range(1, n + 1)))
+    write(folder, "checkpoints.jsonl", [
+        {"name": "save-1", "tnk": "intent", "tnk_attempt": 1, "tnk_save": 1},
+        saved(1, n // 4, rolling=True), saved(2, n // 2, tnk_ttl=604800),
+        {"name": "save-1", "tnk": "deleted", "tnk_attempt": 1, "tnk_save": 1},
+        {"name": "save-3", "tnk": "failed", "tnk_attempt": 2, "tnk_save": 1},
+        saved(4, n, final=True, tnk_attempt=2, sampler_path="tinker://run:train:0/sampler_weights/save-4")])
+    (folder / "config.json").write_text(json.dumps({
+        "command": "tnk train", "began_s": 1795850000, "api_key": SECRETS[0], "hub": {"hfToken": "x" + SECRETS[3]},
+        "url": f"https://me:{SECRETS[2]}@example.com/x", "argv": ["--key", SECRETS[4]], "note": f"uses {SECRETS[1]}",
+        "options": {"model": "a/model", "steps": n, "learning-rate": rate, "max_tokens": 77, "tokenizer": "dir/x"}}))
+    write(folder, "samples.jsonl", ({"step": i, "prompt": prompt, "text": f"answer {i}"}
+                                    for i in range(0, n + 1, 5) for prompt in ("Hi", "Bye")))
+    return folder
+
+
+def report_of(*runs, out=None):
+    """Write a report; the parsed page and its text."""
+    got = tnk("report", *runs, *(["-o", out] if out else []))
+    check(got.returncode == 0, f"a report of {len(runs)} runs", got)
+    text = (out or runs[0] / "report.html").read_text()
+    return Page(text), text
+
+
+def all_sections(run):
+    page, text = report_of(run)
+    check(page.titles() == SECTIONS, "all sections", page.titles())
+    missing = [word for word in (
+        "a/model", "finished", "2.02 <small", "tinker://run:train:0/weights/save-2", "sampler_weights/save-4",
+        "2026-12-05", "50.0 s", "2 min 30 s", "answer 100", "2 processes", "Failed saves: 1",
+        "the first at step 7", "1.00 <small", "4 min") if word not in text]
+    check(not missing, "its contents", missing)
+    check("weights/save-1<" not in text, "a deleted state is not shown")
+    check("options.max_tokens" in text and ">77<" in text and "dir/x" in text and text.count("(hidden)") == 5 and
+          not any(secret in text for secret in SECRETS), "no secrets", re.findall(r"<tr>.*hidden.*", text))
+    script = re.search(r"<script>(.*?)</script>", text, re.S)[1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    check(f"script-src 'sha256-{digest}'" in text, f"the policy permits the script, whose digest is {digest}")
+    check(not re.search(r"(?:src|href)=(?!\"data:,\")|url\(|@import|fetch|XMLHttp", text),
+          "nothing is loaded")
+    check(tnk("report", run, "-o", "-").stdout.split("<footer>")[0] == text.split("<footer>")[0], "on standard output")
+    said = json.loads(tnk("report", run, "--json").stdout)
+    check(said["report"] == str(run / "report.html"), "its path as JSON", said)
+
+
+def only_what_there_is(top):
+    write(top / "few", "metrics.jsonl", [{"step": 1, "loss": 1.5}])
+    page, text = report_of(top / "few")
+    check(page.titles() == ["Loss"] and "not finished" in text, "only the loss", page.titles())
+    write(top / "none", "metrics.jsonl", [])
+    page, _ = report_of(top / "none")
+    check(page.titles() == [], "a run that has begun", page.titles())
+    for name in ("checkpoints.jsonl", "config.json", "samples.jsonl"):
+        (top / "few" / name).write_text("[nonsense\n")
+    page, text = report_of(top / "few")
+    check(page.titles() == ["Loss", "Notices"] and text.count("cannot be read") == 3, "files that are broken", text)
 
 
 def two_runs(top, run):
-    other = folder_of(top / "other", falling(30, 2.0))
-    said = tnk("plot", run, other, "--width", 60, env=UTF8).stdout.splitlines()
-    check([row.split("  ")[0] for row in said[:4]] ==
-          ["⠤ first: train/loss", "o other: train/loss", "x first: eval/loss", "+ other: eval/loss"],
-          "the curves of two runs", said)
-    check(all(any(mark in row for row in said[4:]) for mark in "ox+⡇"), "each has its marks", said)
-    said = tnk("plot", run, other, "--color", "always", env=UTF8).stdout
-    check(all(f"\033[{n}m" in said for n in (36, 33, 35, 32)), "each has its color", said)
-    got = tnk("plot", run, other, "--metric", "learning_rate", "--json")
-    said = json.loads(got.stdout)["curves"]
-    check([(c["run"], c["metric"], c["first"]["value"], c["last"]["step"]) for c in said] ==
-          [(str(run), "learning_rate", 0.01, 60), (str(other), "learning_rate", 0.01, 30)], "as JSON", said)
-    got = tnk("plot", run, other, *["--metric", "train/loss"] * 3)
-    check(got.returncode == 2 and "4 curves" in got.stderr, "too many curves", got)
+    other = run_of(top / "second", 40, 0.02)
+    page, text = report_of(run, other, out=top / "both.html")
+    check(page.titles() == SECTIONS, "all sections of two runs", page.titles())
+    rows = re.findall(r"<tr class=\"differs\"><th scope=\"row\">(.*?)</th>", text)
+    check(rows == ["options.steps", "options.learning-rate"], "the settings that differ", rows)
+    check(text.count("first: train/loss") == text.count("second: eval/loss") == 1 and
+          text.count("c1 dashed") > 0, "the curves of both", text)
+    check("<td><pre>answer 40</pre></td><td><pre>answer 40</pre></td>" in text and
+          "<td><pre>answer 100</pre></td><td></td>" in text, "samples side by side")
 
 
-def odd_metrics(top):
-    """Files of other programs, and lines that are no metrics."""
-    run = folder_of(top / "odd", [
-        line(1, train__loss=2.0), "nonsense\n", "[1]\n", "\n", '{"step":-1,"train/loss":9}\n',
-        '{"step":"x","train/loss":9}\n', line(2, train__loss=None, note="text", deep={"a": 1}),
-        '{"step":3,"train/loss":' + "1" * (1 << 20) + "}\n", line(4.0, train__loss=1.0), '{"step":5,"train/lo'])
-    got = tnk("plot", run, "--json")
-    curve, = json.loads(got.stdout)["curves"]
-    check(curve["first"] == {"step": 1, "value": 2.0} and curve["last"] == {"step": 4, "value": 1.0} and
-          curve["max"]["value"] == 2.0, "other lines are skipped", curve)
-    run = folder_of(top / "steps", ['{"loss":3}\n', '{"loss":2}\n'])
-    curve, = json.loads(tnk("plot", run, "--json").stdout)["curves"]
-    check(curve["last"] == {"step": 1, "value": 2.0}, "lines without a step are counted", curve)
-    run = folder_of(top / "again", [line(i, loss=i) for i in (*range(8), *range(3, 6))])
-    curve, = json.loads(tnk("plot", run, "--json").stdout)["curves"]
-    check(curve["last"]["step"] == 5 and curve["max"]["value"] == 5, "a resumed run", curve)
-    run = folder_of(top / "peak", (line(i, loss=99 if i == 54321 else 1 + i % 2) for i in range(100000)))
-    said = tnk("plot", run, "--width", 40, "--height", 5, env=ASCII).stdout.splitlines()
-    check([row.count("*") for row in said[1:5]] == [1, 1, 1, 1] and "99 +" in said[1],
-          "a peak of one step in 100,000", said)
-    evil = "a\033[31m\u202eb/loss"
-    run = folder_of(top / "evil\033", [json.dumps({"step": 1, evil: 1}) + "\n"])
-    for args in ((), ("--metric", "x")):
-        got = tnk("plot", run, *args, env=UTF8)
-        check("\033" not in got.stdout + got.stderr and "\u202e" not in got.stdout + got.stderr,
-              "no harmful character", got)
+def hostile(top):
+    """Strings from files never become elements, attributes or controls."""
+    run = top / "evil" / EVIL.replace("/", "|")
+    write(run, "metrics.jsonl", [{"step": i, "loss": 1, "eval/loss" + EVIL: 1, EVIL: i, "time/" + EVIL: 1,
+                                  "reward/" + EVIL: None if i == 2 else 1} for i in range(1, 4)])
+    write(run, "checkpoints.jsonl", [{"name": EVIL, "state_path": EVIL, "sampler_path": EVIL, "batch": 1}])
+    write(run, "samples.jsonl", [{"step": 1, "prompt": EVIL, "text": "</pre>" + EVIL + "</script>"}])
+    (run / "config.json").write_text(json.dumps({EVIL: EVIL, "options": {"model": EVIL, "steps": EVIL}}))
+    for runs in ((run,), (run, run)):
+        page, text = report_of(*runs, out=top / "evil.html")
+        check(page.tags.count("script") == 1 and "img" not in page.tags and
+              not any(name.startswith("on") for _, name, _ in page.attributes), "no elements from files", page.tags)
+        check("\033" not in text and "\u202e" not in text and text.count("&lt;script&gt;") > 10, "all is escaped")
+    (run / "metrics.jsonl").write_bytes(b'{"step":1,"loss":1}\n{"step":2,"lo\xff":1}\n')
+    page, text = report_of(run, out=top / "evil.html")
+    check("cannot be read: 1 of 2" in text, "invalid UTF-8")
+    return top / "evil.html"
 
 
-def one_value(top):
-    run = folder_of(top / "one", [line(7, loss=0.25)])
-    said = tnk("plot", run, "--width", 40, env=ASCII).stdout.splitlines()
-    check(said[0].startswith("* loss  last 0.25  min 0.25") and "".join(said[1:-2]).count("*") == 1 and
-          said[-1].strip() == "step 7", "one value", said)
-    run = folder_of(top / "huge", [line(i, loss=v) for i, v in enumerate((-1.7e308, 1.7e308, 0))])
-    got = tnk("plot", run, "--width", 40, env=ASCII)
-    check(got.returncode == 0 and "inf" not in got.stdout and "nan" not in got.stdout, "the largest values", got)
-    run = folder_of(top / "log", [line(i, loss=v) for i, v in enumerate((100, 0, 1))])
-    said = tnk("plot", run, "--log", "--height", "9", env=ASCII).stdout.splitlines()
-    check([row.split("+")[0].strip() for row in said if row.find("+") > 0][:3] == ["100", "10", "1"], "--log", said)
+def huge(top):
+    """100,000 steps of ten metrics: small, and the peak of a step is in the picture."""
+    with open(top / "metrics.jsonl", "w") as out:
+        for i in range(100000):
+            values = ",".join(f'"m{k}/loss":{math.sin(i * (k + 1)):.6f}' for k in range(9))
+            out.write(f'{{"step":{i},"train/loss":{100 if i == 54321 else 1},{values}}}\n')
+    _, text = report_of(top / "metrics.jsonl", out=top / "huge.html")
+    curve = re.search(r'class="curve[^"]*" d="M([^"]*)"', text)[1]
+    points = [tuple(map(int, point.split(" "))) for point in curve.split("L")]
+    check(len(text) < 1 << 20, "100,000 steps of ten metrics are less than a megabyte", len(text))
+    low = min(y for _, y in points)
+    check([x for x, y in points if y == low] == [5432] and low < 1000, "a peak of one step", low)
+    return top / "huge.html"
+
+
+def followed(top):
+    """--follow: the file is always whole, and the command ends with the run."""
+    run, out = top / "live", top / "live.html"
+    write(run, "metrics.jsonl", [{"step": 1, "loss": 3}])
+    with subprocess.Popen([TNK, "report", run, "--follow", "-o", out], env=CLEAN, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        def wait(word):
+            for _ in range(3000):
+                if out.exists() and word in (text := out.read_text()):
+                    return text
+                time.sleep(0.01)
+            return ""
+        text = wait("<output>3</output>")
+        check(text.endswith("</html>\n") and "http-equiv=\"refresh\"" in text, "the first report", text)
+        with open(run / "metrics.jsonl", "a") as file:
+            file.write('{"step":2,"loss":2}\n{"step":3,"lo')
+        check(wait("<output>2</output>").endswith("</html>\n"), "the next one")
+        write(run, "checkpoints.jsonl", [saved(1, 2, final=True)])
+        process.wait(60)
+        text = out.read_text()
+        check(process.returncode == 0 and "finished" in text and "refresh" not in text, "the last one", text)
+    check([p.name for p in top.glob("live.html*")] == ["live.html"], "no other file is left")
+    with subprocess.Popen([TNK, "report", top / "few", "--follow", "-o", out], env=CLEAN,
+                          stderr=subprocess.DEVNULL) as process:
+        wait("1.5")
+        process.send_signal(signal.SIGINT)
+    check(process.returncode in (130, -signal.SIGINT) and out.read_text().endswith("</html>\n"), "Ctrl-C")
 
 
 def refused(top, run):
-    empty = folder_of(top / "empty", [])
     for args, status, words in (
-            ([top], 6, "no metrics.jsonl"), ([top / "nowhere"], 6, "No such file"),
-            ([empty], 1, "no metrics yet"), ([run, "--metric", "x"], 1, "train/loss, learning_rate, eval/loss"),
-            ([run, run, run], 2, ""), ([], 2, "RUN"), ([run, "--width", 19], 2, "--width"),
-            ([run, "--metric", "learning_rate", "--log", "--height", 2], 2, "--height")):
-        got = tnk("plot", *args)
+            ([top], 6, "no metrics.jsonl"), ([run, top / "nowhere"], 6, "No such file"),
+            ([run, "-o", top / "no" / "where"], 6, "No such file"), ([run, run, run], 2, ""),
+            ([run, "-o", "-", "--follow"], 2, "--follow"), ([run, "-o", "-", "--json"], 2, "--json")):
+        got = tnk("report", *args)
         check(got.returncode == status and words in got.stderr, f"refused: {words}", got)
-    folder_of(top / "zero", [line(1, loss=0)])
-    got = tnk("plot", top / "zero", "--log")
-    check(got.returncode == 1 and "greater than 0" in got.stderr, "no value for --log", got)
+    with open("/dev/full", "w") as full:
+        got = subprocess.run([TNK, "report", run, "-o", "-"], env=CLEAN, stdout=full, stderr=subprocess.PIPE)
+    check(got.returncode == 6, "a full disk", got)
+
+
+def opened(pages):
+    """No request, no message, no overflow, and values at the pointer."""
+    if browser.find() is None:
+        skip("the reports in a browser", "chromium is not installed")
+        return
+    with browser.Browser() as chromium:
+        for page in pages:
+            for width in (400, 1400):
+                for scheme in ("light", "dark"):
+                    chromium.requests.clear()
+                    chromium.open(page.as_uri(), width=width, scheme=scheme)
+                    wide = chromium.run("document.documentElement.scrollWidth")
+                    check(chromium.requests == [page.as_uri()] and chromium.messages == [],
+                          f"{page.name}, {width} {scheme}: no request and no message",
+                          (chromium.requests, chromium.messages))
+                    check(wide <= width, f"{page.name} is {width} wide", wide)
+                    color = chromium.run("getComputedStyle(document.body).backgroundColor")
+                    light = int(re.search(r"\d+", color)[0]) > 128
+                    check(light == (scheme == "light"), f"{scheme} mode", color)
+        chromium.open(pages[0].as_uri())
+        box = chromium.run("(b => [b.x, b.y, b.width, b.height])"
+                           "(document.querySelector('.plot').getBoundingClientRect())")
+        chromium("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + box[2] - 1, y=box[1] + box[3] / 2)
+        said = chromium.run("[...document.querySelector('figure').querySelectorAll('output, .step')]"
+                            ".map(e => e.textContent)")
+        check(said == ["2.02", "2.51", "step 100"], "the values at the pointer", said)
 
 
 with tempfile.TemporaryDirectory() as tmp:
     where = pathlib.Path(tmp)
-    first = folder_of(where / "first", falling(60))
-    exact(first)
+    first = run_of(where / "first")
+    all_sections(first)
+    only_what_there_is(where)
     two_runs(where, first)
-    odd_metrics(where)
-    one_value(where)
-    refused(where, first)
+    evil = hostile(where)
+    big = huge(where)
+    followed(where)
+    refused(where / "evil", first)
+    opened([first / "report.html", where / "both.html", evil, big])
 plan()

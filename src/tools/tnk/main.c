@@ -60,7 +60,7 @@ static const cli_command_t *const commands[] = {
 #ifdef CLI_TOKENIZERS
     &cli_train,      &cli_sample,
 #endif
-    &cli_plot,       &cli_chat,       &cli_local,
+    &cli_plot,       &cli_run_report, &cli_chat,       &cli_local,
 #ifdef CLI_TOKENIZERS
     &cli_gateway,
 #endif

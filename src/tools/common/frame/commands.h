@@ -25,6 +25,7 @@ extern const cli_command_t cli_chat;
 extern const cli_command_t cli_train; /* T */
 /* report */
 extern const cli_command_t cli_plot;
+extern const cli_command_t cli_run_report;
 /* serve */
 extern const cli_command_t cli_local;
 extern const cli_command_t cli_gateway; /* T */

@@ -167,8 +167,8 @@ static int set_borders(plot_t *plot) {
 
     if (buckets[0].first.step < plot->from)
       plot->from = buckets[0].first.step;
-    if (buckets[series->n_buckets - 1].last.step > plot->to)
-      plot->to = buckets[series->n_buckets - 1].last.step;
+    if (report_series_last(series).step > plot->to)
+      plot->to = report_series_last(series).step;
     for (size_t i = 0; i < series->n_buckets; i++) {
       include(plot, &buckets[i].least);
       include(plot, &buckets[i].most);
@@ -268,7 +268,7 @@ static size_t names_width(const plot_t *plot) {
 /* A line with the mark, the name, and as much of the rest as fits. */
 static void put_legend(const plot_t *plot, size_t curve, size_t n_names) {
   const report_series_t *series = plot->curves[curve].series;
-  const report_point_t last = series->buckets[series->n_buckets - 1].last;
+  const report_point_t last = report_series_last(series);
   const report_point_t least = report_series_least(series);
   char name[MAX_NAME];
   char rest[3][64];
@@ -398,7 +398,7 @@ static int print_json(const plot_t *plot) {
     cli_json_put_odd_text(&json, "run", plot->curves[c].run->path);
     tnk__json_put_text(&json.w, "metric", series->key);
     put_point(&json.w, "first", series->buckets[0].first);
-    put_point(&json.w, "last", series->buckets[series->n_buckets - 1].last);
+    put_point(&json.w, "last", report_series_last(series));
     put_point(&json.w, "min", report_series_least(series));
     put_point(&json.w, "max", report_series_most(series));
     tnk__json_end(&json.w);

@@ -27,6 +27,7 @@ static void join(report_bucket_t *into, const report_bucket_t *next) {
   if (next->most.value > into->most.value)
     into->most = next->most;
   into->last = next->last;
+  into->sum += next->sum;
   into->n += next->n;
 }
 
@@ -43,10 +44,13 @@ static void join_all(report_series_t *series) {
   series->per *= 2;
 }
 
-/* Remove the points of a bucket from `step` on. Its first point is earlier. */
+/* Remove the points of a bucket from `step` on. Its first point is earlier. The
+ * points in between are not known, so the rest has its share of the sum. */
 static void cut_bucket(report_bucket_t *bucket, int64_t step) {
   const report_point_t least = bucket->least;
   const report_point_t most = bucket->most;
+  const double share = (double)(step - bucket->first.step) /
+                       (double)(bucket->last.step - bucket->first.step + 1);
 
   bucket->least = bucket->most = bucket->last = bucket->first;
   if (least.step < step)
@@ -57,6 +61,8 @@ static void cut_bucket(report_bucket_t *bucket, int64_t step) {
     bucket->last = bucket->least;
   if (bucket->most.step > bucket->last.step)
     bucket->last = bucket->most;
+  bucket->sum *= share;
+  bucket->n = (size_t)((double)bucket->n * share) + 1;
 }
 
 /* Remove the points from `step` on. */
@@ -89,7 +95,7 @@ static int make_room(report_series_t *series) {
 
 int report_series_add(report_series_t *series, int64_t step, double value) {
   const report_point_t point = {step, value};
-  const report_bucket_t one = {point, point, point, point, 1};
+  const report_bucket_t one = {point, point, point, point, value, 1};
   report_bucket_t *last;
   int err = TNK_OK;
 
@@ -157,6 +163,18 @@ size_t report_series_reduce(const report_series_t *series, int64_t from,
     column = at;
   }
   return n;
+}
+
+double report_series_sum(const report_series_t *series) {
+  double sum = 0;
+
+  for (size_t i = 0; i < series->n_buckets; i++)
+    sum += series->buckets[i].sum;
+  return sum;
+}
+
+report_point_t report_series_last(const report_series_t *series) {
+  return series->buckets[series->n_buckets - 1].last;
 }
 
 report_point_t report_series_least(const report_series_t *series) {

@@ -16,6 +16,7 @@ typedef struct {
 /* Adjacent points, of which these are kept. */
 typedef struct {
   report_point_t first, least, most, last;
+  double sum; /* of all n points */
   size_t n;
 } report_bucket_t;
 
@@ -54,6 +55,10 @@ size_t report_bucket_points(const report_bucket_t *bucket,
  * their number in `out`, which has room for n_buckets. */
 size_t report_series_reduce(const report_series_t *series, int64_t from,
                             int64_t to, size_t n_columns, report_bucket_t *out);
+/* The sum of all values, also of those that are in joined buckets. */
+double report_series_sum(const report_series_t *series);
+/* The newest point. The series is not empty. */
+report_point_t report_series_last(const report_series_t *series);
 /* The least and the greatest value. The series is not empty. */
 report_point_t report_series_least(const report_series_t *series);
 report_point_t report_series_most(const report_series_t *series);
