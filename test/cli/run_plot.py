@@ -125,7 +125,8 @@ def odd_metrics(top):
     run = folder_of(top / "odd", [
         line(1, train__loss=2.0), "nonsense\n", "[1]\n", "\n", '{"step":-1,"train/loss":9}\n',
         '{"step":"x","train/loss":9}\n', line(2, train__loss=None, note="text", deep={"a": 1}),
-        '{"step":3,"train/loss":' + "1" * (1 << 20) + "}\n", line(4.0, train__loss=1.0), '{"step":5,"train/lo'])
+        '{"step":3,"train/loss":9' + " " * (1 << 20) + "}\n", line(4.0, train__loss=1.0),
+        '{"step":5,"train/loss":9}'])
     got = tnk("plot", run, "--json")
     curve, = json.loads(got.stdout)["curves"]
     check(curve["first"] == {"step": 1, "value": 2.0} and curve["last"] == {"step": 4, "value": 1.0} and

@@ -7,6 +7,7 @@ usage: run_report.py TNK_COMMAND
 Output is TAP, see test/support/tap.py.
 """
 import base64
+import contextlib
 import hashlib
 import html.parser
 import json
@@ -127,7 +128,7 @@ def all_sections(run):
 def only_what_there_is(top):
     write(top / "few", "metrics.jsonl", [{"step": 1, "loss": 1.5}])
     page, text = report_of(top / "few")
-    check(page.titles() == ["Loss"] and "not finished" in text, "only the loss", page.titles())
+    check(page.titles() == ["Loss"] and "not finished" in text and "refresh" not in text, "only the loss", page.titles())
     write(top / "none", "metrics.jsonl", [])
     page, _ = report_of(top / "none")
     check(page.titles() == [], "a run that has begun", page.titles())
@@ -183,32 +184,47 @@ def huge(top):
     return top / "huge.html"
 
 
+@contextlib.contextmanager
+def following(run, out):
+    """tnk report --follow, which is killed if a check fails."""
+    with subprocess.Popen([TNK, "report", run, "--follow", "-o", out], env=CLEAN, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for(path, word):
+    """The file when it has a word; "" if it does not get it."""
+    for _ in range(3000):
+        if path.exists() and word in (text := path.read_text()):
+            return text
+        time.sleep(0.01)
+    return ""
+
+
 def followed(top):
     """--follow: the file is always whole, and the command ends with the run."""
     run, out = top / "live", top / "live.html"
     write(run, "metrics.jsonl", [{"step": 1, "loss": 3}])
-    with subprocess.Popen([TNK, "report", run, "--follow", "-o", out], env=CLEAN, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        def wait(word):
-            for _ in range(3000):
-                if out.exists() and word in (text := out.read_text()):
-                    return text
-                time.sleep(0.01)
-            return ""
-        text = wait("<output>3</output>")
+    with following(run, out) as process:
+        text = wait_for(out, "<output>3</output>")
         check(text.endswith("</html>\n") and "http-equiv=\"refresh\"" in text, "the first report", text)
-        with open(run / "metrics.jsonl", "a") as file:
-            file.write('{"step":2,"loss":2}\n{"step":3,"lo')
-        check(wait("<output>2</output>").endswith("</html>\n"), "the next one")
+        with open(out) as before:
+            with open(run / "metrics.jsonl", "a") as file:
+                file.write('{"step":2,"loss":2}\n{"step":3,"lo')
+            check(wait_for(out, "<output>2</output>").endswith("</html>\n"), "the next one")
+            check(before.read() == text, "a reader of the first one still has all of it")
         write(run, "checkpoints.jsonl", [saved(1, 2, final=True)])
         process.wait(60)
         text = out.read_text()
         check(process.returncode == 0 and "finished" in text and "refresh" not in text, "the last one", text)
     check([p.name for p in top.glob("live.html*")] == ["live.html"], "no other file is left")
-    with subprocess.Popen([TNK, "report", top / "few", "--follow", "-o", out], env=CLEAN,
-                          stderr=subprocess.DEVNULL) as process:
-        wait("1.5")
+    with following(top / "few", out) as process:
+        wait_for(out, "1.5")
         process.send_signal(signal.SIGINT)
+        process.wait(60)
     check(process.returncode in (130, -signal.SIGINT) and out.read_text().endswith("</html>\n"), "Ctrl-C")
 
 
