@@ -15,6 +15,7 @@ import math
 import pathlib
 import re
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -228,10 +229,104 @@ def followed(top):
     check(process.returncode in (130, -signal.SIGINT) and out.read_text().endswith("</html>\n"), "Ctrl-C")
 
 
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def masked(data):
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
+
+
+def fields(data):
+    """The (number, value) pairs of a protobuf message; lengths are read as bytes."""
+    def varint():
+        nonlocal data
+        value = shift = 0
+        while True:
+            byte, data = data[0], data[1:]
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+    while data:
+        tag = varint()
+        if tag & 7 == 0:
+            value = varint()
+        else:
+            size = {1: 8, 5: 4}.get(tag & 7) or varint()
+            value, data = data[:size], data[size:]
+        yield tag >> 3, value
+
+
+def events_of(path):
+    """The events of a file: (time, step, what it has)."""
+    data, events = path.read_bytes(), []
+    while data:
+        size, = struct.unpack("<Q", data[:8])
+        whole = len(data) >= size + 16
+        record = data[12:12 + size]
+        if not (whole and data[8:12] == struct.pack("<I", masked(data[:8])) and
+                data[12 + size:16 + size] == struct.pack("<I", masked(record))):
+            check(False, "the frame of a record", (size, len(data)))
+        data = data[16 + size:]
+        event = dict(fields(record))
+        values = {}
+        for _, value in fields(event.get(5, b"")):
+            value = dict(fields(value))
+            values[value[1].decode()] = struct.unpack("<f", value[2])[0]
+        events.append((struct.unpack("<d", event[1])[0], event[2], event.get(3), values, event.get(7)))
+    return events
+
+
+def tensorboard(top, run):
+    check(crc32c(b"123456789") == 0xe3069283, "the checksum of the reader")
+    got = tnk("report", run, top / "second", "--tensorboard", top / "board")
+    check(got.returncode == 0, "event files of two runs", got)
+    events = events_of(top / "board/first/events.out.tfevents.0.tnk")
+    steps = [event[1] for event in events]
+    lines = [json.loads(row) for row in (run / "metrics.jsonl").read_text().splitlines()]
+    check(events[0][2] == b"brain.Event:2" and steps == [0, *range(1, 101)], "an event for each step", steps)
+    check(all(set(event[3]) == set(row) - {"step"} and
+              all(math.isclose(event[3][key], row[key], rel_tol=1e-6) for key in event[3] if row[key] is not None)
+              for event, row in zip(events[1:], lines)), "all values")
+    check(math.isnan(events[7][3]["grad_norm"]), "a value that is not finite")
+    times = [event[0] for event in events]
+    check(times == sorted(times) and times[25] == 1795850060 and times[100] == 1795850240,
+          "times between the checkpoints", times)
+    check(len(events_of(top / "board/second/events.out.tfevents.0.tnk")) == 41, "the second run")
+    write(top / "back", "metrics.jsonl", [{"step": i, "loss": i} for i in (*range(8), *range(4, 6))])
+    for _ in range(2):
+        got = tnk("report", top / "back", "--tensorboard", top / "board2", "--json")
+        check(json.loads(got.stdout) == {"tensorboard": str(top / "board2")}, "its path as JSON", got)
+    check([p.name for p in (top / "board2").iterdir()] == ["events.out.tfevents.0.tnk"], "it is replaced")
+    events = events_of(top / "board2/events.out.tfevents.0.tnk")
+    check([(event[1], event[4]) for event in events if event[4]] == [(4, b"\x08\x01")] and
+          [event[1] for event in events] == [0, *range(8), 4, 4, 5], "a mark where a run was resumed", events)
+    tnk("report", run, run, "--tensorboard", top / "board3")
+    check(sorted(p.name for p in (top / "board3").iterdir()) == ["first", "first-2"], "two runs of the same name")
+    try:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    except ImportError:
+        skip("TensorBoard reads the files", "the package tensorboard is not installed")
+        return
+    board = EventAccumulator(str(top / "board2"))
+    board.Reload()
+    check([(s.step, s.value) for s in board.Scalars("loss")] == [(i, i) for i in range(6)],
+          "TensorBoard reads the files", board.Scalars("loss"))
+
+
 def refused(top, run):
     for args, status, words in (
             ([top], 6, "no metrics.jsonl"), ([run, top / "nowhere"], 6, "No such file"),
             ([run, "-o", top / "no" / "where"], 6, "No such file"), ([run, run, run], 2, ""),
+            ([run, "--tensorboard", "x", "--follow"], 2, "--follow"),
+            ([run, "--tensorboard", run / "config.json"], 6, "config.json"),
             ([run, "-o", "-", "--follow"], 2, "--follow"), ([run, "-o", "-", "--json"], 2, "--json")):
         got = tnk("report", *args)
         check(got.returncode == status and words in got.stderr, f"refused: {words}", got)
@@ -277,6 +372,7 @@ with tempfile.TemporaryDirectory() as tmp:
     evil = hostile(where)
     big = huge(where)
     followed(where)
+    tensorboard(where, first)
     refused(where / "evil", first)
     opened([first / "report.html", where / "both.html", evil, big])
 plan()

@@ -11,12 +11,14 @@
 #include "tnk/error.h"
 #include "tools/common/frame/commands.h"
 #include "tools/tnk/out/json.h"
+#include "tools/tnk/report/events.h"
 #include "tools/tnk/report/page.h"
 
 /* How often --follow looks for changes. */
 enum { EVERY_S = 2 };
 
 static const char *output;
+static const char *board;
 static int follow;
 
 static const cli_option_t options[] = {
@@ -27,6 +29,13 @@ static const cli_option_t options[] = {
      .offer = CLI_OFFER_FILES,
      .help = "The file to write; \"-\" is standard output. Default: "
              "report.html in the folder of the first run."},
+    {.name = "tensorboard",
+     .value = "DIR",
+     .text = &board,
+     .offer = CLI_OFFER_FOLDERS,
+     .help = "Write all metrics as event files for TensorBoard instead of the "
+             "HTML file: to DIR, or for two runs to DIR/RUN. Earlier ones are "
+             "replaced."},
     {.name = "follow",
      .flag = &follow,
      .help = "Write the file again when the run has changed, until it ends. A "
@@ -37,7 +46,8 @@ typedef struct {
   const cli_t *cli;
   report_data_t data[REPORT_MAX_RUNS];
   size_t n;
-  char *path; /* of the report; NULL: standard output */
+  char *path;   /* of the report; NULL: standard output */
+  int is_final; /* all runs of the written report have ended */
 } work_t;
 
 /* ---- Reading ---- */
@@ -96,7 +106,11 @@ static int read_all(work_t *work) {
 
 /* ---- Writing ---- */
 
-static int write_page(const work_t *work, FILE *to, int *is_final) {
+/* Write to a file. Returns TNK_OK or an error. */
+typedef int (*put_fn)(FILE *to, void *what);
+
+static int put_page(FILE *to, void *what) {
+  work_t *work = what;
   const report_page_t page = {
       .to = to,
       .data = work->data,
@@ -105,52 +119,96 @@ static int write_page(const work_t *work, FILE *to, int *is_final) {
       .is_followed = follow,
   };
 
-  *is_final = report_page_is_final(&page);
+  work->is_final = report_page_is_final(&page);
   return report_page_put(&page);
 }
 
-static int cannot_write(const work_t *work) {
-  return cli_fail(work->cli, CLI_EXIT_FILE, "%s: %s", work->path,
-                  strerror(errno));
+static int put_events(FILE *to, void *what) {
+  return report_events_put(to, what);
 }
 
-/* A reader of the file never sees a part of it: the name is given to the whole
- * file. */
-static int write_file(const work_t *work, int *is_final) {
-  const size_t n = strlen(work->path) + sizeof(".new");
-  char *path = malloc(n);
+/* Write a file. A reader never sees a part of it: the name is given to the
+ * whole file. */
+static int write_file(const cli_t *cli, const char *path, put_fn put,
+                      void *what) {
+  const size_t n = strlen(path) + sizeof(".new");
+  char *new_path = malloc(n);
   FILE *file;
   int err, is_ok;
 
-  if (path == NULL)
-    return failed(work->cli, TNK_ENOMEM, "");
-  snprintf(path, n, "%s.new", work->path);
-  file = fopen(path, "w");
+  if (new_path == NULL)
+    return failed(cli, TNK_ENOMEM, path);
+  snprintf(new_path, n, "%s.new", path);
+  file = fopen(new_path, "w");
   if (file == NULL) {
-    free(path);
-    return cannot_write(work);
+    free(new_path);
+    return failed(cli, TNK_EFILE, path);
   }
-  err = write_page(work, file, is_final);
+  err = put(file, what);
   is_ok = !ferror(file);
   is_ok = (fclose(file) == 0) && is_ok;
-  is_ok = err == TNK_OK && is_ok && rename(path, work->path) == 0;
-  if (!is_ok)
-    (void)remove(path);
-  free(path);
-  if (err != TNK_OK)
-    return failed(work->cli, err, "");
-  return is_ok ? CLI_EXIT_OK : cannot_write(work);
+  if (err == TNK_OK && (!is_ok || rename(new_path, path) != 0))
+    err = TNK_EFILE;
+  if (err != TNK_OK) {
+    const int why = errno;
+
+    (void)remove(new_path);
+    errno = why;
+  }
+  free(new_path);
+  return err == TNK_OK ? CLI_EXIT_OK : failed(cli, err, path);
 }
 
-static int write_all(const work_t *work, int *is_final) {
+static int write_all(work_t *work) {
   int err;
 
   if (work->path != NULL)
-    return write_file(work, is_final);
-  err = write_page(work, stdout, is_final);
+    return write_file(work->cli, work->path, put_page, work);
+  err = put_page(stdout, work);
   if (err != TNK_OK)
-    return failed(work->cli, err, "");
+    return failed(work->cli, err, "standard output");
   return fflush(stdout) == 0 ? CLI_EXIT_OK : CLI_EXIT_FILE;
+}
+
+/* ---- TensorBoard ---- */
+
+static int make_folder(const cli_t *cli, const char *path) {
+  if (mkdir(path, 0777) == 0 || errno == EEXIST)
+    return CLI_EXIT_OK;
+  return failed(cli, TNK_EFILE, path);
+}
+
+/* Write the events of a run to a folder, which TensorBoard shows as a run. */
+static int write_events(work_t *work, size_t run) {
+  /* TensorBoard finds the files by this word. */
+  static const char name[] = "events.out.tfevents.0.tnk";
+  const char *part = work->n > 1 ? work->data[run].run.name : NULL;
+  /* Two runs of the same name are told apart. */
+  const int is_same = run > 0 && strcmp(part, work->data[0].run.name) == 0;
+  const size_t n =
+      strlen(board) + (part != NULL ? strlen(part) : 0) + sizeof(name) + 8;
+  char *path = malloc(n);
+  size_t length;
+  int status;
+
+  if (path == NULL)
+    return failed(work->cli, TNK_ENOMEM, board);
+  length = (size_t)snprintf(path, n, "%s%s%s%s", board, part != NULL ? "/" : "",
+                            part != NULL ? part : "", is_same ? "-2" : "");
+  status = make_folder(work->cli, path);
+  snprintf(path + length, n - length, "/%s", name);
+  if (status == CLI_EXIT_OK)
+    status = write_file(work->cli, path, put_events, &work->data[run]);
+  free(path);
+  return status;
+}
+
+static int write_board(work_t *work) {
+  int status = make_folder(work->cli, board);
+
+  for (size_t i = 0; i < work->n && status == CLI_EXIT_OK; i++)
+    status = write_events(work, i);
+  return status;
 }
 
 /* ---- Following ---- */
@@ -195,14 +253,13 @@ static void wait_for_change(const work_t *work, const traces_t *before) {
 
 static int write_until_final(work_t *work) {
   static traces_t traces;
-  int is_final = 0;
   int status;
 
   for (;;) {
     /* A change during the reading is found afterwards. */
     look_at(work, &traces);
-    status = write_all(work, &is_final);
-    if (status != CLI_EXIT_OK || !follow || is_final)
+    status = write_all(work);
+    if (status != CLI_EXIT_OK || !follow || work->is_final)
       return status;
     wait_for_change(work, &traces);
     free_all(work);
@@ -217,14 +274,18 @@ static int write_until_final(work_t *work) {
 static int show_path(const work_t *work) {
   cli_json_t json;
 
-  if (work->path == NULL)
+  const char *path = board != NULL ? board : work->path;
+
+  if (path == NULL)
     return CLI_EXIT_OK;
   if (!work->cli->json) {
-    cli_note(work->cli, "the report is %s", work->path);
+    cli_note(work->cli,
+             board != NULL ? "the event files are in %s" : "the report is %s",
+             path);
     return CLI_EXIT_OK;
   }
   cli_json_begin(&json);
-  cli_json_put_odd_text(&json, "report", work->path);
+  cli_json_put_odd_text(&json, board != NULL ? "tensorboard" : "report", path);
   return cli_json_end(&json, work->cli);
 }
 
@@ -243,10 +304,13 @@ static int run_report(cli_t *cli) {
 
   work.cli = cli;
   status = read_all(&work);
-  if (status == CLI_EXIT_OK)
+  if (status == CLI_EXIT_OK && board != NULL) {
+    status = write_board(&work);
+  } else if (status == CLI_EXIT_OK) {
     status = set_path(&work);
-  if (status == CLI_EXIT_OK)
-    status = write_until_final(&work);
+    if (status == CLI_EXIT_OK)
+      status = write_until_final(&work);
+  }
   if (status == CLI_EXIT_OK)
     status = show_path(&work);
   free_all(&work);
@@ -255,6 +319,8 @@ static int run_report(cli_t *cli) {
 }
 
 static const char *check(const cli_t *cli) {
+  if (board != NULL && (output != NULL || follow))
+    return "--tensorboard writes no HTML file: leave --output and --follow out";
   if (output != NULL && strcmp(output, "-") == 0) {
     if (follow)
       return "--follow needs a file";
@@ -268,6 +334,8 @@ static const cli_item_t examples[] = {
     {"tnk report first", "write first/report.html"},
     {"tnk report first second -o both.html", "compare two runs"},
     {"tnk report first --follow", "keep the report up to date"},
+    {"tnk report first second --tensorboard board",
+     "write event files, for tensorboard --logdir board"},
     {NULL, NULL}};
 
 static const cli_item_t files[] = {

@@ -103,14 +103,11 @@ static report_series_t *get_series(report_run_t *run, const char *key,
   return *err == TNK_OK ? &run->series[run->n_series++] : NULL;
 }
 
-/* The step of a line. A file may have none; then lines are counted. Returns 0
- * if it has a step that is none. */
-static int get_step(const report_run_t *run, const json_t *object,
-                    int64_t *step) {
-  const json_t *found = json_object_get(object, "step");
+int report_run_step(int64_t last, const json_t *line, int64_t *step) {
+  const json_t *found = json_object_get(line, "step");
   double number;
 
-  *step = run->last_step + 1;
+  *step = last + 1;
   if (found == NULL)
     return 1;
   if (!json_is_number(found))
@@ -130,7 +127,7 @@ static int on_metrics(const json_t *object, void *user) {
   json_t *value;
   int err = TNK_OK;
 
-  if (!get_step(run, object, &step))
+  if (!report_run_step(run->last_step, object, &step))
     return TNK_EPROTO;
   json_object_foreach((json_t *)object, key, value) {
     report_series_t *series;
@@ -192,7 +189,6 @@ int report_run_read(report_run_t *run, const cli_t *cli, const char *path) {
   struct stat about;
   const int is_known = stat(path, &about) == 0;
   const int is_folder = is_known && S_ISDIR(about.st_mode);
-  char *metrics;
   int err;
 
   *run = (report_run_t){.last_step = -1, .path = strdup(path)};
@@ -202,11 +198,11 @@ int report_run_read(report_run_t *run, const cli_t *cli, const char *path) {
   run->name = run->folder != NULL ? name_of(run->folder) : NULL;
   if (run->path == NULL || run->name == NULL)
     return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
-  metrics = is_folder ? report_run_file(run, "metrics.jsonl") : strdup(path);
-  err = metrics != NULL
-            ? report_lines_read(&run->lines, metrics, on_metrics, run)
+  run->metrics =
+      is_folder ? report_run_file(run, "metrics.jsonl") : strdup(path);
+  err = run->metrics != NULL
+            ? report_lines_read(&run->lines, run->metrics, on_metrics, run)
             : TNK_ENOMEM;
-  free(metrics);
   if (err == TNK_EFILE && errno == ENOENT)
     return cli_fail(cli, CLI_EXIT_FILE,
                     "%s is not the folder of a run: it has no metrics.jsonl",
@@ -224,5 +220,6 @@ void report_run_free(report_run_t *run) {
   free(run->path);
   free(run->folder);
   free(run->name);
+  free(run->metrics);
   *run = (report_run_t){0};
 }

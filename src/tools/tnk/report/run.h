@@ -25,9 +25,10 @@ typedef enum {
 
 /* The metrics of a run, and the name by which it is shown. */
 typedef struct {
-  char *path;   /* as given */
-  char *folder; /* where the other files of the run are */
-  char *name;   /* the last part of the folder */
+  char *path;    /* as given */
+  char *folder;  /* where the other files of the run are */
+  char *metrics; /* path of the metrics */
+  char *name;    /* the last part of the folder */
   report_series_t *series;
   size_t n_series;
   size_t n_left_out; /* values of metrics beyond REPORT_MAX_SERIES */
@@ -39,6 +40,10 @@ typedef struct {
  * exit status; errors have been reported. Free the run in any case. */
 int report_run_read(report_run_t *run, const cli_t *cli, const char *path);
 void report_run_free(report_run_t *run);
+/* The step of a line of metrics. A file may have none; then lines are counted
+ * from `last`, the step of the line before, or -1. Returns 0 if it has a step
+ * that is none. */
+int report_run_step(int64_t last, const json_t *line, int64_t *step);
 /* The path of a file in the run's folder. The caller frees it. NULL without
  * memory. */
 char *report_run_file(const report_run_t *run, const char *name);
