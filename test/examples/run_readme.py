@@ -45,6 +45,7 @@ PASTED = {
     "tnk ping": ["holds", "absent"],
     "tnk conform --spend": ["holds"],
     "for i in 1 2": ["examples             8\n", "\ntrained 30 steps, loss 0.0"],
+    "for name in Ada": [" train/loss  last 0.", "step 1   ", " first: train/loss   last ", "the report is both.html"],
     "tnk run list": ["tnk/byte-lm", "weights/first"],
     "tnk checkpoint set-ttl": ["Expires in 2592000 seconds", "Downloaded to",
                                "/external_weights/hf\n", "Repo ID", "Deleted 0"],
