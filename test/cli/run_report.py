@@ -308,6 +308,11 @@ def tensorboard(top, run):
     events = events_of(top / "board2/events.out.tfevents.0.tnk")
     check([(event[1], event[4]) for event in events if event[4]] == [(4, b"\x08\x01")] and
           [event[1] for event in events] == [0, *range(8), 4, 4, 5], "a mark where a run was resumed", events)
+    write(top / "late", "metrics.jsonl", [{"step": 1, "loss": 3}, {"step": 2, "loss": 2}, {"step": 1, "eval/loss": 3}])
+    tnk("report", top / "late", "--tensorboard", top / "board4")
+    events = events_of(top / "board4/events.out.tfevents.0.tnk")
+    check([(event[1], event[4]) for event in events] == [(0, None), (1, None), (2, None), (1, None)],
+          "a late evaluation is no restart", events)
     tnk("report", run, run, "--tensorboard", top / "board3")
     check(sorted(p.name for p in (top / "board3").iterdir()) == ["first", "first-2"], "two runs of the same name")
     try:

@@ -32,9 +32,10 @@ typedef struct {
   FILE *to;
   const report_data_t *data;
   tnk__buf_t event;
-  tnk__buf_t summary; /* the values of a line */
-  tnk__buf_t part;    /* one of them */
-  int64_t last_step;  /* of a line; -1: none */
+  tnk__buf_t summary;                /* the values of a line */
+  tnk__buf_t part;                   /* one of them */
+  int64_t last_step;                 /* the greatest one; -1: none */
+  int64_t newest[REPORT_MAX_SERIES]; /* last step of each metric; -1: none */
 } writer_t;
 
 /* ---- Records ---- */
@@ -165,6 +166,21 @@ static void put_value(writer_t *writer, const char *key, double value) {
   put_bytes(&writer->summary, SUMMARY_VALUE, part->data, part->len);
 }
 
+/* Whether a metric goes back: the run was resumed from an earlier step. A
+ * program may also write an evaluation of an earlier step later, in a line of
+ * its own; its metrics do not go back. */
+static int goes_back(writer_t *writer, const json_t *line, int64_t step) {
+  const report_run_t *run = &writer->data->run;
+  int does = 0;
+
+  for (size_t i = 0; i < run->n_series; i++)
+    if (json_object_get(line, run->series[i].key) != NULL) {
+      does |= writer->newest[i] >= step;
+      writer->newest[i] = step;
+    }
+  return does;
+}
+
 static int put_line(const json_t *line, void *user) {
   writer_t *writer = user;
   const char *key;
@@ -174,9 +190,10 @@ static int put_line(const json_t *line, void *user) {
 
   if (!report_run_step(writer->last_step, line, &step))
     return TNK_EPROTO;
-  if (step < writer->last_step)
+  if (step > writer->last_step)
+    writer->last_step = step;
+  if (goes_back(writer, line, step))
     err = put_restart(writer, step);
-  writer->last_step = step;
   tnk__buf_clear(&writer->summary);
   json_object_foreach((json_t *)line, key, value) {
     if (strcmp(key, "step") == 0 ||
@@ -199,6 +216,8 @@ int report_events_put(FILE *to, const report_data_t *data) {
   report_lines_t lines;
   int err;
 
+  for (size_t i = 0; i < REPORT_MAX_SERIES; i++)
+    writer.newest[i] = -1;
   for (size_t i = 0; i < 3; i++)
     tnk__buf_init(bufs[i], tnk__allocator_default(), MAX_EVENT);
   err = put_version(&writer);

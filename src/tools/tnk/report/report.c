@@ -141,8 +141,10 @@ static int write_file(const cli_t *cli, const char *path, put_fn put,
   snprintf(new_path, n, "%s.new", path);
   file = fopen(new_path, "w");
   if (file == NULL) {
+    const int status = failed(cli, TNK_EFILE, path);
+
     free(new_path);
-    return failed(cli, TNK_EFILE, path);
+    return status;
   }
   err = put(file, what);
   is_ok = !ferror(file);
