@@ -167,6 +167,10 @@ def hostile(top):
     (run / "metrics.jsonl").write_bytes(b'{"step":1,"loss":1}\n{"step":2,"lo\xff":1}\n')
     page, text = report_of(run, out=top / "evil.html")
     check("cannot be read: 1 of 2" in text, "invalid UTF-8")
+    write(top / "huge", "metrics.jsonl", [{"step": i, "loss": -1.7e308 * (-1) ** i, "time/a": -1e308, "time/b": 1,
+                                           "time/c": 1e308} for i in range(3)])
+    _, text = report_of(top / "huge")
+    check(not re.search(r"\b(?:nan|inf)\b", text.split("</style>")[1]), "the largest numbers")
     return top / "evil.html"
 
 

@@ -328,10 +328,13 @@ static int is_phase(const report_series_t *series) {
          strstr(series->key, "total") == NULL;
 }
 
+/* At least 0, and finite, whatever a file has. */
 static double seconds_of(const report_series_t *series) {
   const size_t n = strlen(series->key);
   const double sum = report_series_sum(series);
 
+  if (!(sum > 0) || !isfinite(sum))
+    return 0;
   return n > 3 && strcmp(series->key + n - 3, "_ms") == 0 ? sum / 1000 : sum;
 }
 
