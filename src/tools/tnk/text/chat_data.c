@@ -210,7 +210,9 @@ const cli_command_t cli_chat_data = {
              "A line is a conversation:\n  {\"messages\": [{\"role\": "
              "\"user\", \"content\": \"Hi\"},\n                {\"role\": "
              "\"assistant\", \"content\": \"Hello\"}]}\nIt may also have "
-             "\"tools\". The model's own template renders the text. Without a "
+             "\"tools\". A \"prompt\" and its \"completion\", each a text or "
+             "messages, are a conversation too. The model's own template "
+             "renders the text. Without a "
              "tokenizer each byte is a token, and a plain template is used. "
              "FILE - is standard input. Empty lines are skipped.",
     .words = "FILE",

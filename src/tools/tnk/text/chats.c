@@ -11,6 +11,7 @@
 
 #include "tnk/data.h"
 #include "tnk/error.h"
+#include "tools/tnk/text/row.h"
 
 const char *const cli_chats_trains[] = {"last-answer", "all-answers", "roles",
                                         "everything", NULL};
@@ -76,6 +77,7 @@ static int refuse(cli_chats_t *chats, int err, const char *text) {
 static int give(cli_chats_t *chats) {
   tnk_batch_t *batch = tnk_batch_new(NULL);
   cli_example_t example = {.batch = batch,
+                           .part = chats->part,
                            .weights = tnk_chat_tokens_weights(chats->tokens)};
   size_t n_data;
   char why[256] = "";
@@ -174,27 +176,95 @@ static const char *find_way_out(const cli_chats_t *chats,
   return "";
 }
 
-static int take_line(cli_chats_t *chats, const char *line, size_t n) {
+/* Make the examples of a conversation. After an error `error` has the reason.
+ */
+static int take_chat(cli_chats_t *chats, const char *text, size_t n) {
   tnk_chat_t *chat = tnk_chat_new(NULL);
+  const char *way_out;
+  size_t used;
   int err;
 
   if (chat == NULL)
     return TNK_ENOMEM;
   memset(&chats->error, 0, sizeof(chats->error));
-  err = read_chat(chats, line, n, chat);
+  err = read_chat(chats, text, n, chat);
   if (err == TNK_OK)
     err = chats->args->each_answer ? take_answers(chats, chat)
                                    : take_whole(chats, chat);
-  if (err == TNK_OK) {
-    chats->n_good++;
-  } else if (!is_end(err)) {
-    chats->n_bad++;
-    cli_warn(chats->cli, "%s:%zu: %s%s", chats->file, chats->line,
-             chats->error.text, find_way_out(chats, chat, err));
-    err = TNK_OK;
+  if (err != TNK_OK && !is_end(err)) {
+    way_out = find_way_out(chats, chat, err);
+    used = strlen(chats->error.text);
+    snprintf(chats->error.text + used, sizeof(chats->error.text) - used, "%s",
+             way_out);
   }
   tnk_chat_free(chat);
   return err;
+}
+
+/* The name of the messages in a request. */
+static const char *messages_of(const cli_chats_t *chats) {
+  return strcmp(cli_chats_shapes[chats->args->shape], "responses") == 0
+             ? "input"
+             : "messages";
+}
+
+static int take_pair(cli_chats_t *chats, const char *line, size_t n) {
+  static const char *const names[] = {"chosen", "rejected"};
+  char why[sizeof(chats->error.text)] = "";
+  cli_row_t row;
+  int err = cli_row_pair(&row, line, n, messages_of(chats), why, sizeof(why));
+
+  if (err == TNK_EINVAL)
+    (void)refuse(chats, err, why);
+  for (chats->part = 0; chats->part < CLI_ROW_PARTS && err == TNK_OK;
+       chats->part++) {
+    err = take_chat(chats, row.chats[chats->part],
+                    strlen(row.chats[chats->part]));
+    if (err == TNK_OK || is_end(err))
+      continue;
+    snprintf(why, sizeof(why), "%s: %.*s", names[chats->part],
+             (int)sizeof(why) - 16, chats->error.text);
+    (void)refuse(chats, err, why);
+  }
+  cli_row_free(&row);
+  return err;
+}
+
+/* A line that is no conversation may be a prompt with its completion. */
+static int take_single(cli_chats_t *chats, const char *line, size_t n) {
+  char why[sizeof(chats->error.text)] = "";
+  cli_row_t row;
+  int err = take_chat(chats, line, n);
+  int is_row;
+
+  if (err != TNK_EINVAL)
+    return err;
+  is_row =
+      cli_row_completion(&row, line, n, messages_of(chats), why, sizeof(why));
+  if (is_row == TNK_OK)
+    err = take_chat(chats, row.chats[0], strlen(row.chats[0]));
+  else if (is_row == TNK_EINVAL)
+    (void)refuse(chats, err, why);
+  else if (is_row == TNK_ENOMEM)
+    err = is_row;
+  cli_row_free(&row);
+  return err;
+}
+
+static int take_line(cli_chats_t *chats, const char *line, size_t n) {
+  const int err = chats->has_pairs ? take_pair(chats, line, n)
+                                   : take_single(chats, line, n);
+
+  if (err == TNK_OK) {
+    chats->n_good++;
+    return err;
+  }
+  if (is_end(err))
+    return err;
+  chats->n_bad++;
+  cli_warn(chats->cli, "%s:%zu: %s", chats->file, chats->line,
+           chats->error.text);
+  return TNK_OK;
 }
 
 int cli_chats_read(cli_chats_t *chats, FILE *in, const char *file) {

@@ -78,9 +78,11 @@ typedef struct {
   const int32_t *ids;
   const float *weights;
   size_t n;
+  size_t part; /* of a pair: CLI_ROW_CHOSEN, then CLI_ROW_REJECTED; else 0 */
 } cli_example_t;
 
-/* Converts the conversations of files to examples. Call cli_chats_open(), then
+/* Converts the conversations of files to examples. Rows with a prompt and a
+ * completion are conversations too, see row.h. Call cli_chats_open(), then
  * cli_chats_read() for each file, then cli_chats_close(). */
 typedef struct {
   const cli_t *cli;
@@ -90,6 +92,7 @@ typedef struct {
    * errors end the reading. */
   int (*give)(void *user, const cli_example_t *example);
   void *user;
+  int has_pairs; /* each line is a preference pair, with two examples */
   int64_t now_s; /* time for templates that write the date; 0: local time */
   tnk_tokenizer_t *tok; /* NULL: bytes */
   tnk_chat_template_t *template_;
@@ -99,7 +102,8 @@ typedef struct {
   tnk_chat_options_t options;
   const char *file; /* the current one, and its line */
   size_t line;
-  size_t n_good, n_bad; /* conversations */
+  size_t part;          /* of the current pair */
+  size_t n_good, n_bad; /* conversations, or pairs */
   tnk_chat_error_t error;
 } cli_chats_t;
 

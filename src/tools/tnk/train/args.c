@@ -13,6 +13,12 @@ const char *const train_schedules[] = {
     NULL,
 };
 
+const char *const train_methods[] = {
+    [TRAIN_SFT] = "sft",
+    [TRAIN_DPO] = "dpo",
+    NULL,
+};
+
 train_args_t train_args = {
     .schedule = TRAIN_LINEAR,
     .n_batch = 32,
@@ -26,6 +32,12 @@ const cli_option_t train_options[] = {
      .value = "NAME",
      .text = &train_args.model,
      .help = "Base model. Default with --local: " TRAIN_BYTE_MODEL "."},
+    {.name = "method",
+     .value = "NAME",
+     .choice = &train_args.method,
+     .choices = train_methods,
+     .help = "sft trains on conversations. dpo trains on preference pairs "
+             "(sft)."},
     {.name = "run",
      .value = "DIR",
      .text = &train_args.run,
@@ -71,20 +83,27 @@ const cli_option_t train_options[] = {
      .number = &train_args.n_batch,
      .min = 1,
      .max = (int64_t)TRAIN_MAX_BATCH,
-     .help = "Examples of a step, at most all of them (32)."},
+     .help = "Examples or pairs of a step, at most all of them (32)."},
     {.name = "learning-rate",
      .value = "X",
      .real = &train_args.rate,
      .max_real = 1,
      .help = "Highest learning rate. Default by the number of parameters in "
              "the model's name: 0.0005 below 2B, 0.0003 below 16B, 0.0002 "
-             "below 100B, else 0.0001; 0.01 for " TRAIN_BYTE_MODEL "."},
+             "below 100B, else 0.0001; 0.01 for " TRAIN_BYTE_MODEL
+             ". With --method dpo a tenth of it."},
     {.name = "schedule",
      .value = "NAME",
      .choice = &train_args.schedule,
      .choices = train_schedules,
      .help = "How the learning rate decays: constant, linear, cosine "
              "(linear)."},
+    {.name = "beta",
+     .value = "X",
+     .real = &train_args.beta,
+     .max_real = 1000,
+     .help = "How strongly --method dpo keeps the model near its first "
+             "weights (0.1)."},
     {.name = "warm-up",
      .value = "N",
      .number = &train_args.warm_up,
@@ -156,6 +175,18 @@ static const char *check_model(void) {
   return NULL;
 }
 
+static const char *check_method(void) {
+  const int is_dpo = train_args.method == TRAIN_DPO;
+
+  if (train_args.beta > 0 && !is_dpo)
+    return "--beta needs --method dpo";
+  if (is_dpo && train_args.chats.each_answer)
+    return "either --method dpo or --each-answer";
+  if (is_dpo && !(train_args.beta > 0))
+    train_args.beta = 0.1;
+  return NULL;
+}
+
 const char *train_check(const cli_t *cli) {
   const char *wrong;
 
@@ -170,6 +201,8 @@ const char *train_check(const cli_t *cli) {
   if (train_args.eval_every > 0 && train_args.eval == NULL &&
       !(train_args.eval_split > 0))
     return "--eval-every needs --eval or --eval-split";
-  wrong = check_model();
+  wrong = check_method();
+  if (wrong == NULL)
+    wrong = check_model();
   return wrong != NULL ? wrong : cli_chats_check(&train_args.chats);
 }

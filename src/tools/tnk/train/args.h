@@ -9,6 +9,11 @@
 /* The model of the local server, whose tokens are bytes. */
 #define TRAIN_BYTE_MODEL "tnk/byte-lm"
 
+typedef enum {
+  TRAIN_SFT = 0, /* conversations, with cross entropy */
+  TRAIN_DPO = 1  /* preference pairs */
+} train_method_t;
+
 /* The options of tnk train. */
 typedef struct {
   cli_chats_args_t chats;
@@ -18,6 +23,8 @@ typedef struct {
   const char *prices; /* file; NULL: unknown */
   double eval_split;  /* share of the examples */
   double rate;        /* 0: train_default_rate() */
+  double beta;        /* of DPO; 0: not given */
+  int method;         /* train_method_t */
   int schedule;       /* train_decay_t */
   int64_t warm_up;
   int64_t n_epochs; /* 0: not given, as for n_steps */
@@ -34,8 +41,9 @@ typedef struct {
 
 extern train_args_t train_args;
 extern const cli_option_t train_options[];
-/* Names of train_decay_t. */
+/* Names of train_decay_t and of train_method_t. */
 extern const char *const train_schedules[];
+extern const char *const train_methods[];
 
 /* Returns the error in the combination of options, or NULL. */
 const char *train_check(const cli_t *cli);

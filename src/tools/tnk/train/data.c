@@ -8,6 +8,8 @@
 
 #include "tnk/error.h"
 #include "tools/tnk/train/args.h"
+#include "tools/tnk/text/row.h"
+#include "tools/tnk/train/digest.h"
 #include "tools/tnk/train/plan.h"
 
 /* ---- Reading ---- */
@@ -15,16 +17,12 @@
 typedef struct {
   train_data_t *data;
   train_file_t *file;
+  /* The chosen part of a pair, until the rejected one comes; n is 0 if it
+   * would train nothing. */
+  int32_t *ids;
+  float *weights;
+  size_t n, room;
 } reader_t;
-
-/* FNV-1a, which detects changes, not attacks. */
-static uint64_t digest(uint64_t sum, const void *bytes, size_t n) {
-  const unsigned char *at = bytes;
-
-  for (size_t i = 0; i < n; i++)
-    sum = (sum ^ at[i]) * 0x100000001B3u;
-  return sum;
-}
 
 static int trains(const float *weights, size_t n) {
   for (size_t i = 1; i < n; i++)
@@ -33,25 +31,76 @@ static int trains(const float *weights, size_t n) {
   return 0;
 }
 
-static int take(void *user, const cli_example_t *example) {
-  reader_t *reader = user;
-  const size_t max = (size_t)train_args.max_length;
-  const int is_cut = max > 0 && example->n > max;
-  const size_t n = is_cut ? max : example->n;
+static int keep(const reader_t *reader, const int32_t *ids,
+                const float *weights, size_t n) {
   train_file_t *file = reader->file;
 
-  reader->data->n_cut += (size_t)is_cut;
-  if (is_cut && (n < 2 || !trains(example->weights, n))) {
+  file->digest = train_digest(file->digest, &n, sizeof(n));
+  file->digest = train_digest(file->digest, ids, n * sizeof(*ids));
+  file->digest = train_digest(file->digest, weights, n * sizeof(*weights));
+  return tnk_batch_add_tokens(reader->data->all, ids, weights, n);
+}
+
+/* Returns the length after the cut; 0 if nothing is then trained. */
+static size_t cut(const reader_t *reader, const cli_example_t *example) {
+  const size_t max = (size_t)train_args.max_length;
+
+  if (max == 0 || example->n <= max)
+    return example->n;
+  reader->data->n_cut++;
+  return max >= 2 && trains(example->weights, max) ? max : 0;
+}
+
+static int take(void *user, const cli_example_t *example) {
+  reader_t *reader = user;
+  const size_t n = cut(reader, example);
+
+  if (n == 0) {
     reader->data->n_left_out++;
     return TNK_OK;
   }
-  file->n_examples++;
-  file->digest = digest(file->digest, &n, sizeof(n));
-  file->digest = digest(file->digest, example->ids, n * sizeof(*example->ids));
-  file->digest =
-      digest(file->digest, example->weights, n * sizeof(*example->weights));
-  return tnk_batch_add_tokens(reader->data->all, example->ids, example->weights,
-                              n);
+  reader->file->n_examples++;
+  return keep(reader, example->ids, example->weights, n);
+}
+
+/* Copy the chosen part. */
+static int hold(reader_t *reader, const cli_example_t *example, size_t n) {
+  if (n > reader->room) {
+    int32_t *ids = realloc(reader->ids, n * sizeof(*ids));
+    float *weights;
+
+    if (ids == NULL)
+      return TNK_ENOMEM;
+    reader->ids = ids;
+    weights = realloc(reader->weights, n * sizeof(*weights));
+    if (weights == NULL)
+      return TNK_ENOMEM;
+    reader->weights = weights;
+    reader->room = n;
+  }
+  if (n > 0) {
+    memcpy(reader->ids, example->ids, n * sizeof(*reader->ids));
+    memcpy(reader->weights, example->weights, n * sizeof(*reader->weights));
+  }
+  reader->n = n;
+  return TNK_OK;
+}
+
+/* A pair is kept only as a whole. */
+static int take_part(void *user, const cli_example_t *example) {
+  reader_t *reader = user;
+  const size_t n = cut(reader, example);
+  int err;
+
+  if (example->part == CLI_ROW_CHOSEN)
+    return hold(reader, example, n);
+  if (n == 0 || reader->n == 0) {
+    reader->data->n_left_out++;
+    return TNK_OK;
+  }
+  reader->file->n_examples++;
+  err = keep(reader, reader->ids, reader->weights, reader->n);
+  return err == TNK_OK ? keep(reader, example->ids, example->weights, n) : err;
 }
 
 static int read_file(cli_chats_t *chats, train_file_t *file) {
@@ -60,7 +109,7 @@ static int read_file(cli_chats_t *chats, train_file_t *file) {
   const size_t n_good = chats->n_good;
   int err;
 
-  file->digest = 0xCBF29CE484222325u;
+  file->digest = TRAIN_DIGEST_INIT;
   if (in == NULL)
     return cli_fail(chats->cli, CLI_EXIT_FILE, "%s: %s", file->name,
                     strerror(errno));
@@ -70,8 +119,8 @@ static int read_file(cli_chats_t *chats, train_file_t *file) {
     err = cli_fail(chats->cli, CLI_EXIT_FILE, "%s: %s", file->name,
                    errno != 0 ? strerror(errno) : tnk_strerror(err));
   else if (chats->n_bad == 0 && chats->n_good == n_good)
-    err = cli_fail(chats->cli, CLI_EXIT_FILE, "%s: there is no conversation",
-                   file->name);
+    err = cli_fail(chats->cli, CLI_EXIT_FILE, "%s: there is no %s", file->name,
+                   chats->has_pairs ? "preference pair" : "conversation");
   if (!is_stdin)
     fclose(in);
   return err;
@@ -79,10 +128,12 @@ static int read_file(cli_chats_t *chats, train_file_t *file) {
 
 /* All bad lines of all files are reported, not only the first. */
 static int read_files(train_data_t *data, const cli_t *cli, int64_t now_s) {
+  const int has_pairs = train_args.method == TRAIN_DPO;
   reader_t reader = {.data = data};
   cli_chats_t chats = {.cli = cli,
                        .args = &train_args.chats,
-                       .give = take,
+                       .give = has_pairs ? take_part : take,
+                       .has_pairs = has_pairs,
                        .user = &reader,
                        .now_s = now_s};
   int status = cli_chats_open(&chats);
@@ -95,8 +146,11 @@ static int read_files(train_data_t *data, const cli_t *cli, int64_t now_s) {
   }
   if (status == CLI_EXIT_OK && chats.n_bad > 0)
     status = cli_fail(cli, CLI_EXIT_FAILED,
-                      "%zu of %zu conversations cannot be used for training",
-                      chats.n_bad, chats.n_bad + chats.n_good);
+                      "%zu of %zu %s cannot be used for training", chats.n_bad,
+                      chats.n_bad + chats.n_good,
+                      has_pairs ? "pairs" : "conversations");
+  free(reader.ids);
+  free(reader.weights);
   cli_chats_close(&chats);
   return status;
 }
@@ -112,12 +166,23 @@ double train_weight(const tnk_datum_t *data, size_t n) {
   return sum;
 }
 
-static void add(train_set_t *set, const tnk_datum_t *datum) {
-  set->data[set->n++] = *datum;
-  set->n_tokens += datum->input.n_tokens;
-  set->weight += train_weight(datum, 1);
-  if (datum->input.n_tokens > set->longest)
-    set->longest = datum->input.n_tokens;
+uint64_t train_tokens(const train_set_t *set, uint64_t i) {
+  uint64_t n = 0;
+
+  for (size_t part = 0; part < set->per; part++)
+    n += set->data[i * set->per + part].input.n_tokens;
+  return n;
+}
+
+/* Add an example, which is `per` data. */
+static void add(train_set_t *set, const tnk_datum_t *data) {
+  for (size_t i = 0; i < set->per; i++) {
+    set->data[set->n * set->per + i] = data[i];
+    if (data[i].input.n_tokens > set->longest)
+      set->longest = data[i].input.n_tokens;
+  }
+  set->weight += train_weight(data, set->per);
+  set->n_tokens += train_tokens(set, set->n++);
 }
 
 /* The order of the split is that of an epoch that no run reaches. */
@@ -127,10 +192,11 @@ static void split(train_data_t *data, const tnk_datum_t *all, size_t n,
 
   for (size_t i = 0; i < n; i++)
     add(i < n_eval ? &data->eval : &data->train,
-        &all[train_shuffle(seed, UINT64_MAX, n, i)]);
+        &all[train_shuffle(seed, UINT64_MAX, n, i) * data->train.per]);
 }
 
 static int divide(train_data_t *data, const cli_t *cli) {
+  const size_t per = train_args.method == TRAIN_DPO ? CLI_ROW_PARTS : 1;
   size_t n, n_eval = 0;
   const tnk_datum_t *all = tnk_batch_data(data->all, &n);
 
@@ -138,10 +204,12 @@ static int divide(train_data_t *data, const cli_t *cli) {
   data->eval.data = calloc(n + 1, sizeof(*all));
   if (data->train.data == NULL || data->eval.data == NULL)
     return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
+  data->train.per = data->eval.per = per;
+  n /= per;
   if (train_args.eval != NULL) {
     n_eval = data->files[data->n_files - 1].n_examples;
     for (size_t i = 0; i < n; i++)
-      add(i < n - n_eval ? &data->train : &data->eval, &all[i]);
+      add(i < n - n_eval ? &data->train : &data->eval, &all[i * per]);
   } else {
     if (train_args.eval_split > 0)
       n_eval = (size_t)ceil(train_args.eval_split * (double)n);

@@ -15,10 +15,11 @@ typedef struct {
   uint64_t digest; /* of the ids and weights of its examples */
 } train_file_t;
 
-/* Examples, as views of a batch. */
+/* Examples, as views of a batch. A preference pair counts as one. */
 typedef struct {
-  tnk_datum_t *data;
+  tnk_datum_t *data; /* [n * per], the parts of an example behind each other */
   size_t n;
+  size_t per;        /* 1; 2 for pairs, with the chosen one first */
   uint64_t n_tokens; /* of the model inputs */
   double weight;
   size_t longest; /* tokens of the longest input */
@@ -43,5 +44,7 @@ int train_data_read(train_data_t *data, const cli_t *cli, int64_t now_s);
 void train_data_free(train_data_t *data);
 /* The sum of the weights. */
 double train_weight(const tnk_datum_t *data, size_t n);
+/* Tokens of the inputs of one example. */
+uint64_t train_tokens(const train_set_t *set, uint64_t i);
 
 #endif

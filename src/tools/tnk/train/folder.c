@@ -97,8 +97,9 @@ int train_folder_open(train_folder_t *folder, const cli_t *cli,
   folder->config = join(path, "config.json");
   folder->metrics = join(path, "metrics.jsonl");
   folder->served = join(path, "served");
+  folder->reference = join(path, "reference.bin");
   if (folder->config == NULL || folder->metrics == NULL ||
-      folder->served == NULL)
+      folder->served == NULL || folder->reference == NULL)
     return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
   if (access(folder->config, F_OK) == 0)
     return read_config(folder);
@@ -128,9 +129,10 @@ static json_t *options_of(const train_plan_t *plan,
   const cli_chats_args_t *chats = &train_args.chats;
 
   return json_pack(
-      "{s:s, s:I, s:I, s:I, s:I, s:f, s:s, s:I, s:I, s:f, s:I,"
+      "{s:s, s:s, s:f, s:I, s:I, s:I, s:I, s:f, s:s, s:I, s:I, s:f, s:I,"
       " s:s, s:s, s:o, s:o, s:s?, s:b, s:b}",
-      "model", train_args.model, "rank", (json_int_t)train_args.rank, "seed",
+      "model", train_args.model, "method", train_methods[train_args.method],
+      "beta", train_args.beta, "rank", (json_int_t)train_args.rank, "seed",
       (json_int_t)train_args.seed, "steps", (json_int_t)plan->n_steps, "batch",
       (json_int_t)plan->n_batch, "learning-rate", schedule->peak, "schedule",
       train_schedules[schedule->decay], "warm-up",
@@ -308,4 +310,5 @@ void train_folder_free(train_folder_t *folder) {
   free(folder->config);
   free(folder->metrics);
   free(folder->served);
+  free(folder->reference);
 }

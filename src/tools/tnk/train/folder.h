@@ -12,9 +12,10 @@ typedef struct {
   const cli_t *cli;
   char *config; /* path of config.json */
   char *metrics;
-  char *served;  /* checkpoints of --local */
-  void *found;   /* contents of config.json, or NULL */
-  int64_t now_s; /* when the run began */
+  char *served;    /* checkpoints of --local */
+  char *reference; /* logprobs of --method dpo */
+  void *found;     /* contents of config.json, or NULL */
+  int64_t now_s;   /* when the run began */
 } train_folder_t;
 
 /* Look for the run. Returns the exit status; errors have been reported. Free

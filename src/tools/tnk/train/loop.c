@@ -40,11 +40,23 @@ static int is_evaluated(const train_loop_t *loop, uint64_t number) {
          (loop->eval_every > 0 && number % loop->eval_every == 0);
 }
 
+static void add_example(const train_loop_t *loop, train_flight_t *flight,
+                        uint64_t example) {
+  const train_set_t *set = &loop->data->train;
+  train_pass_t *pass = &flight->pass;
+
+  for (size_t at = example * set->per; at < (example + 1) * set->per; at++) {
+    if (loop->reference.train != NULL)
+      pass->reference[pass->n] = loop->reference.train[at];
+    pass->data[pass->n++] = set->data[at];
+  }
+  flight->step.n_tokens += train_tokens(set, example);
+}
+
 static void begin_step(train_loop_t *loop) {
   const uint64_t index = loop->n_begun++;
   train_flight_t *flight = &loop->flight[index % TRAIN_IN_FLIGHT];
   const size_t n = (size_t)train_plan_count(loop->plan, index);
-  const train_set_t *eval = &loop->data->eval;
   tnk_optim_t optim = TNK_OPTIM_INIT;
   tnk_promise_t *all[3];
   size_t n_all = 2;
@@ -54,43 +66,33 @@ static void begin_step(train_loop_t *loop) {
       .eval = NAN,
       .rate = train_schedule_rate(loop->schedule, index),
   };
-  for (size_t i = 0; i < n; i++) {
-    flight->data[i] =
-        loop->data->train.data[train_plan_example(loop->plan, index, i)];
-    flight->step.n_tokens += flight->data[i].input.n_tokens;
-  }
-  flight->weight = train_weight(flight->data, n);
+  flight->pass.n = 0;
+  for (size_t i = 0; i < n; i++)
+    add_example(loop, flight, train_plan_example(loop->plan, index, i));
+  flight->pass.weight = train_weight(flight->pass.data, flight->pass.n);
   optim.learning_rate = flight->step.rate;
-  all[0] = tnk_training_forward_backward(loop->model, flight->data, n, NULL);
+  all[0] = train_pass_begin(loop->model, &flight->pass);
   all[1] = tnk_training_optim_step(loop->model, &optim);
   if (is_evaluated(loop, index + 1))
-    all[n_all++] = tnk_training_forward(loop->model, eval->data, eval->n, NULL);
+    all[n_all++] = train_eval_begin(loop->model, &loop->data->eval);
   flight->done = tnk_all(all, n_all);
 }
 
-/* The mean of a trained token. Some servers send no metrics. */
-static double mean_loss(const tnk_promise_t *promise, double weight) {
-  const tnk_pass_t *pass = tnk_promise_pass(promise);
-  const tnk_metrics_t *metrics = tnk_pass_metrics(pass);
-  const double sum = tnk_metrics_count(metrics) > 0
-                         ? tnk_metrics_get(metrics, "loss:sum")
-                         : tnk_pass_loss(pass);
-
-  return sum / weight;
-}
-
 static int write_metrics(const train_loop_t *loop, const train_step_t *step) {
-  const tnk_number_t numbers[] = {
+  tnk_number_t numbers[5 + TRAIN_MAX_MORE] = {
       {"train/loss", step->loss},
       {"learning_rate", step->rate},
       {"epoch", train_plan_epoch(loop->plan, step->number)},
       {"tokens", (double)step->n_tokens},
-      {"eval/loss", step->eval},
   };
-  const size_t n = sizeof(numbers) / sizeof(*numbers);
+  size_t n = 4;
 
-  if (tnk_numbers_append(loop->metrics, (int64_t)step->number, numbers,
-                         isnan(step->eval) ? n - 1 : n) == TNK_OK)
+  if (!isnan(step->eval))
+    numbers[n++] = (tnk_number_t){"eval/loss", step->eval};
+  for (size_t i = 0; i < step->n_more; i++)
+    numbers[n++] = step->more[i];
+  if (tnk_numbers_append(loop->metrics, (int64_t)step->number, numbers, n) ==
+      TNK_OK)
     return FINE;
   return cli_fail(loop->ask->cli, CLI_EXIT_FILE, "%s: %s", loop->metrics,
                   strerror(errno));
@@ -110,10 +112,12 @@ static int end_step(train_loop_t *loop) {
   int result = err == TNK_OK ? FINE : failed(loop, flight->done);
 
   if (result == FINE) {
-    step->loss = mean_loss(tnk_promise_child(flight->done, 0), flight->weight);
+    step->loss =
+        train_pass_end(tnk_promise_child(flight->done, 0), &flight->pass, step);
     if (is_evaluated(loop, step->number))
-      step->eval = mean_loss(tnk_promise_child(flight->done, 2),
-                             loop->data->eval.weight);
+      step->eval =
+          train_eval_end(tnk_promise_child(flight->done, 2), &loop->data->eval,
+                         loop->reference.eval, step);
     result = write_metrics(loop, step);
   }
   if (result == FINE) {
@@ -249,14 +253,17 @@ static int run_all(train_loop_t *loop) {
 }
 
 int train_loop_run(train_loop_t *loop, uint64_t first) {
+  const size_t n = (size_t)loop->plan->n_batch * loop->data->train.per;
   int result = rewind_to(loop, first);
 
   loop->loss = loop->eval = NAN;
   loop->show.first = first;
   for (size_t i = 0; i < TRAIN_IN_FLIGHT && result == FINE; i++) {
-    loop->flight[i].data =
-        calloc((size_t)loop->plan->n_batch, sizeof(tnk_datum_t));
-    if (loop->flight[i].data == NULL)
+    train_pass_t *pass = &loop->flight[i].pass;
+
+    pass->data = calloc(n, sizeof(*pass->data));
+    pass->reference = calloc(n, sizeof(*pass->reference));
+    if (pass->data == NULL || pass->reference == NULL)
       result = cli_fail(loop->ask->cli, CLI_EXIT_FAILED, "out of memory");
   }
   if (result == FINE) {
@@ -264,12 +271,15 @@ int train_loop_run(train_loop_t *loop, uint64_t first) {
     result = run_all(loop);
     loop->ask->ends_itself = 0;
   }
+  drop_all(loop);
   train_show_end(&loop->show);
   return result;
 }
 
 void train_loop_free(train_loop_t *loop) {
-  drop_all(loop);
-  for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++)
-    free(loop->flight[i].data);
+  for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++) {
+    free(loop->flight[i].pass.data);
+    free(loop->flight[i].pass.reference);
+  }
+  train_reference_free(&loop->reference);
 }

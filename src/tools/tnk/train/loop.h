@@ -6,7 +6,9 @@
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/train/data.h"
 #include "tools/tnk/train/folder.h"
+#include "tools/tnk/train/pass.h"
 #include "tools/tnk/train/plan.h"
+#include "tools/tnk/train/reference.h"
 #include "tools/tnk/train/schedule.h"
 #include "tools/tnk/train/show.h"
 
@@ -15,8 +17,7 @@ enum { TRAIN_IN_FLIGHT = 3 };
 /* A step whose results have not arrived. */
 typedef struct {
   tnk_promise_t *done; /* the pass, the update and possibly the evaluation */
-  tnk_datum_t *data;   /* memory for a batch */
-  double weight;
+  train_pass_t pass;
   train_step_t step;
 } train_flight_t;
 
@@ -28,6 +29,7 @@ typedef struct {
   const train_data_t *data;
   const train_plan_t *plan;
   const train_schedule_t *schedule;
+  train_reference_t reference; /* of DPO */
   const char *metrics;
   uint64_t save_every;
   uint64_t eval_every;
@@ -48,7 +50,8 @@ typedef struct {
  * errors have been reported.
  */
 int train_loop_run(train_loop_t *loop, uint64_t first);
-/* Release what is left. */
+/* Free the memory, after the service has been closed: until then it may call
+ * the loss of a pass. */
 void train_loop_free(train_loop_t *loop);
 
 #endif

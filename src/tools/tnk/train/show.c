@@ -50,6 +50,9 @@ static void describe(const train_show_t *show, const train_step_t *step,
                    step->number, show->n_steps, step->loss);
   if (isfinite(step->eval))
     tnk__text_printf(&text, "  eval %.4f", step->eval);
+  for (size_t i = 0; i < step->n_more; i++)
+    if (strcmp(step->more[i].key, "accuracy") == 0)
+      tnk__text_printf(&text, "  accuracy %.2f", step->more[i].value);
   tnk__text_printf(&text, "  rate %.3g", step->rate);
   if (ms == 0 || n_timed == 0)
     return;
@@ -147,9 +150,8 @@ static uint64_t planned_tokens(const train_data_t *data,
 
   /* The incomplete epoch. */
   for (uint64_t i = 0; i < plan->n_total % plan->n_examples; i++)
-    n += data->train
-             .data[train_shuffle(plan->seed, n_whole, plan->n_examples, i)]
-             .input.n_tokens;
+    n += train_tokens(&data->train,
+                      train_shuffle(plan->seed, n_whole, plan->n_examples, i));
   return n;
 }
 
@@ -195,7 +197,7 @@ int train_show_plan(const cli_t *cli, const train_data_t *data,
     return put_plan_json(cli, data, plan, schedule, n_tokens, price);
   table = cli_table_new(NULL, 2);
   cli_table_add_row(table, "model", train_args.model);
-  row(table, "examples", data->train.n);
+  row(table, data->train.per > 1 ? "pairs" : "examples", data->train.n);
   if (data->eval.n > 0)
     row(table, "for evaluation", data->eval.n);
   row(table, "tokens", data->train.n_tokens);

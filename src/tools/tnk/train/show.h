@@ -3,17 +3,23 @@
 #define TNK_TOOLS_TNK_TRAIN_SHOW_H
 
 #include "tnk/ledger.h"
+#include "tnk/observe.h"
 #include "tools/tnk/train/data.h"
 #include "tools/tnk/train/plan.h"
 #include "tools/tnk/train/schedule.h"
 
+enum { TRAIN_MAX_MORE = 12 };
+
 /* The results of a step. */
 typedef struct {
   uint64_t number; /* from 1 */
-  double loss;     /* mean of the trained tokens */
+  double loss;     /* mean of the trained tokens, or of the pairs */
   double eval;     /* NaN: not evaluated */
   double rate;
   uint64_t n_tokens;
+  /* Other metrics of the method. */
+  tnk_number_t more[TRAIN_MAX_MORE];
+  size_t n_more;
 } train_step_t;
 
 /* Progress on standard error: a line that is overwritten on a terminal, lines

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tnk train: supervised fine-tuning on conversations. */
+/* tnk train: fine-tuning on conversations or preference pairs. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,9 +30,17 @@ typedef struct {
   train_served_t served;
   cli_ask_t ask;
   tnk_ledger_t *ledger;
+  train_loop_t loop;
 } work_t;
 
 /* ---- Before the first request ---- */
+
+/* A pair needs smaller steps than a text: only the difference counts. */
+static double default_rate(void) {
+  const double rate = train_default_rate(train_args.model);
+
+  return train_args.method == TRAIN_DPO ? rate / 10 : rate;
+}
 
 static int make_plan(work_t *work) {
   const uint64_t n = work->data.train.n;
@@ -51,8 +59,7 @@ static int make_plan(work_t *work) {
     return cli_fail(work->cli, CLI_EXIT_USAGE, "there are too many examples");
   work->schedule = (train_schedule_t){
       .decay = (train_decay_t)train_args.schedule,
-      .peak = train_args.rate > 0 ? train_args.rate
-                                  : train_default_rate(train_args.model),
+      .peak = train_args.rate > 0 ? train_args.rate : default_rate(),
       .n_warm_up = (uint64_t)train_args.warm_up,
       .n_steps = work->plan.n_steps,
   };
@@ -160,10 +167,15 @@ static int has_rolling(const void *user) {
   return has;
 }
 
-static int train(work_t *work, train_loop_t *loop) {
+static int train(work_t *work) {
+  train_loop_t *loop = &work->loop;
   uint64_t first = 0;
   int status = open_model(work, &loop->model, &first);
 
+  if (status == CLI_EXIT_OK && train_args.method == TRAIN_DPO)
+    status = train_reference_open(&loop->reference, &work->ask,
+                                  work->folder.reference, loop->model,
+                                  &work->data, &work->plan, first);
   if (status == CLI_EXIT_OK)
     status = train_loop_run(loop, first);
   if (status == CLI_EXIT_OK && loop->n_done == work->plan.n_steps)
@@ -183,7 +195,9 @@ static int train(work_t *work, train_loop_t *loop) {
 }
 
 static int run_service(work_t *work) {
-  train_loop_t loop = {
+  int status;
+
+  work->loop = (train_loop_t){
       .ask = &work->ask,
       .data = &work->data,
       .plan = &work->plan,
@@ -195,15 +209,14 @@ static int run_service(work_t *work) {
       .loss = NAN,
       .eval = NAN,
   };
-  int status = open_ledger(work);
-
-  loop.ledger = work->ledger;
+  status = open_ledger(work);
+  work->loop.ledger = work->ledger;
   if (status == CLI_EXIT_OK && !is_ended(tnk_ledger_last(work->ledger)))
-    status = train(work, &loop);
+    status = train(work);
   if (status == CLI_EXIT_OK)
     status = train_show_result(work->cli, tnk_ledger_last(work->ledger),
-                               work->folder.served, loop.loss, loop.eval);
-  train_loop_free(&loop);
+                               work->folder.served, work->loop.loss,
+                               work->loop.eval);
   return status;
 }
 
@@ -220,7 +233,9 @@ static int serve(work_t *work) {
     status = cli_ask_serve(&work->ask, &options);
   if (status == CLI_EXIT_OK)
     status = run_service(work);
-  return cli_ask_close(&work->ask, status);
+  status = cli_ask_close(&work->ask, status);
+  train_loop_free(&work->loop);
+  return status;
 }
 
 static int run_train(cli_t *cli) {
@@ -245,11 +260,14 @@ static const cli_item_t examples[] = {
      "check the data and count tokens and steps"},
     {"tnk train chats.jsonl -m Qwen/Qwen3-8B --tokenizer DIR --run first",
      "train with the service; DIR has the model's tokenizer"},
+    {"tnk train pairs.jsonl --method dpo --local --run first",
+     "train on preference pairs"},
     {NULL, NULL}};
 
 static const cli_item_t files[] = {
     {"config.json", "What determines the result."},
     {"metrics.jsonl", "The loss and the learning rate of each step, once."},
+    {"reference.bin", "With --method dpo: the logprobs of the first weights."},
     {"checkpoints.jsonl", "The ledger of the checkpoints."},
     {"served", "The checkpoints of --local."},
     {NULL, NULL}};
@@ -269,7 +287,11 @@ const cli_command_t cli_train = {
         "Train a LoRA adapter on conversations. A line of a FILE is a "
         "conversation, as for tnk chat-data:\n  {\"messages\": [{\"role\": "
         "\"user\", \"content\": \"Hi\"},\n                {\"role\": "
-        "\"assistant\", \"content\": \"Hello\"}]}\nAll files are checked "
+        "\"assistant\", \"content\": \"Hello\"}]}\nor a prompt and its "
+        "completion, each a text or messages:\n  {\"prompt\": \"Hi\", "
+        "\"completion\": \"Hello\"}\nWith --method dpo a line is a "
+        "preference pair:\n  {\"prompt\": \"Hi\", \"chosen\": \"Hello\", "
+        "\"rejected\": \"What?\"}\nAll files are checked "
         "before the first request. Ctrl-C saves the state and ends the "
         "command; a second one ends it at once. After the last step the "
         "sampler weights are saved.",

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/tnk/train/pass.h"
+
+#include <math.h>
+
+#include "tnk/result.h"
+#include "tnk/rl.h"
+#include "tools/tnk/train/args.h"
+
+/* Some servers send no metrics. */
+static double sum_of(const tnk_promise_t *promise) {
+  const tnk_pass_t *pass = tnk_promise_pass(promise);
+  const tnk_metrics_t *metrics = tnk_pass_metrics(pass);
+
+  return tnk_metrics_count(metrics) > 0 ? tnk_metrics_get(metrics, "loss:sum")
+                                        : tnk_pass_loss(pass);
+}
+
+static void add(train_step_t *step, const char *name, double value) {
+  if (step->n_more < TRAIN_MAX_MORE)
+    step->more[step->n_more++] = (tnk_number_t){name, value};
+}
+
+/* ---- DPO ---- */
+
+/* Sums over pairs. The reward of an answer is beta times the rise of its
+ * logprob. */
+typedef struct {
+  double loss;
+  double chosen, rejected;
+  double n_right; /* pairs in which the chosen reward is higher */
+} sums_t;
+
+static double reward(const tnk_rl_tokens_t *tokens) {
+  double sum = 0;
+
+  for (size_t t = 0; t < tokens->n; t++)
+    sum += (double)tokens->weights[t] *
+           ((double)tokens->logprobs[t] - (double)tokens->reference[t]);
+  return train_args.beta * sum;
+}
+
+/* Add a pair, whose loss counts `scale`. */
+static void add_pair(sums_t *sums, const tnk_rl_tokens_t *pair, double scale) {
+  double margin = 0;
+
+  sums->loss += tnk_rl_dpo(&pair[0], &pair[1], train_args.beta, scale, &margin);
+  sums->chosen += reward(&pair[0]);
+  sums->rejected += reward(&pair[1]);
+  sums->n_right += margin > 0;
+}
+
+static tnk_rl_tokens_t tokens_of(const tnk_datum_t *datum,
+                                 const tnk_tensor_t *logprobs,
+                                 const float *reference, float *gradient) {
+  return (tnk_rl_tokens_t){.n = datum->input.n_tokens,
+                           .logprobs = logprobs->data,
+                           .reference = reference,
+                           .weights = datum->weights,
+                           .gradient = gradient};
+}
+
+/* The mean of the pairs, as in Rafailov et al. 2023. */
+static int dpo(tnk_custom_loss_t *io, void *user) {
+  train_pass_t *pass = user;
+  const double scale = 2 / (double)pass->n;
+  sums_t sums = {0};
+
+  for (size_t i = 0; i < io->n_data; i += 2) {
+    tnk_rl_tokens_t pair[2];
+
+    for (size_t part = 0; part < 2; part++)
+      pair[part] =
+          tokens_of(&pass->data[i + part], &io->logprobs[i + part],
+                    pass->reference[i + part], io->gradients[i + part]);
+    add_pair(&sums, pair, scale);
+  }
+  io->loss = sums.loss;
+  pass->chosen = sums.chosen;
+  pass->rejected = sums.rejected;
+  pass->n_right = sums.n_right;
+  return 0;
+}
+
+/* ---- Passes ---- */
+
+tnk_promise_t *train_pass_begin(tnk_training_t *model, train_pass_t *pass) {
+  if (train_args.method == TRAIN_DPO)
+    return tnk_training_forward_backward_custom(model, pass->data, pass->n, dpo,
+                                                pass, NULL);
+  return tnk_training_forward_backward(model, pass->data, pass->n, NULL);
+}
+
+double train_pass_end(const tnk_promise_t *promise, const train_pass_t *pass,
+                      train_step_t *step) {
+  const double n_pairs = (double)pass->n / 2;
+
+  if (train_args.method != TRAIN_DPO)
+    return sum_of(promise) / pass->weight;
+  add(step, "accuracy", pass->n_right / n_pairs);
+  add(step, "margin", (pass->chosen - pass->rejected) / n_pairs);
+  add(step, "chosen_reward", pass->chosen / n_pairs);
+  add(step, "rejected_reward", pass->rejected / n_pairs);
+  return sum_of(promise);
+}
+
+tnk_promise_t *train_eval_begin(tnk_training_t *model,
+                                const train_set_t *eval) {
+  return tnk_training_forward(model, eval->data, eval->n * eval->per, NULL);
+}
+
+double train_eval_end(const tnk_promise_t *promise, const train_set_t *eval,
+                      const float **reference, train_step_t *step) {
+  const tnk_pass_t *pass = tnk_promise_pass(promise);
+  const double n = (double)eval->n;
+  sums_t sums = {0};
+
+  if (reference == NULL)
+    return sum_of(promise) / eval->weight;
+  for (size_t i = 0; i < eval->n * 2; i += 2) {
+    tnk_rl_tokens_t pair[2];
+
+    for (size_t part = 0; part < 2; part++) {
+      const tnk_tensor_t *logprobs =
+          tnk_pass_tensor(pass, i + part, "logprobs");
+
+      if (logprobs == NULL || logprobs->dtype != TNK_F32 ||
+          logprobs->n_values != eval->data[i + part].input.n_tokens)
+        return NAN;
+      pair[part] =
+          tokens_of(&eval->data[i + part], logprobs, reference[i + part], NULL);
+    }
+    add_pair(&sums, pair, 1 / n);
+  }
+  add(step, "eval/accuracy", sums.n_right / n);
+  add(step, "eval/margin", (sums.chosen - sums.rejected) / n);
+  return sums.loss;
+}

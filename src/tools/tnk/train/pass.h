@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TNK_TOOLS_TNK_TRAIN_PASS_H
+#define TNK_TOOLS_TNK_TRAIN_PASS_H
+
+#include "tnk/training.h"
+#include "tools/tnk/train/data.h"
+#include "tools/tnk/train/show.h"
+
+/* The passes of one step: what a method trains, and its metrics. */
+typedef struct {
+  tnk_datum_t *data;       /* [n], memory for a batch */
+  const float **reference; /* [n], memory for DPO */
+  size_t n;
+  double weight; /* of the data */
+  /* What the loss of DPO has computed, summed over the pairs. */
+  double chosen, rejected; /* rewards */
+  double n_right;
+} train_pass_t;
+
+/* Call the pass of a step. The pass must not be freed before the service is
+ * closed, unless the promise has settled. */
+tnk_promise_t *train_pass_begin(tnk_training_t *model, train_pass_t *pass);
+/* The loss of its result. Adds the method's metrics to the step. */
+double train_pass_end(const tnk_promise_t *promise, const train_pass_t *pass,
+                      train_step_t *step);
+/* Call an evaluation. */
+tnk_promise_t *train_eval_begin(tnk_training_t *model, const train_set_t *eval);
+/* `reference` is NULL without DPO. */
+double train_eval_end(const tnk_promise_t *promise, const train_set_t *eval,
+                      const float **reference, train_step_t *step);
+
+#endif

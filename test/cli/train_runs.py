@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""Runs of tnk train, which are killed and compared.
+
+KILLS=20 makes so many for each row of the matrix.
+"""
+import json
+import os
+import pathlib
+import random
+import socket
+import subprocess
+import threading
+
+from console import CLEAN, TNK, check
+
+KILLS = int(os.environ.get("KILLS", "2"))
+STEPS = 12
+RATES = ("--batch", "4", "--learning-rate", "0.01")
+RUN = ("--steps", STEPS, *RATES, "--save-every", "4", "--eval-split", "0.2", "--eval-every", "3",
+       "--schedule", "cosine", "--warm-up", "2")
+
+
+def chat(question, answer):
+    return {"messages": [{"role": "user", "content": question},
+                         {"role": "assistant", "content": answer}]}
+
+
+def write(path, chats):
+    path.write_text("".join(json.dumps(c) + "\n" for c in chats))
+    return path
+
+
+def metrics(run):
+    return (run / "metrics.jsonl").read_text()
+
+
+def weights(run, served):
+    """The bytes of the final weights and of the optimizer state."""
+    last = [json.loads(line) for line in (run / "checkpoints.jsonl").read_text().splitlines()][::-1]
+    entry = next(e for e in last if e.get("final") and "sampler_path" in e)
+    found = {}
+    for path in (entry["state_path"], entry["sampler_path"]):
+        model, kind, name = path.removeprefix("tinker://").split("/")
+        for file in sorted((served / model.replace(":", "_") / kind / name).iterdir()):
+            if file.name != "meta.json":
+                found[kind, file.name] = file.read_bytes()
+    return found
+
+
+class Pair:
+    """A server with its folder and a client, which may be killed and started again."""
+
+    def __init__(self, run, args):
+        self.run, self.args = run, args
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = str(free.getsockname()[1])
+        self.server = self.client = None
+        self.n_seen, self.n_again, self.kill_at, self.who = 0, 0, (), ""
+
+    def serve(self):
+        self.server = subprocess.Popen(
+            [TNK, "local", "--port", self.port, "--verbose", "--data", str(self.run) + "-served",
+             "--exit-with-stdin"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=CLEAN)
+        url = self.server.stdout.readline().split()[-1]
+        threading.Thread(target=self.watch, args=(self.server,), daemon=True).start()
+        return url
+
+    def watch(self, server):
+        """Count requests, and kill at the ones that were drawn."""
+        for _ in server.stderr:
+            self.n_seen += 1
+            if self.kill_at and self.n_seen == self.kill_at[0]:
+                self.kill_at = self.kill_at[1:]
+                for name in ("client", "server"):
+                    if self.who in (name, "both"):
+                        getattr(self, name).kill()
+
+    def train(self, url):
+        return subprocess.Popen(
+            [TNK, "train", *map(str, self.args), "--model", "tnk/byte-lm", "--run", self.run],
+            env={**CLEAN, "TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-local"},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def restart(self, n_left):
+        """Wait until one has ended. Start again what was killed. Returns what to do next."""
+        url = f"http://127.0.0.1:{self.port}"
+        if self.who in ("server", "both") and self.server.poll() is not None:
+            self.server.wait()
+            self.serve()
+        try:
+            self.client.wait(0.02)
+        except subprocess.TimeoutExpired:
+            return n_left
+        self.said = self.client.stderr.read()
+        if self.client.returncode == 0 or n_left == 0:
+            return -1
+        self.client.stderr.close()
+        if self.server.poll() is not None:
+            self.server.wait()
+            self.serve()
+        self.client = self.train(url)
+        self.n_again += 1
+        return n_left - 1
+
+    def all(self, who, kill_at):
+        self.who, self.kill_at = who, kill_at
+        self.client = self.train(self.serve())
+        n_left = 2 * len(kill_at) + 1
+        while n_left >= 0:
+            n_left = self.restart(n_left)
+        code = self.client.returncode
+        self.client.stderr.close()
+        self.server.stdin.close()
+        self.server.wait(60)
+        return code
+
+
+def killed_local(folder, args, plain, name="sft"):
+    """SIGKILL of the one process that has both, at seeded steps."""
+    for seed in range(KILLS):
+        draw = random.Random(seed)
+        run = folder / f"{name}-local-{seed}"
+        args_all = [TNK, "train", *map(str, args), "--local", "--run", run]
+        at = draw.sample(range(1, STEPS + 1), 2)
+        for step in sorted(at):
+            with subprocess.Popen(args_all, env=CLEAN, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True) as process:
+                for line in process.stderr:
+                    if line.startswith(f"step {step}/"):
+                        break
+                process.kill()
+        got = subprocess.run(args_all, env=CLEAN, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                             timeout=120)
+        check(got.returncode == 0 and metrics(run) == metrics(plain) and
+              weights(run, run / "served") == weights(plain, plain / "served"),
+              f"{name} killed at {at}: the same metrics and weights", got)
+
+
+def killed_apart(folder, args, plain, name="sft"):
+    """SIGKILL of the client, the server, or both, at seeded requests."""
+    for who in ("client", "server", "both"):
+        for seed in range(KILLS):
+            draw = random.Random(f"{who}{seed}")
+            # The client waits for a server that is gone, if the run has begun.
+            at = tuple(sorted(draw.sample(range(25 if who == "server" else 4, 110), 2)))
+            pair = Pair(folder / f"{name}-{who}-{seed}", args)
+            code = pair.all(who, at)
+            check(who != "server" or pair.n_again == 0, "it is one process", pair.n_again)
+            same = code == 0 and metrics(pair.run) == metrics(plain)
+            check(same and weights(pair.run, pathlib.Path(f"{pair.run}-served")) ==
+                  weights(plain, plain / "served"),
+                  f"{name}, {who} killed at the requests {at}: the same metrics and weights", (code, pair.said))
