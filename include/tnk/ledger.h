@@ -258,8 +258,10 @@ typedef struct {
  *
  * If a save was intended and its outcome is unknown, the library looks for it
  * in the service's list of checkpoints. If it is there, it is recorded and is
- * the last state. If the list cannot be read and may have such a state, the
- * call rejects.
+ * the last state. If it is not there, the file says so, and no later call
+ * resumes from it: the service may still complete it, but the run has then gone
+ * on from an older state. If the list cannot be read and may have such a state,
+ * the call rejects.
  *
  * A state that no longer exists is skipped with a log message, and
  * tnk_ledger_resumed() names the state that was used. Any other failure rejects

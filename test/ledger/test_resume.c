@@ -124,7 +124,7 @@ TEST(what_a_killed_program_had_saved_is_noted_and_gone_on_from) {
   bench_open_ledger(&bench);
   CHECK_STR(tnk_ledger_last(bench.ledger)->name, "b");
   CHECK_INT(tnk_ledger_last(bench.ledger)->batch, 19);
-  CHECK_INT(bench.ledger->n_intents, 1);
+  CHECK_INT(bench.ledger->n_intents, 0);
   bench_close(&bench);
 }
 
@@ -140,6 +140,44 @@ TEST(an_intent_that_came_to_nothing_is_passed_over) {
   CHECK_STR(tnk_ledger_resumed(bench.ledger)->name, "a");
   outcome_drop(&outcome);
   bench_close(&bench);
+}
+
+/* Resume from the save `name`; NULL: there is none. */
+static void again(bench_t *bench, outcome_t *outcome, const char *name) {
+  if (name != NULL) {
+    resume(bench, outcome);
+    CHECK_STR(tnk_ledger_resumed(bench->ledger)->name, name);
+  } else {
+    script_fails(&bench->script, outcome,
+                 tnk_ledger_resume(bench->ledger, NULL), TNK_ENOTFOUND);
+  }
+  outcome_drop(outcome);
+}
+
+/* The service can complete a save after the run has gone on without it. */
+TEST(an_intent_that_was_passed_over_is_never_gone_on_from) {
+  static const char *const files[] = {
+      SAVED("a", "1", "10") INTENT("b", "2", "20"), INTENT("b", "2", "20"),
+      SAVED("a", "1", "10") INTENT("b", "2", "20") INTENT("c", "3", "30")};
+  static const char *const names[] = {"a", NULL, "b"};
+
+  for (size_t i = 0; i < 3; i++) {
+    bench_t bench;
+    outcome_t outcome;
+
+    begin(&bench, files[i]);
+    list(&bench, i == 2 ? STATE("a") "," STATE("b") : STATE("a"));
+    again(&bench, &outcome, names[i]);
+    bench_end(&bench);
+    bench_begin(&bench);
+    mock_on(bench.script.mock, "POST", "/api/v1/retrieve_future", result,
+            &bench.script);
+    bench_open_ledger(&bench);
+    CHECK_INT(bench.ledger->n_intents, 0);
+    list(&bench, STATE("a") "," STATE("b") "," STATE("c"));
+    again(&bench, &outcome, names[i]);
+    bench_close(&bench);
+  }
 }
 
 TEST(a_state_that_is_gone_is_passed_over_and_told) {

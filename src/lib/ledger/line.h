@@ -14,7 +14,7 @@
  *
  *   intent  a save is about to start; without a path, so no run resumes from it
  *   saved   the save is complete
- *   failed  the save of an intent failed
+ *   failed  the save of an intent failed, or the run was resumed without it
  *   deleted the state of a save was deleted, because later saves replace it
  *   used    use since the previous line, written each minute and at the end
  *   other   no event: a line of the cookbook

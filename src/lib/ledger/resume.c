@@ -9,9 +9,14 @@
  *   FINDING the run at the service, if the file has no candidate and the run
  *     has a name --> NOTING
  *
+ *   any candidate that is older than passed-over intents --> GIVING_UP (pool)
+ *     these intents --> the candidate
+ *
  * The candidates are the intents that are newer than the last state, then the
- * states, both from the latest to the earliest. An unrelated failure, a cancel
- * and the end of the ledger also lead to over.
+ * states, both from the latest to the earliest. An intent that the service does
+ * not list is passed over, and the file says so: its save may be complete
+ * later, but then the run has gone on from an older state. An unrelated
+ * failure, a cancel and the end of the ledger also lead to over.
  */
 #include "lib/ledger/ledger.h"
 
@@ -45,12 +50,14 @@ typedef struct resume {
   size_t n_intents;   /* intents that were not examined yet */
   size_t n_entries;   /* entries that were not examined yet */
   tnk__ledger_line_t line;
-  tnk__ledger_entry_t *entry; /* the entry that is being restored */
+  tnk__ledger_entry_t *entry; /* the entry to restore; NULL: the run is found
+                                 by its name */
   char *run;                  /* the run that `list` belongs to */
   tnk_promise_t *list;        /* NULL: no list is available */
   size_t n_pages;
   tnk__ledger_line_t tried; /* last candidate found by the run's name */
   tnk__buf_t text;
+  tnk__buf_t passed; /* lines of the intents that were passed over */
   tnk__pen_line_t pen_line;
   /* The pending request to the service. */
   tnk_promise_t *asked;
@@ -75,6 +82,7 @@ static void forget(resume_t *resume) {
     return;
   tnk_promise_unref(resume->list);
   tnk__buf_deinit(&resume->text);
+  tnk__buf_deinit(&resume->passed);
   tnk__arena_deinit(&resume->arena);
   tnk__free(alloc, resume);
 }
@@ -255,6 +263,48 @@ static void restore(resume_t *resume, tnk__ledger_entry_t *entry) {
   ask(resume, tnk__restore(resume->ledger->session, &options), on_restored);
 }
 
+/* ---- Intents that were passed over ---- */
+
+static void find_run(resume_t *resume, const tnk_page_t *before);
+
+static void go_on(resume_t *resume) {
+  if (resume->entry != NULL)
+    restore(resume, resume->entry);
+  else
+    find_run(resume, NULL);
+}
+
+static void on_given_up(tnk__pen_line_t *pen_line, int cause) {
+  resume_t *resume = tnk__container_of(pen_line, resume_t, pen_line);
+
+  tnk__buf_clear(&resume->passed);
+  if (cause != 0)
+    fail(resume, tnk__ledger_disk_error(resume->ledger, op_name, cause));
+  else
+    go_on(resume);
+}
+
+/* Continue with an entry of the file, or NULL, once the file says that newer
+ * intents were passed over. */
+static void choose(resume_t *resume, tnk__ledger_entry_t *entry) {
+  resume->entry = entry;
+  if (resume->passed.len == 0 && resume->passed.err == TNK_OK) {
+    go_on(resume);
+    return;
+  }
+  tnk__pen_line_init(&resume->pen_line, on_given_up);
+  tnk__pen_write(&resume->ledger->pen, &resume->pen_line, &resume->passed);
+}
+
+/* The counts of use in the intent are older than the last line. */
+static void pass_over(resume_t *resume, const tnk__ledger_line_t *intent) {
+  tnk__ledger_line_t line = *intent;
+
+  line.event = TNK__LEDGER_FAILED;
+  memset(line.used, 0, sizeof(line.used));
+  (void)tnk__ledger_write(&resume->passed, &line);
+}
+
 /* ---- Saves of a killed program ---- */
 
 static void on_noted(tnk__pen_line_t *pen_line, int cause) {
@@ -288,6 +338,7 @@ static void note(resume_t *resume, const tnk_checkpoint_t *state,
            "%s: %s was saved earlier and is recorded now", op_name,
            state->path);
   tnk__buf_clear(&resume->text);
+  (void)tnk__buf_append(&resume->text, resume->passed.data, resume->passed.len);
   (void)tnk__ledger_write(&resume->text, line);
   tnk__pen_line_init(&resume->pen_line, on_noted);
   tnk__pen_write(&resume->ledger->pen, &resume->pen_line, &resume->text);
@@ -305,8 +356,11 @@ static int try_intent(resume_t *resume, const tnk__ledger_line_t *intent) {
     return 1;
   resume->n_intents--;
   state = tnk__ledger_find(page_of(resume), intent, TNK__LEDGER_STATE);
-  if (state == NULL)
+  if (state == NULL) {
+    if (page_of(resume) != NULL)
+      pass_over(resume, intent);
     return 0;
+  }
   resume->line = *intent;
   note(resume, state,
        tnk__ledger_find(page_of(resume), intent, TNK__LEDGER_SAMPLER));
@@ -334,13 +388,11 @@ static int try_entry(resume_t *resume, tnk__ledger_entry_t *entry) {
              path);
     return 0;
   }
-  restore(resume, entry);
+  choose(resume, entry);
   return 1;
 }
 
 /* ---- A run without its file ---- */
-
-static void find_run(resume_t *resume, const tnk_page_t *before);
 
 static void fail_without_state(resume_t *resume) {
   fail(resume, tnk__error_new(&resume->context->alloc, TNK_ENOTFOUND,
@@ -426,7 +478,7 @@ static void look_at_next(resume_t *resume) {
   while (resume->n_entries > 0)
     if (try_entry(resume, ledger->entries[resume->n_entries - 1]))
       return;
-  find_run(resume, NULL);
+  choose(resume, NULL);
 }
 
 tnk_promise_t *tnk__ledger_resume(tnk_ledger_t *ledger, int with_optimizer) {
@@ -452,6 +504,7 @@ tnk_promise_t *tnk__ledger_resume(tnk_ledger_t *ledger, int with_optimizer) {
   tnk__list_init(&resume->job.link);
   tnk__arena_init(&resume->arena, &context->alloc, MAX_TEXTS);
   tnk__buf_init(&resume->text, &context->alloc, MAX_TEXTS);
+  tnk__buf_init(&resume->passed, &context->alloc, MAX_TEXTS);
   tnk__pen_line_init(&resume->pen_line, on_noted);
   tnk__ledger_job_enter(ledger, &resume->job);
   look_at_next(resume);
