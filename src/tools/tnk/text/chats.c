@@ -230,30 +230,50 @@ static int take_pair(cli_chats_t *chats, const char *line, size_t n) {
   return err;
 }
 
-/* A line that is no conversation may be a prompt with its completion. */
-static int take_single(cli_chats_t *chats, const char *line, size_t n) {
+/* Take a line as a prompt with its completion. TNK_EPROTO: it is none. */
+static int take_completion(cli_chats_t *chats, const char *line, size_t n) {
   char why[sizeof(chats->error.text)] = "";
   cli_row_t row;
-  int err = take_chat(chats, line, n);
-  int is_row;
-
-  if (err != TNK_EINVAL)
-    return err;
-  is_row =
+  int err =
       cli_row_completion(&row, line, n, messages_of(chats), why, sizeof(why));
-  if (is_row == TNK_OK)
-    err = take_chat(chats, row.chats[0], strlen(row.chats[0]));
-  else if (is_row == TNK_EINVAL)
+
+  if (err == TNK_EINVAL)
     (void)refuse(chats, err, why);
-  else if (is_row == TNK_ENOMEM)
-    err = is_row;
+  if (err == TNK_OK)
+    err = take_chat(chats, row.chats[0], strlen(row.chats[0]));
   cli_row_free(&row);
   return err;
 }
 
+static int take_other(cli_chats_t *chats, const char *line, size_t n) {
+  char why[sizeof(chats->error.text)] = "";
+  const int err = chats->other(chats->user, line, n, why, sizeof(why));
+
+  return err == TNK_EINVAL ? refuse(chats, err, why) : err;
+}
+
+/* A line that is of no other kind is a wrong conversation. */
+static int take_single(cli_chats_t *chats, const char *line, size_t n) {
+  int err = take_chat(chats, line, n);
+  int other;
+
+  if (err != TNK_EINVAL)
+    return err;
+  other = take_completion(chats, line, n);
+  if (other == TNK_EPROTO && chats->other != NULL)
+    other = take_other(chats, line, n);
+  return other == TNK_EPROTO ? err : other;
+}
+
+static int take(cli_chats_t *chats, const char *line, size_t n) {
+  if (chats->has_others)
+    return take_other(chats, line, n);
+  return chats->has_pairs ? take_pair(chats, line, n)
+                          : take_single(chats, line, n);
+}
+
 static int take_line(cli_chats_t *chats, const char *line, size_t n) {
-  const int err = chats->has_pairs ? take_pair(chats, line, n)
-                                   : take_single(chats, line, n);
+  const int err = take(chats, line, n);
 
   if (err == TNK_OK) {
     chats->n_good++;

@@ -91,9 +91,14 @@ typedef struct {
    * TNK_EINVAL rejects its conversation, with the reason in `error`; other
    * errors end the reading. */
   int (*give)(void *user, const cli_example_t *example);
+  /* Takes a line that is neither a conversation nor a completion; or NULL.
+   * Returns TNK_OK; TNK_EPROTO if the line is of no other kind either;
+   * TNK_EINVAL with the reason in `why`; other errors end the reading. */
+  int (*other)(void *user, const char *line, size_t n, char *why, size_t n_why);
   void *user;
-  int has_pairs; /* each line is a preference pair, with two examples */
-  int64_t now_s; /* time for templates that write the date; 0: local time */
+  int has_pairs;  /* each line is a preference pair, with two examples */
+  int has_others; /* each line is for `other`; nothing need be opened */
+  int64_t now_s;  /* time for templates that write the date; 0: local time */
   tnk_tokenizer_t *tok; /* NULL: bytes */
   tnk_chat_template_t *template_;
   const tnk_chat_renderer_t *renderer;

@@ -58,36 +58,49 @@ static void report(lint_t *lint, size_t line, const char *reason) {
     fprintf(lint->out, "%s:%zu: %s\n", lint->options.file, line, reason);
 }
 
-/* Remove the prefix with the index of the example, which is always 0. */
-static const char *without_index(const char *text) {
+/* Remove the prefix with the index of the example, which is always 0. Names
+ * from the data may be cut inside a character or contain control characters. */
+static void clean(char *reason) {
   static const char prefix[] = "datum 0: ";
+  const size_t n = sizeof(prefix) - 1;
 
-  return strncmp(text, prefix, sizeof(prefix) - 1) == 0
-             ? text + sizeof(prefix) - 1
-             : text;
+  tnk__utf8_repair(reason);
+  tnk__text_clean(reason, strlen(reason));
+  if (strncmp(reason, prefix, n) == 0)
+    memmove(reason, reason + n, strlen(reason + n) + 1);
 }
 
-static int check(const lint_t *lint, const char *line, size_t n, char *reason) {
-  const tnk_allocator_t *alloc = tnk__allocator_default();
-  json_t *json = NULL;
-  tnk__arena_t arena;
-  tnk_datum_t datum;
-  int err = tnk__json_parse(&json, line, n);
+int cli_lint_line(tnk_datum_t *out, tnk__arena_t *arena, json_t **json,
+                  const char *line, size_t n, const char *loss, char *reason,
+                  size_t n_reason) {
+  int err = tnk__json_parse(json, line, n);
 
   /* Lack of memory is not an error in the data, and ends the run. */
   if (err == TNK_EPROTO) {
-    snprintf(reason, MAX_REASON, "it is not JSON");
+    snprintf(reason, n_reason, "it is not JSON");
     return TNK_EINVAL;
   }
-  if (err != TNK_OK)
-    return err;
-  /* The data belong to the user and are in memory already, so there is no
-   * limit. */
-  tnk__arena_init(&arena, alloc, SIZE_MAX / 2);
-  err = tnk__datum_read(&datum, &arena, json, reason, MAX_REASON);
+  if (err == TNK_OK)
+    err = tnk__datum_read(out, arena, *json, reason, n_reason);
   if (err == TNK_OK)
     /* The same function as in a training call, so that the results agree. */
-    err = tnk_data_check(&datum, 1, lint->options.loss, reason, MAX_REASON);
+    err = tnk_data_check(out, 1, loss, reason, n_reason);
+  if (err == TNK_EINVAL)
+    clean(reason);
+  return err;
+}
+
+static int check(const lint_t *lint, const char *line, size_t n, char *reason) {
+  json_t *json = NULL;
+  tnk__arena_t arena;
+  tnk_datum_t datum;
+  int err;
+
+  /* The data belong to the user and are in memory already, so there is no
+   * limit. */
+  tnk__arena_init(&arena, tnk__allocator_default(), SIZE_MAX / 2);
+  err = cli_lint_line(&datum, &arena, &json, line, n, lint->options.loss,
+                      reason, MAX_REASON);
   tnk__arena_deinit(&arena);
   json_decref(json);
   return err;
@@ -98,13 +111,6 @@ static int check(const lint_t *lint, const char *line, size_t n, char *reason) {
 /* Uses the length, because a line that begins with a NUL is not empty. */
 static int is_blank(const char *line, size_t n) {
   return strspn(line, " \t\r\n") == n;
-}
-
-/* Names from the data may be cut inside a character or contain control
- * characters. */
-static void clean(char *reason) {
-  tnk__utf8_repair(reason);
-  tnk__text_clean(reason, strlen(reason));
 }
 
 static int check_lines(lint_t *lint, FILE *in, char *why, size_t n_why) {
@@ -124,8 +130,7 @@ static int check_lines(lint_t *lint, FILE *in, char *why, size_t n_why) {
     err = check(lint, line, (size_t)n, reason);
     if (err != TNK_EINVAL)
       continue;
-    clean(reason);
-    report(lint, number, without_index(reason));
+    report(lint, number, reason);
   }
   free(line);
   if (err != TNK_ENOMEM && !ferror(in))

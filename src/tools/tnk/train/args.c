@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/tnk/train/plan.h"
+#include "tools/tnk/train/rewards.h"
 #include "tools/tnk/train/schedule.h"
 
 const char *const train_schedules[] = {
@@ -16,6 +17,17 @@ const char *const train_schedules[] = {
 const char *const train_methods[] = {
     [TRAIN_SFT] = "sft",
     [TRAIN_DPO] = "dpo",
+    [TRAIN_RL] = "rl",
+    NULL,
+};
+const char *const train_losses[] = {"importance_sampling", "ppo", "cispo",
+                                    NULL};
+const char *const train_advantages[] = {
+    [TRAIN_ADVANTAGES_AUTO] = "auto",
+    [TRAIN_ADVANTAGES_GIVEN] = "given",
+    [TRAIN_ADVANTAGES_CENTERED] = "centered",
+    [TRAIN_ADVANTAGES_NORMALIZED] = "normalized",
+    [TRAIN_ADVANTAGES_LEAVE_ONE_OUT] = "leave-one-out",
     NULL,
 };
 
@@ -36,8 +48,8 @@ const cli_option_t train_options[] = {
      .value = "NAME",
      .choice = &train_args.method,
      .choices = train_methods,
-     .help = "sft trains on conversations. dpo trains on preference pairs "
-             "(sft)."},
+     .help = "sft trains on conversations. dpo trains on preference pairs. "
+             "rl trains on sampled tokens with rewards or advantages (sft)."},
     {.name = "run",
      .value = "DIR",
      .text = &train_args.run,
@@ -91,7 +103,7 @@ const cli_option_t train_options[] = {
      .help = "Highest learning rate. Default by the number of parameters in "
              "the model's name: 0.0005 below 2B, 0.0003 below 16B, 0.0002 "
              "below 100B, else 0.0001; 0.01 for " TRAIN_BYTE_MODEL
-             ". With --method dpo a tenth of it."},
+             ". With --method dpo and rl a tenth of it."},
     {.name = "schedule",
      .value = "NAME",
      .choice = &train_args.schedule,
@@ -104,6 +116,21 @@ const cli_option_t train_options[] = {
      .max_real = 1000,
      .help = "How strongly --method dpo keeps the model near its first "
              "weights (0.1)."},
+    {.name = "loss",
+     .value = "NAME",
+     .choice = &train_args.loss,
+     .choices = train_losses,
+     .help = "Loss of --method rl: importance_sampling, ppo, cispo "
+             "(importance_sampling)."},
+    {.name = "advantages",
+     .value = "NAME",
+     .choice = &train_args.advantages,
+     .choices = train_advantages,
+     .help =
+         "Advantages of --method rl: given uses those in the data. "
+         "centered, normalized and leave-one-out compute them from the "
+         "rewards of each group. auto is centered if the data have rewards, "
+         "else given (auto)."},
     {.name = "warm-up",
      .value = "N",
      .number = &train_args.warm_up,
@@ -160,12 +187,14 @@ const cli_option_t train_options[] = {
 /* The model's own tokenizer is on a hub, whose files have no single place for a
  * template. */
 static const char *check_model(void) {
+  const int has_text = train_args.method != TRAIN_RL;
+
   if (train_args.model == NULL && train_args.is_local)
     train_args.model = TRAIN_BYTE_MODEL;
   if (train_args.model == NULL)
     return "--model says what to train, or --local trains a small model on "
            "this machine";
-  if (strcmp(train_args.model, TRAIN_BYTE_MODEL) == 0 ||
+  if (!has_text || strcmp(train_args.model, TRAIN_BYTE_MODEL) == 0 ||
       train_args.chats.which.path != NULL)
     return NULL;
   if (train_args.chats.template_ == NULL)
@@ -177,9 +206,16 @@ static const char *check_model(void) {
 
 static const char *check_method(void) {
   const int is_dpo = train_args.method == TRAIN_DPO;
+  const int is_rl = train_args.method == TRAIN_RL;
 
   if (train_args.beta > 0 && !is_dpo)
     return "--beta needs --method dpo";
+  if ((train_args.loss > 0 || train_args.advantages > 0) && !is_rl)
+    return "--loss and --advantages need --method rl";
+  if (is_rl && (train_args.eval != NULL || train_args.eval_split > 0))
+    return "--method rl has no evaluation: its data are samples of the model";
+  if (is_rl && train_args.max_length > 0)
+    return "either --method rl or --max-length";
   if (is_dpo && train_args.chats.each_answer)
     return "either --method dpo or --each-answer";
   if (is_dpo && !(train_args.beta > 0))

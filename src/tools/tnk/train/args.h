@@ -11,7 +11,8 @@
 
 typedef enum {
   TRAIN_SFT = 0, /* conversations, with cross entropy */
-  TRAIN_DPO = 1  /* preference pairs */
+  TRAIN_DPO = 1, /* preference pairs */
+  TRAIN_RL = 2   /* examples with logprobs and advantages */
 } train_method_t;
 
 /* The options of tnk train. */
@@ -25,6 +26,8 @@ typedef struct {
   double rate;        /* 0: train_default_rate() */
   double beta;        /* of DPO; 0: not given */
   int method;         /* train_method_t */
+  int loss;           /* of RL, as in train_losses */
+  int advantages;     /* train_advantages_t */
   int schedule;       /* train_decay_t */
   int64_t warm_up;
   int64_t n_epochs; /* 0: not given, as for n_steps */
@@ -41,9 +44,12 @@ typedef struct {
 
 extern train_args_t train_args;
 extern const cli_option_t train_options[];
-/* Names of train_decay_t and of train_method_t. */
+/* Names of train_decay_t and train_method_t, of losses, and of
+ * train_advantages_t. */
 extern const char *const train_schedules[];
 extern const char *const train_methods[];
+extern const char *const train_losses[];
+extern const char *const train_advantages[];
 
 /* Returns the error in the combination of options, or NULL. */
 const char *train_check(const cli_t *cli);

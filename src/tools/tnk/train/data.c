@@ -6,11 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/alloc.h"
+#include "lib/wire/data/data.h"
 #include "tnk/error.h"
+#include "tools/tnk/text/lint.h"
 #include "tools/tnk/train/args.h"
 #include "tools/tnk/text/row.h"
 #include "tools/tnk/train/digest.h"
 #include "tools/tnk/train/plan.h"
+#include "tools/tnk/train/rewards.h"
 
 /* ---- Reading ---- */
 
@@ -22,6 +26,7 @@ typedef struct {
   int32_t *ids;
   float *weights;
   size_t n, room;
+  train_rewards_t rewards;
 } reader_t;
 
 static int trains(const float *weights, size_t n) {
@@ -38,7 +43,7 @@ static int keep(const reader_t *reader, const int32_t *ids,
   file->digest = train_digest(file->digest, &n, sizeof(n));
   file->digest = train_digest(file->digest, ids, n * sizeof(*ids));
   file->digest = train_digest(file->digest, weights, n * sizeof(*weights));
-  return tnk_batch_add_tokens(reader->data->all, ids, weights, n);
+  return train_store_add_tokens(&reader->data->store, ids, weights, n);
 }
 
 /* Returns the length after the cut; 0 if nothing is then trained. */
@@ -103,6 +108,40 @@ static int take_part(void *user, const cli_example_t *example) {
   return err == TNK_OK ? keep(reader, example->ids, example->weights, n) : err;
 }
 
+/* An example in the form that tnk lint reads. */
+static int take_example(void *user, const char *line, size_t n, char *why,
+                        size_t n_why) {
+  reader_t *reader = user;
+  train_store_t *store = &reader->data->store;
+  const int is_rl = train_args.method == TRAIN_RL;
+  tnk__arena_t arena;
+  tnk_datum_t datum;
+  json_t *json = NULL;
+  int err;
+
+  tnk__arena_init(&arena, tnk__allocator_default(), SIZE_MAX / 2);
+  err = cli_lint_line(&datum, &arena, &json, line, n,
+                      is_rl ? train_losses[train_args.loss] : "cross_entropy",
+                      why, n_why);
+  /* A line of a wrong kind is no wrong example. */
+  if (err == TNK_EINVAL && !is_rl &&
+      json_object_get(json, "model_input") == NULL)
+    err = TNK_EPROTO;
+  if (err == TNK_OK)
+    err = train_store_add(store, &datum);
+  if (err == TNK_OK && is_rl)
+    err =
+        train_rewards_add(&reader->rewards, &store->arena, json,
+                          &store->data[store->n - 1], store->n - 1, why, n_why);
+  if (err == TNK_OK) {
+    reader->file->n_examples++;
+    reader->file->digest = train_store_digest(reader->file->digest, &datum);
+  }
+  json_decref(json);
+  tnk__arena_deinit(&arena);
+  return err;
+}
+
 static int read_file(cli_chats_t *chats, train_file_t *file) {
   const int is_stdin = strcmp(file->name, "-") == 0;
   FILE *in = is_stdin ? stdin : fopen(file->name, "r");
@@ -120,7 +159,9 @@ static int read_file(cli_chats_t *chats, train_file_t *file) {
                    errno != 0 ? strerror(errno) : tnk_strerror(err));
   else if (chats->n_bad == 0 && chats->n_good == n_good)
     err = cli_fail(chats->cli, CLI_EXIT_FILE, "%s: there is no %s", file->name,
-                   chats->has_pairs ? "preference pair" : "conversation");
+                   chats->has_others  ? "example"
+                   : chats->has_pairs ? "preference pair"
+                                      : "conversation");
   if (!is_stdin)
     fclose(in);
   return err;
@@ -129,14 +170,17 @@ static int read_file(cli_chats_t *chats, train_file_t *file) {
 /* All bad lines of all files are reported, not only the first. */
 static int read_files(train_data_t *data, const cli_t *cli, int64_t now_s) {
   const int has_pairs = train_args.method == TRAIN_DPO;
+  const int is_rl = train_args.method == TRAIN_RL;
   reader_t reader = {.data = data};
   cli_chats_t chats = {.cli = cli,
                        .args = &train_args.chats,
                        .give = has_pairs ? take_part : take,
                        .has_pairs = has_pairs,
+                       .has_others = is_rl,
+                       .other = take_example,
                        .user = &reader,
                        .now_s = now_s};
-  int status = cli_chats_open(&chats);
+  int status = is_rl ? CLI_EXIT_OK : cli_chats_open(&chats);
 
   if (chats.tok != NULL)
     data->n_vocab = tnk_tokenizer_vocab_size(chats.tok);
@@ -148,7 +192,17 @@ static int read_files(train_data_t *data, const cli_t *cli, int64_t now_s) {
     status = cli_fail(cli, CLI_EXIT_FAILED,
                       "%zu of %zu %s cannot be used for training", chats.n_bad,
                       chats.n_bad + chats.n_good,
-                      has_pairs ? "pairs" : "conversations");
+                      is_rl       ? "examples"
+                      : has_pairs ? "pairs"
+                                  : "conversations");
+  if (status == CLI_EXIT_OK && is_rl) {
+    data->rewards = train_rewards_list(&reader.rewards);
+    status = data->rewards != NULL
+                 ? train_rewards_apply(&reader.rewards, cli, data->store.data,
+                                       &train_args.advantages)
+                 : cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
+  }
+  train_rewards_free(&reader.rewards);
   free(reader.ids);
   free(reader.weights);
   cli_chats_close(&chats);
@@ -157,29 +211,54 @@ static int read_files(train_data_t *data, const cli_t *cli, int64_t now_s) {
 
 /* ---- Training and evaluation ---- */
 
+static double tensor_weight(const tnk_tensor_t *tensor, int is_count) {
+  double sum = 0;
+
+  for (size_t i = 0; i < tensor->n_values; i++) {
+    const double value = tnk__tensor_float(tensor, i);
+
+    sum += is_count ? value != 0 : value;
+  }
+  return sum;
+}
+
+/* A sampled token has a logprob, and a token of its prompt has 0. */
 double train_weight(const tnk_datum_t *data, size_t n) {
   double sum = 0;
 
-  for (size_t i = 0; i < n; i++)
-    for (size_t t = 0; t < data[i].input.n_tokens; t++)
-      sum += data[i].weights != NULL ? (double)data[i].weights[t] : 1;
+  for (size_t i = 0; i < n; i++) {
+    const size_t logprobs = tnk__datum_find(&data[i], "logprobs");
+    const size_t at =
+        logprobs != SIZE_MAX ? logprobs : tnk__datum_find(&data[i], "weights");
+    const tnk_loss_input_t input = at != SIZE_MAX
+                                       ? tnk__datum_input_at(&data[i], at)
+                                       : (tnk_loss_input_t){0};
+
+    sum += at != SIZE_MAX ? tensor_weight(&input.tensor, at == logprobs)
+                          : (double)tnk__input_length(&data[i].input);
+  }
   return sum;
 }
 
 uint64_t train_tokens(const train_set_t *set, uint64_t i) {
   uint64_t n = 0;
+  int is_whole;
 
   for (size_t part = 0; part < set->per; part++)
-    n += set->data[i * set->per + part].input.n_tokens;
+    n += tnk__input_tokens(&set->data[i * set->per + part].input, &is_whole);
   return n;
 }
 
 /* Add an example, which is `per` data. */
 static void add(train_set_t *set, const tnk_datum_t *data) {
+  int is_whole;
+
   for (size_t i = 0; i < set->per; i++) {
+    const uint64_t n = tnk__input_tokens(&data[i].input, &is_whole);
+
     set->data[set->n * set->per + i] = data[i];
-    if (data[i].input.n_tokens > set->longest)
-      set->longest = data[i].input.n_tokens;
+    if (n > set->longest)
+      set->longest = (size_t)n;
   }
   set->weight += train_weight(data, set->per);
   set->n_tokens += train_tokens(set, set->n++);
@@ -190,19 +269,26 @@ static void split(train_data_t *data, const tnk_datum_t *all, size_t n,
                   size_t n_eval) {
   const uint64_t seed = (uint64_t)train_args.seed;
 
-  for (size_t i = 0; i < n; i++)
-    add(i < n_eval ? &data->eval : &data->train,
-        &all[train_shuffle(seed, UINT64_MAX, n, i) * data->train.per]);
+  for (size_t i = 0; i < n; i++) {
+    const uint64_t at = train_shuffle(seed, UINT64_MAX, n, i);
+
+    if (data->rewards != NULL)
+      data->train.rewards[i] = data->rewards[at];
+    add(i < n_eval ? &data->eval : &data->train, &all[at * data->train.per]);
+  }
 }
 
 static int divide(train_data_t *data, const cli_t *cli) {
   const size_t per = train_args.method == TRAIN_DPO ? CLI_ROW_PARTS : 1;
-  size_t n, n_eval = 0;
-  const tnk_datum_t *all = tnk_batch_data(data->all, &n);
+  const tnk_datum_t *all = data->store.data;
+  size_t n = data->store.n;
+  size_t n_eval = 0;
 
   data->train.data = calloc(n + 1, sizeof(*all));
   data->eval.data = calloc(n + 1, sizeof(*all));
-  if (data->train.data == NULL || data->eval.data == NULL)
+  data->train.rewards = calloc(n + 1, sizeof(float));
+  if (data->train.data == NULL || data->eval.data == NULL ||
+      data->train.rewards == NULL)
     return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
   data->train.per = data->eval.per = per;
   n /= per;
@@ -227,9 +313,9 @@ int train_data_read(train_data_t *data, const cli_t *cli, int64_t now_s) {
   int status;
 
   memset(data, 0, sizeof(*data));
-  data->all = tnk_batch_new(NULL);
+  train_store_init(&data->store);
   data->files = calloc(cli->n_words + 1, sizeof(*data->files));
-  if (data->all == NULL || data->files == NULL)
+  if (data->files == NULL)
     return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
   for (; data->n_files < cli->n_words; data->n_files++)
     data->files[data->n_files].name = cli->words[data->n_files];
@@ -241,7 +327,9 @@ int train_data_read(train_data_t *data, const cli_t *cli, int64_t now_s) {
 
 void train_data_free(train_data_t *data) {
   free(data->files);
+  free(data->rewards);
+  free(data->train.rewards);
   free(data->train.data);
   free(data->eval.data);
-  tnk_batch_free(data->all);
+  train_store_free(&data->store);
 }

@@ -5,8 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tnk/batch.h"
+#include "tnk/data.h"
 #include "tools/common/frame/cli.h"
+#include "tools/tnk/train/store.h"
 
 /* A file that was read. */
 typedef struct {
@@ -15,12 +16,13 @@ typedef struct {
   uint64_t digest; /* of the ids and weights of its examples */
 } train_file_t;
 
-/* Examples, as views of a batch. A preference pair counts as one. */
+/* Examples, as views of the store. A preference pair counts as one. */
 typedef struct {
   tnk_datum_t *data; /* [n * per], the parts of an example behind each other */
   size_t n;
   size_t per;        /* 1; 2 for pairs, with the chosen one first */
   uint64_t n_tokens; /* of the model inputs */
+  float *rewards;    /* [n], of RL; NaN: none */
   double weight;
   size_t longest; /* tokens of the longest input */
 } train_set_t;
@@ -34,7 +36,8 @@ typedef struct {
   size_t n_vocab;    /* token ids of the tokenizer; 0: bytes */
   train_set_t train;
   train_set_t eval;
-  tnk_batch_t *all; /* owns the examples */
+  train_store_t store;
+  float *rewards; /* of each example in the store; or NULL */
 } train_data_t;
 
 /* Read the files of the command line. `now_s` is the time for templates.
@@ -42,7 +45,7 @@ typedef struct {
  * case. */
 int train_data_read(train_data_t *data, const cli_t *cli, int64_t now_s);
 void train_data_free(train_data_t *data);
-/* The sum of the weights. */
+/* The sum of the weights of the targets; for sampled tokens their number. */
 double train_weight(const tnk_datum_t *data, size_t n);
 /* Tokens of the inputs of one example. */
 uint64_t train_tokens(const train_set_t *set, uint64_t i);

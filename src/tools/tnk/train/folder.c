@@ -127,14 +127,19 @@ static json_t *texts(const cli_texts_t *list) {
 static json_t *options_of(const train_plan_t *plan,
                           const train_schedule_t *schedule) {
   const cli_chats_args_t *chats = &train_args.chats;
+  const int is_rl = train_args.method == TRAIN_RL;
 
   return json_pack(
-      "{s:s, s:s, s:f, s:I, s:I, s:I, s:I, s:f, s:s, s:I, s:I, s:f, s:I,"
+      "{s:s, s:s, s:f, s:s?, s:s?, s:I, s:I, s:I, s:I, s:f, s:s, s:I, s:I, "
+      "s:f, s:I,"
       " s:s, s:s, s:o, s:o, s:s?, s:b, s:b}",
       "model", train_args.model, "method", train_methods[train_args.method],
-      "beta", train_args.beta, "rank", (json_int_t)train_args.rank, "seed",
-      (json_int_t)train_args.seed, "steps", (json_int_t)plan->n_steps, "batch",
-      (json_int_t)plan->n_batch, "learning-rate", schedule->peak, "schedule",
+      "beta", train_args.beta, "loss",
+      is_rl ? train_losses[train_args.loss] : NULL, "advantages",
+      is_rl ? train_advantages[train_args.advantages] : NULL, "rank",
+      (json_int_t)train_args.rank, "seed", (json_int_t)train_args.seed, "steps",
+      (json_int_t)plan->n_steps, "batch", (json_int_t)plan->n_batch,
+      "learning-rate", schedule->peak, "schedule",
       train_schedules[schedule->decay], "warm-up",
       (json_int_t)schedule->n_warm_up, "max-length",
       (json_int_t)train_args.max_length, "eval-split", train_args.eval_split,

@@ -50,6 +50,7 @@ static void add_example(const train_loop_t *loop, train_flight_t *flight,
       pass->reference[pass->n] = loop->reference.train[at];
     pass->data[pass->n++] = set->data[at];
   }
+  pass->reward += (double)set->rewards[example];
   flight->step.n_tokens += train_tokens(set, example);
 }
 
@@ -67,6 +68,7 @@ static void begin_step(train_loop_t *loop) {
       .rate = train_schedule_rate(loop->schedule, index),
   };
   flight->pass.n = 0;
+  flight->pass.reward = 0;
   for (size_t i = 0; i < n; i++)
     add_example(loop, flight, train_plan_example(loop->plan, index, i));
   flight->pass.weight = train_weight(flight->pass.data, flight->pass.n);

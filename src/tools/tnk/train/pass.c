@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "lib/wire/data/data.h"
 #include "tnk/result.h"
 #include "tnk/rl.h"
 #include "tools/tnk/train/args.h"
@@ -82,19 +83,73 @@ static int dpo(tnk_custom_loss_t *io, void *user) {
   return 0;
 }
 
+/* ---- RL ---- */
+
+/* Sums over the sampled tokens. */
+typedef struct {
+  double n;
+  double k1, k2;   /* estimates of KL(sampler, model) */
+  double surprise; /* -log q */
+} drift_t;
+
+/* Add an example. The tensors of the command's own data are f64 or f32. */
+static void add_drift(drift_t *drift, const tnk_datum_t *datum,
+                      const tnk_tensor_t *trained) {
+  const tnk_loss_input_t sampled =
+      tnk__datum_input_at(datum, tnk__datum_find(datum, "logprobs"));
+
+  if (trained == NULL || trained->dtype != TNK_F32 || trained->crow != NULL ||
+      trained->n_values != sampled.tensor.n_values)
+    return;
+  for (size_t t = 0; t < trained->n_values; t++) {
+    const double q = tnk__tensor_float(&sampled.tensor, t);
+    const double r = (double)((const float *)trained->data)[t] - q;
+
+    if (!(q < 0))
+      continue;
+    drift->n++;
+    drift->k1 -= r;
+    drift->k2 += r * r / 2;
+    drift->surprise -= q;
+  }
+}
+
+/* The cookbook has these metrics under longer names. */
+static void add_rl(train_step_t *step, const tnk_promise_t *promise,
+                   const train_pass_t *pass) {
+  const tnk_pass_t *result = tnk_promise_pass(promise);
+  drift_t drift = {0};
+
+  if (!isnan(pass->reward))
+    add(step, "reward", pass->reward / (double)pass->n);
+  for (size_t i = 0; i < tnk_pass_count(result) && i < pass->n; i++)
+    add_drift(&drift, &pass->data[i], tnk_pass_tensor(result, i, "logprobs"));
+  if (drift.n > 0) {
+    add(step, "kl", drift.k1 / drift.n);
+    add(step, "kl_k2", drift.k2 / drift.n);
+    add(step, "entropy", drift.surprise / drift.n);
+  }
+}
+
 /* ---- Passes ---- */
 
 tnk_promise_t *train_pass_begin(tnk_training_t *model, train_pass_t *pass) {
+  tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
+
   if (train_args.method == TRAIN_DPO)
     return tnk_training_forward_backward_custom(model, pass->data, pass->n, dpo,
                                                 pass, NULL);
-  return tnk_training_forward_backward(model, pass->data, pass->n, NULL);
+  if (train_args.method == TRAIN_RL)
+    options.loss_fn = train_losses[train_args.loss];
+  return tnk_training_forward_backward(model, pass->data, pass->n, &options);
 }
 
 double train_pass_end(const tnk_promise_t *promise, const train_pass_t *pass,
                       train_step_t *step) {
   const double n_pairs = (double)pass->n / 2;
 
+  if (train_args.method == TRAIN_RL)
+    add_rl(step, promise, pass);
   if (train_args.method != TRAIN_DPO)
     return sum_of(promise) / pass->weight;
   add(step, "accuracy", pass->n_right / n_pairs);

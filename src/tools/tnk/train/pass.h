@@ -12,6 +12,7 @@ typedef struct {
   const float **reference; /* [n], memory for DPO */
   size_t n;
   double weight; /* of the data */
+  double reward; /* sum for RL; NaN: none */
   /* What the loss of DPO has computed, summed over the pairs. */
   double chosen, rejected; /* rewards */
   double n_right;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tnk train: fine-tuning on conversations or preference pairs. */
+/* tnk train: fine-tuning on conversations, preference pairs, or samples. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -35,11 +35,11 @@ typedef struct {
 
 /* ---- Before the first request ---- */
 
-/* A pair needs smaller steps than a text: only the difference counts. */
+/* What is learned from pairs and rewards is small, compared with a text. */
 static double default_rate(void) {
   const double rate = train_default_rate(train_args.model);
 
-  return train_args.method == TRAIN_DPO ? rate / 10 : rate;
+  return train_args.method != TRAIN_SFT ? rate / 10 : rate;
 }
 
 static int make_plan(work_t *work) {
@@ -291,7 +291,11 @@ const cli_command_t cli_train = {
         "completion, each a text or messages:\n  {\"prompt\": \"Hi\", "
         "\"completion\": \"Hello\"}\nWith --method dpo a line is a "
         "preference pair:\n  {\"prompt\": \"Hi\", \"chosen\": \"Hello\", "
-        "\"rejected\": \"What?\"}\nAll files are checked "
+        "\"rejected\": \"What?\"}\nWith --method rl a line is an example with "
+        "sampled tokens, as tnk gateway --datums prints it and tnk lint "
+        "checks it. It may have a \"reward\" and a \"group\". Without a group "
+        "the examples with the same prompt form a group.\nAll files are "
+        "checked "
         "before the first request. Ctrl-C saves the state and ends the "
         "command; a second one ends it at once. After the last step the "
         "sampler weights are saved.",
