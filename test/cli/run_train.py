@@ -164,6 +164,31 @@ def other_runs(folder, data, plain):
     check(got.returncode == 6 and str(data) in got.stderr, "a file", got)
 
 
+def limits(folder, data, plain):
+    """A limit ends the run between two steps. A higher one continues it, with the same result."""
+    prices = folder / "limit.json"
+    prices.write_text('{"prices": [{"prompt": 1, "sampled": 1, "trained": 1000}]}')
+    lines = [json.loads(line) for line in metrics(plain).splitlines()]
+    dry = json.loads(tnk("train", data, "--local", "--dry-run", "--json", *RUN).stdout)
+    evaluated = json.loads(tnk("train", data, "--local", "--dry-run", "--json").stdout)["tokens"] - dry["tokens"]
+    needs = [int(line["tokens"]) + ("eval/loss" in line) * evaluated for line in lines]
+    for name, n in (("max-tokens", 5), ("max-usd", 7)):
+        run = folder / name
+        exact = sum(needs[:n])
+        args = ["train", data, "--local", "--run", run, *RUN, "--prices", prices]
+        for limit, n_steps in ((exact - 1, n - 1), (exact, n)):
+            value = limit if name == "max-tokens" else (limit + 0.5) / 1000  # the sum is rounded
+            got = tnk(*args, f"--{name}", value)
+            check(got.returncode == 1 and "exceed the limit" in got.stderr and f"--{name}" in got.stderr and
+                  metrics(run) == "".join(metrics(plain).splitlines(True)[:n_steps]),
+                  f"--{name} allows {n_steps} steps", got)
+        got = tnk(*args)
+        check(got.returncode == 0 and f"resuming after step {n}\n" in got.stderr and metrics(run) == metrics(plain) and
+              weights(run, run / "served") == weights(plain, plain / "served"), "it continues", got)
+    got = tnk("train", data, "--local", "--run", folder / "none", "--max-usd", 1)
+    check(got.returncode == 2 and "--prices" in got.stderr, "a limit without prices", got)
+
+
 def lost_checkpoints(folder, data):
     """A service without the checkpoints: the run does not begin again."""
     run = folder / "moved"
@@ -273,6 +298,7 @@ with tempfile.TemporaryDirectory() as tmp:
     unread_results(top, chats, undisturbed)
     seeds(top)
     other_runs(top, chats, undisturbed)
+    limits(top, chats, undisturbed)
     lost_checkpoints(top, chats)
     bad_input(top, chats)
     missing_model(top, chats)

@@ -175,11 +175,24 @@ const cli_option_t train_options[] = {
      .max = INT64_MAX,
      .help = "Steps between checkpoints. The last two are kept until the run "
              "ends (50)."},
+    {.name = "max-tokens",
+     .value = "N",
+     .number = &train_args.max_tokens,
+     .min = 1,
+     .max = INT64_MAX,
+     .help = "Limit for the tokens of all passes of the run, including earlier "
+             "processes. Before it would be exceeded, the state is saved and "
+             "the command ends."},
+    {.name = "max-usd",
+     .value = "X",
+     .real = &train_args.max_usd,
+     .max_real = 1e9,
+     .help = "The same for the cost of the run, with --prices."},
     {.name = "prices",
      .value = "FILE",
      .text = &train_args.prices,
      .offer = CLI_OFFER_FILES,
-     .help = "Prices per million tokens in USD, for --dry-run:\n"
+     .help = "Prices per million tokens in USD, for --dry-run and --max-usd:\n"
              "  {\"prices\": [{\"prompt\": 0.1, \"sampled\": 0.4, \"trained\": "
              "0.4}]}\nA row may have a \"model\"."},
     {.name = NULL}};
@@ -237,6 +250,8 @@ const char *train_check(const cli_t *cli) {
   if (train_args.eval_every > 0 && train_args.eval == NULL &&
       !(train_args.eval_split > 0))
     return "--eval-every needs --eval or --eval-split";
+  if (train_args.max_usd > 0 && train_args.prices == NULL)
+    return "--max-usd needs --prices";
   wrong = check_method();
   if (wrong == NULL)
     wrong = check_model();

@@ -38,6 +38,8 @@ typedef struct {
   int64_t seed;
   int64_t eval_every; /* 0: only after the last step */
   int64_t save_every;
+  int64_t max_tokens; /* 0: no limit, as for max_usd */
+  double max_usd;
   int is_local;
   int is_dry;
 } train_args_t;

@@ -22,6 +22,7 @@
 
 #include "tnk/error.h"
 #include "tnk/observe.h"
+#include "tnk/usage.h"
 #include "tools/tnk/train/metrics.h"
 
 /* The outcome of a part of the loop. */
@@ -210,6 +211,40 @@ static int restore(train_loop_t *loop) {
   return result;
 }
 
+/* ---- Limits ---- */
+
+static uint64_t step_tokens(const train_loop_t *loop, uint64_t index) {
+  const train_set_t *set = &loop->data->train;
+  /* A custom loss has two passes. */
+  const uint64_t n_passes = loop->reference.train != NULL ? 2 : 1;
+  uint64_t n = 0;
+
+  for (uint64_t i = 0; i < train_plan_count(loop->plan, index); i++)
+    n += train_tokens(set, train_plan_example(loop->plan, index, i)) * n_passes;
+  return is_evaluated(loop, index + 1) ? n + loop->data->eval.n_tokens : n;
+}
+
+/* The service's budget holds the limits too. It would refuse a part of a step,
+ * and the steps after it may still be accepted. */
+static int is_affordable(train_loop_t *loop) {
+  tnk_totals_t used = TNK_TOTALS_INIT;
+  uint64_t need, n_used;
+  double cost;
+
+  if (loop->max_tokens == 0 && !(loop->max_usd > 0))
+    return 1;
+  (void)tnk_service_run_totals(&used, loop->ask->service);
+  need = step_tokens(loop, loop->n_begun);
+  n_used = used.n_prompt_tokens + used.n_sampled_tokens +
+           used.n_trained_tokens + used.n_doubtful_tokens +
+           used.n_reserved_tokens;
+  cost = used.cost_usd + used.doubtful_usd + used.reserved_usd +
+         (double)need * loop->price / 1e6;
+  loop->is_broke = (loop->max_tokens > 0 && n_used + need > loop->max_tokens) ||
+                   (loop->max_usd > 0 && !(cost <= loop->max_usd));
+  return !loop->is_broke;
+}
+
 /* ---- The loop ---- */
 
 /* Call steps up to the next save, and await the first one. */
@@ -221,7 +256,7 @@ static int turn(train_loop_t *loop) {
   int result;
 
   while (loop->n_begun < stop && !cli_ask_is_over(loop->ask) &&
-         loop->n_begun - loop->n_done < TRAIN_IN_FLIGHT)
+         loop->n_begun - loop->n_done < TRAIN_IN_FLIGHT && is_affordable(loop))
     begin_step(loop);
   result = loop->n_done < loop->n_begun ? end_step(loop) : FINE;
   if (result == FINE && loop->n_done == stop)
@@ -232,7 +267,8 @@ static int turn(train_loop_t *loop) {
 /* Whether steps are left, in flight or allowed. */
 static int has_more(const train_loop_t *loop) {
   return loop->n_done < loop->n_begun ||
-         (loop->n_done < loop->plan->n_steps && !cli_ask_is_over(loop->ask));
+         (loop->n_done < loop->plan->n_steps && !loop->is_broke &&
+          !cli_ask_is_over(loop->ask));
 }
 
 static int run_all(train_loop_t *loop) {
@@ -243,7 +279,8 @@ static int run_all(train_loop_t *loop) {
       result = restore(loop);
     while (result == FINE && has_more(loop))
       result = turn(loop);
-    /* After a signal, or for a final state without sampler weights. */
+    /* After a signal or a limit, or for a final state without sampler weights.
+     */
     if (result == FINE &&
         (loop->n_done != loop->n_saved ||
          (loop->n_done == loop->plan->n_steps && loop->saving == NULL)))

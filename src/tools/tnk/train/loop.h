@@ -31,10 +31,14 @@ typedef struct {
   const train_schedule_t *schedule;
   train_reference_t reference; /* of DPO */
   const char *metrics;
+  uint64_t max_tokens; /* of the whole run; 0: no limit, as for max_usd */
+  double max_usd;
+  double price; /* per million trained tokens */
   uint64_t save_every;
   uint64_t eval_every;
   train_show_t show;
 
+  int is_broke;     /* the next step would exceed a limit */
   uint64_t n_done;  /* steps whose results are in the metrics */
   uint64_t n_begun; /* steps that were called */
   uint64_t n_saved; /* steps of the last state */
@@ -45,9 +49,9 @@ typedef struct {
 } train_loop_t;
 
 /*
- * Train from step `first` to the end. A signal or the --timeout ends the loop
- * after the steps in flight, and the state is saved. Returns the exit status;
- * errors have been reported.
+ * Train from step `first` to the end. A signal, the --timeout or a limit ends
+ * the loop after the steps in flight, and the state is saved. Returns the exit
+ * status; errors have been reported.
  */
 int train_loop_run(train_loop_t *loop, uint64_t first);
 /* Free the memory, after the service has been closed: until then it may call

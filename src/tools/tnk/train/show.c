@@ -110,9 +110,7 @@ void train_show_end(train_show_t *show) {
 
 /* ---- Plan ---- */
 
-/* The price of trained tokens per million in USD; NaN if it is unknown. Returns
- * the exit status. */
-static int read_price(const cli_t *cli, double *out) {
+int train_read_price(const cli_t *cli, double *out) {
   tnk__arena_t arena;
   tnk_price_t *prices = NULL;
   char why[512] = "";
@@ -189,7 +187,7 @@ int train_show_plan(const cli_t *cli, const train_data_t *data,
   const uint64_t n_tokens = planned_tokens(data, plan);
   cli_table_t *table;
   double price;
-  const int status = read_price(cli, &price);
+  const int status = train_read_price(cli, &price);
 
   if (status != CLI_EXIT_OK)
     return status;

@@ -37,6 +37,9 @@ void train_show_step(train_show_t *show, const train_step_t *step);
 /* Remove the line. */
 void train_show_end(train_show_t *show);
 
+/* The price of trained tokens per million in USD, from --prices; NaN if it is
+ * unknown. Returns the exit status; errors have been reported. */
+int train_read_price(const cli_t *cli, double *out);
 /* Print what a run would do. Returns the exit status. */
 int train_show_plan(const cli_t *cli, const train_data_t *data,
                     const train_plan_t *plan, const train_schedule_t *schedule);

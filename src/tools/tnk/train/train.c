@@ -7,6 +7,7 @@
 
 #include "tnk/error.h"
 #include "tnk/ledger.h"
+#include "tnk/usage.h"
 #include "tools/common/frame/commands.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/train/args.h"
@@ -183,6 +184,15 @@ static int train(work_t *work) {
     cli_ask_while(&work->ask, has_rolling, work->ledger, DELETION_MS);
   if (status != CLI_EXIT_OK || loop->n_done == work->plan.n_steps)
     return status;
+  if (loop->is_broke)
+    return cli_report(
+        work->cli,
+        &(cli_problem_t){
+            .status = CLI_EXIT_FAILED,
+            .message = "the next step would exceed the limit of the run",
+            .code = "budget",
+            .hint = "Its state is saved. The same command with a higher "
+                    "--max-tokens or --max-usd continues it."});
   /* The status of a signal or of the --timeout. */
   return cli_report(
       work->cli,
@@ -194,6 +204,26 @@ static int train(work_t *work) {
           .hint = "Its state is saved. The same command continues it."});
 }
 
+/* The limits count what earlier processes have used, from the ledger. */
+static int set_budget(work_t *work) {
+  tnk_budget_t budget = TNK_BUDGET_INIT;
+  char why[512] = "";
+  int status = train_read_price(work->cli, &work->loop.price);
+
+  budget.max_tokens = work->loop.max_tokens;
+  budget.max_usd = work->loop.max_usd;
+  budget.prices_file = train_args.prices;
+  if (status == CLI_EXIT_OK &&
+      tnk_service_set_budget(work->ask.service, &budget, why, sizeof(why)) !=
+          TNK_OK)
+    status = cli_fail(work->cli, CLI_EXIT_FILE, "%s", why);
+  if (status == CLI_EXIT_OK && work->loop.max_usd > 0 &&
+      isnan(work->loop.price))
+    status = cli_fail(work->cli, CLI_EXIT_FILE, "%s has no price for %s",
+                      train_args.prices, train_args.model);
+  return status;
+}
+
 static int run_service(work_t *work) {
   int status;
 
@@ -203,6 +233,8 @@ static int run_service(work_t *work) {
       .plan = &work->plan,
       .schedule = &work->schedule,
       .metrics = work->folder.metrics,
+      .max_tokens = (uint64_t)train_args.max_tokens,
+      .max_usd = train_args.max_usd,
       .save_every = (uint64_t)train_args.save_every,
       .eval_every = (uint64_t)train_args.eval_every,
       .show = {.cli = work->cli, .n_steps = work->plan.n_steps},
@@ -210,6 +242,8 @@ static int run_service(work_t *work) {
       .eval = NAN,
   };
   status = open_ledger(work);
+  if (status == CLI_EXIT_OK)
+    status = set_budget(work);
   work->loop.ledger = work->ledger;
   if (status == CLI_EXIT_OK && !is_ended(tnk_ledger_last(work->ledger)))
     status = train(work);
