@@ -189,6 +189,37 @@ def limits(folder, data, plain):
     check(got.returncode == 2 and "--prices" in got.stderr, "a limit without prices", got)
 
 
+def configuration(folder, data, plain):
+    """A file with the same names as the options. The command line overrides it."""
+    file = folder / "config.json"
+    names = [str(word)[2:] for word in RUN[::2]]
+    options = {**dict(zip(names, map(str, RUN[1::2]))), "data": [str(data)], "local": True, "seed": None,
+               "each-answer": False, "batch": 4, "learning-rate": 0.01, "role": []}
+    file.write_text(json.dumps(options))
+    run = folder / "configured"
+    got = tnk("train", "--config", file, "--run", run)
+    check(got.returncode == 0 and metrics(run) == metrics(plain), "options in a file", got)
+    again = folder / "again"
+    got = tnk("train", "--run", again, f"--config={run / 'config.json'}")
+    check(got.returncode == 0 and metrics(again) == metrics(plain), "the stored configuration runs again", got)
+    got = tnk("train", data, data, "--config", run / "config.json", "--batch", 8, "--dry-run", "--json")
+    said = json.loads(got.stdout)
+    check(said["batch"] == 8 and said["examples"] + said["eval_examples"] == 50, "the command line overrides", said)
+    file.write_text(json.dumps({**options, "train-on": "roles", "role": ["a", "b"], "set": "x=1"}))
+    got = tnk("train", "--dry-run", "--config", file, "--role", "assistant", "--run", folder / "listed")
+    check(got.returncode == 0, "lists", got)
+    for text, words in (('{"epoch": 2}', 'unknown option "--epoch=2", did you mean "--epochs"?'),
+                        ('{"batch": "x"}', "--batch:"), ('{"batch": {}}', '"batch" has a value of the wrong type'),
+                        ('{"data": 7}', '"data" has a value'), ('{"data": [7]}', '"data" has a value'), ("[]", "not a JSON object"),
+                        ('{"local": "x"}', "takes no value"), ('{"steps": 1, "epochs": 1, "data": "x"}', "either")):
+        file.write_text(text)
+        got = tnk("train", "--config", file, "--local", "--run", folder / "none")
+        check(got.returncode == 2 and words in got.stderr, f"refused: {text}", got)
+        check("config.json: " in got.stderr or words == "either", "the file is named", got)
+    got = tnk("train", data, "--config", folder / "nowhere", "--local", "--run", folder / "none")
+    check(got.returncode == 2 and "nowhere" in got.stderr and not (folder / "none").exists(), "no file", got)
+
+
 def lost_checkpoints(folder, data):
     """A service without the checkpoints: the run does not begin again."""
     run = folder / "moved"
@@ -299,6 +330,7 @@ with tempfile.TemporaryDirectory() as tmp:
     seeds(top)
     other_runs(top, chats, undisturbed)
     limits(top, chats, undisturbed)
+    configuration(top, chats, undisturbed)
     lost_checkpoints(top, chats)
     bad_input(top, chats)
     missing_model(top, chats)

@@ -89,6 +89,9 @@ struct cli_command {
   const char *words;
   cli_offer_t offer;             /* completion of the arguments */
   const cli_option_t *options;   /* or NULL */
+  const char **config;           /* target of its option for a configuration
+                                    file, whose options the command line
+                                    overrides; or NULL */
   const cli_section_t *sections; /* after the options in its help; or NULL */
   const cli_item_t *examples;    /* command lines with descriptions; or NULL */
   const char *failed;            /* meaning of status 1; NULL: the usual one */

@@ -427,6 +427,53 @@ static int wants_json(int argc, char **argv) {
   return 0;
 }
 
+static int refuse_config(const parse_t *p, const char *path) {
+  char why[512];
+
+  snprintf(why, sizeof(why), "%.*s", (int)sizeof(why) - 1, p->why);
+  return refuse(p, "%.200s: %s", path, why);
+}
+
+static void forget_lists(const cli_command_t *command) {
+  const cli_option_t *option = command->options;
+
+  for (; option != NULL && option->name != NULL; option++)
+    if (option->texts != NULL)
+      option->texts->n = 0;
+}
+
+/* Take the options of the file, and then the command line once more, because it
+ * overrides the file. Its arguments replace those of the file. */
+static int take_config(parse_t *p, const char *path) {
+  cli_t *cli = p->cli;
+  parse_t file = {.cli = cli, .why = p->why, .n_why = p->n_why};
+  size_t n_words;
+
+  if (cli_config_read(path, &file.argc, &file.argv, p->why, p->n_why) != 0)
+    return -1;
+  file.words = calloc((size_t)(file.argc + p->argc) + 1, sizeof(*file.words));
+  if (file.words == NULL)
+    return refuse(p, "out of memory");
+  free(p->words);
+  p->words = file.words;
+  cli->words = p->words;
+  cli->n_words = 0;
+  forget_lists(cli->command);
+  if (take_all(&file) != 0 || check_common(&file) != 0)
+    return refuse_config(p, path);
+  n_words = cli->n_words;
+  cli->command = cli->root;
+  cli->name[0] = '\0';
+  add_name(cli, cli->root->name);
+  if (take_all(p) != 0)
+    return -1;
+  if (cli->n_words > n_words) {
+    cli->words += n_words;
+    cli->n_words -= n_words;
+  }
+  return 0;
+}
+
 int cli_parse(cli_t *cli, int argc, char **argv, char *why, size_t n_why) {
   parse_t p = {
       .cli = cli, .argc = argc, .argv = argv, .why = why, .n_why = n_why};
@@ -439,7 +486,9 @@ int cli_parse(cli_t *cli, int argc, char **argv, char *why, size_t n_why) {
   if (p.words == NULL)
     return refuse(&p, "out of memory");
   cli->words = p.words;
-  if (take_all(&p) != 0 || check_common(&p) != 0) {
+  if (take_all(&p) != 0 || check_common(&p) != 0 ||
+      (cli->command->config != NULL && *cli->command->config != NULL &&
+       take_config(&p, *cli->command->config) != 0)) {
     cli->json = cli->json || wants_json(argc, argv);
     return -1;
   }

@@ -34,6 +34,14 @@ int cli_parse(cli_t *cli, int argc, char **argv, char *why, size_t n_why);
  * -1 with a message in `why`. */
 int cli_enter_all(cli_t *cli, char *why, size_t n_why);
 
+/* ---- config.c ---- */
+
+/* Read a configuration file as a command line, which begins with an empty
+ * command. It is kept until the process ends. Returns 0, or -1 with a message
+ * in `why`. Call it once. */
+int cli_config_read(const char *path, int *n, char ***args, char *why,
+                    size_t n_why);
+
 /* ---- help.c, manual.c ---- */
 
 /* Write the help for the command in `cli`. */

@@ -44,6 +44,15 @@ const cli_option_t train_options[] = {
      .value = "NAME",
      .text = &train_args.model,
      .help = "Base model. Default with --local: " TRAIN_BYTE_MODEL "."},
+    {.name = "config",
+     .value = "FILE",
+     .text = &train_args.config,
+     .offer = CLI_OFFER_FILES,
+     .help =
+         "Options in JSON, by their names here, and the files as \"data\":\n"
+         "  {\"data\": [\"chats.jsonl\"], \"local\": true, \"batch\": 8}\n"
+         "The command line overrides them. The config.json of a run can be "
+         "given too."},
     {.name = "method",
      .value = "NAME",
      .choice = &train_args.method,

@@ -18,6 +18,7 @@ typedef enum {
 /* The options of tnk train. */
 typedef struct {
   cli_chats_args_t chats;
+  const char *config; /* file; NULL: none */
   const char *model;
   const char *run;
   const char *eval;   /* file; NULL: none */

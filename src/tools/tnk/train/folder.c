@@ -150,6 +150,27 @@ static json_t *options_of(const train_plan_t *plan,
       chats->each_answer, "by-parts", chats->by_parts);
 }
 
+/* NULL for the default. */
+static json_t *number(int64_t n) {
+  return n > 0 ? json_integer((json_int_t)n) : json_null();
+}
+
+/* The other options, so that the file can be given as --config. */
+static json_t *settings_of(const train_data_t *data) {
+  const size_t n = data->n_files - (train_args.eval != NULL);
+  json_t *names = json_array();
+
+  for (size_t i = 0; i < n; i++)
+    json_array_append_new(names, json_string(data->files[i].name));
+  return json_pack(
+      "{s:o, s:b, s:s?, s:s?, s:s?, s:s?, s:I, s:o, s:f}", "data", names,
+      "local", train_args.is_local, "tokenizer", train_args.chats.which.path,
+      "template", train_args.chats.template_, "eval", train_args.eval, "prices",
+      train_args.prices, "save-every", (json_int_t)train_args.save_every,
+      "max-tokens", number(train_args.max_tokens), "max-usd",
+      train_args.max_usd);
+}
+
 static json_t *files_of(const train_data_t *data) {
   json_t *array = json_array();
 
@@ -295,11 +316,10 @@ static int keep(train_folder_t *folder, json_t *config) {
 int train_folder_keep(train_folder_t *folder, const train_data_t *data,
                       const train_plan_t *plan,
                       const train_schedule_t *schedule) {
-  json_t *config =
-      json_pack("{s:s, s:I, s:I, s:o, s:o}", "command", "tnk train", "began_s",
-                (json_int_t)folder->now_s, "save-every",
-                (json_int_t)train_args.save_every, "options",
-                options_of(plan, schedule), "files", files_of(data));
+  json_t *config = json_pack("{s:s, s:I, s:o, s:o, s:o}", "command",
+                             "tnk train", "began_s", (json_int_t)folder->now_s,
+                             "options", options_of(plan, schedule), "settings",
+                             settings_of(data), "files", files_of(data));
   int status;
 
   if (config == NULL)

@@ -336,6 +336,7 @@ const cli_command_t cli_train = {
     .words = "FILE...",
     .offer = CLI_OFFER_FILES,
     .options = train_options,
+    .config = &train_args.config,
     .sections = sections,
     .examples = examples,
     .failed = "The data cannot be used for training, or the training failed.",
