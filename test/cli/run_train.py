@@ -7,6 +7,7 @@ usage: run_train.py TNK_COMMAND
 KILLS=20 makes so many for each row of the matrix. Output is TAP, see
 test/support/tap.py.
 """
+import gzip
 import json
 import os
 import pathlib
@@ -220,6 +221,45 @@ def configuration(folder, data, plain):
     check(got.returncode == 2 and "nowhere" in got.stderr and not (folder / "none").exists(), "no file", got)
 
 
+def inputs(folder, data, plain):
+    """Folders, patterns, pipes and compressed files have the same examples as one file."""
+    lines = data.read_bytes().splitlines(True)
+    parts = folder / "parts"
+    parts.mkdir()
+    (parts / "a.jsonl").write_bytes(b"".join(lines[:9]))
+    (parts / "b.jsonl.gz").write_bytes(gzip.compress(b"".join(lines[9:20])))
+    (parts / "c.jsonl").write_bytes(b"".join(lines[20:]))
+    (parts / "notes.txt").write_text("none")
+    (parts / ".d.jsonl").write_text("none")
+    run = ["train", "--local", *RUN, "--run"]
+    for name, words in (("folder", [parts]), ("pattern", [f"{parts}/[abc].jsonl*"])):
+        got = tnk(*run, folder / f"by-{name}", *words)
+        check(got.returncode == 0 and metrics(folder / f"by-{name}") == metrics(plain), f"a {name}", got)
+    got = subprocess.run([TNK, *map(str, run), folder / "by-pipe", "-"], input=data.read_text(), env=CLEAN,
+                         capture_output=True, text=True, timeout=120)
+    check(got.returncode == 0 and metrics(folder / "by-pipe") == metrics(plain), "a pipe", got)
+    # A frame of zstd with one raw block.
+    content = data.read_bytes()
+    packed = b"\x28\xb5\x2f\xfd\xa0" + len(content).to_bytes(4, "little") + (
+        len(content) << 3 | 1).to_bytes(3, "little") + content
+    (folder / "packed.jsonl.zst").write_bytes(packed)
+    got = tnk(*run, folder / "by-zstd", folder / "packed.jsonl.zst")
+    check(got.returncode == 0 and metrics(folder / "by-zstd") == metrics(plain), "a file of zstd", got)
+    (folder / "bare").mkdir()
+    cut = gzip.compress(content)[:-9]
+    for name, content, words in (("cut.gz", cut, "cut.gz: it is not a whole gzip file"),
+                                 ("cut.zst", packed[:-9], "cut.zst: it is not a whole zstd file"),
+                                 ("bare", None, "bare: the folder has no file"),
+                                 ("x*.jsonl", None, "x*.jsonl: No such file")):
+        if content is not None:
+            (folder / name).write_bytes(content)
+        got = tnk("train", folder / name, "--local", "--run", folder / "none")
+        check(got.returncode == 6 and words in got.stderr and not (folder / "none").exists(), words, got)
+    (folder / "tokenizer.json").write_text("")
+    got = tnk("train", data, "--local", "--tokenizer", folder / "tokenizer.json", "--run", folder / "none")
+    check(got.returncode == 6 and f"{folder / 'tokenizer.json'}: the file is empty" in got.stderr, "its tokenizer", got)
+
+
 def lost_checkpoints(folder, data):
     """A service without the checkpoints: the run does not begin again."""
     run = folder / "moved"
@@ -331,6 +371,7 @@ with tempfile.TemporaryDirectory() as tmp:
     other_runs(top, chats, undisturbed)
     limits(top, chats, undisturbed)
     configuration(top, chats, undisturbed)
+    inputs(top, chats, undisturbed)
     lost_checkpoints(top, chats)
     bad_input(top, chats)
     missing_model(top, chats)

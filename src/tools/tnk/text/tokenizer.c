@@ -100,16 +100,18 @@ static tnk_tokenizer_t *open_model(const cli_t *cli,
 tnk_tokenizer_t *cli_tokenizer_open(const cli_t *cli,
                                     const cli_tokenizer_t *which, int *status,
                                     char *why, size_t n_why) {
+  const char *path = which->model != NULL ? which->model : which->path;
   tnk_tokenizer_error_t error;
   tnk_tokenizer_t *tok;
 
   /* The name of a local server's model may be a directory. */
   if (which->model != NULL && which->model[0] != '/')
     return open_model(cli, which, status, why, n_why);
-  if (tnk_tokenizer_load(&tok,
-                         which->model != NULL ? which->model : which->path,
-                         NULL, &error) < 0)
-    (void)snprintf(why, n_why, "%s", error.text);
+  if (tnk_tokenizer_load(&tok, path, NULL, &error) < 0)
+    /* What is wrong with the contents comes without their file. */
+    (void)snprintf(why, n_why, "%.200s%s%s",
+                   strstr(error.text, path) == NULL ? path : "",
+                   strstr(error.text, path) == NULL ? ": " : "", error.text);
   *status = CLI_EXIT_FILE;
   return tok;
 }

@@ -143,15 +143,14 @@ static int take_example(void *user, const char *line, size_t n, char *why,
 }
 
 static int read_file(cli_chats_t *chats, train_file_t *file) {
-  const int is_stdin = strcmp(file->name, "-") == 0;
-  FILE *in = is_stdin ? stdin : fopen(file->name, "r");
+  char why[512] = "";
+  FILE *in = train_input_open(file->name, why, sizeof(why));
   const size_t n_good = chats->n_good;
   int err;
 
   file->digest = TRAIN_DIGEST_INIT;
   if (in == NULL)
-    return cli_fail(chats->cli, CLI_EXIT_FILE, "%s: %s", file->name,
-                    strerror(errno));
+    return cli_fail(chats->cli, CLI_EXIT_FILE, "%s", why);
   errno = 0;
   err = cli_chats_read(chats, in, file->name);
   if (err != TNK_OK)
@@ -162,7 +161,7 @@ static int read_file(cli_chats_t *chats, train_file_t *file) {
                    chats->has_others  ? "example"
                    : chats->has_pairs ? "preference pair"
                                       : "conversation");
-  if (!is_stdin)
+  if (in != stdin)
     fclose(in);
   return err;
 }
@@ -310,15 +309,19 @@ static int divide(train_data_t *data, const cli_t *cli) {
 }
 
 int train_data_read(train_data_t *data, const cli_t *cli, int64_t now_s) {
+  char why[512] = "";
   int status;
 
   memset(data, 0, sizeof(*data));
   train_store_init(&data->store);
-  data->files = calloc(cli->n_words + 1, sizeof(*data->files));
+  for (size_t i = 0; i < cli->n_words; i++)
+    if (train_input_add(&data->input, cli->words[i], why, sizeof(why)) != 0)
+      return cli_fail(cli, CLI_EXIT_FILE, "%s", why);
+  data->files = calloc(data->input.n + 1, sizeof(*data->files));
   if (data->files == NULL)
     return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
-  for (; data->n_files < cli->n_words; data->n_files++)
-    data->files[data->n_files].name = cli->words[data->n_files];
+  for (; data->n_files < data->input.n; data->n_files++)
+    data->files[data->n_files].name = data->input.names[data->n_files];
   if (train_args.eval != NULL)
     data->files[data->n_files++].name = train_args.eval;
   status = read_files(data, cli, now_s);
@@ -326,6 +329,7 @@ int train_data_read(train_data_t *data, const cli_t *cli, int64_t now_s) {
 }
 
 void train_data_free(train_data_t *data) {
+  train_input_free(&data->input);
   free(data->files);
   free(data->rewards);
   free(data->train.rewards);

@@ -7,6 +7,7 @@
 
 #include "tnk/data.h"
 #include "tools/common/frame/cli.h"
+#include "tools/tnk/train/input.h"
 #include "tools/tnk/train/store.h"
 
 /* A file that was read. */
@@ -36,6 +37,7 @@ typedef struct {
   size_t n_vocab;    /* token ids of the tokenizer; 0: bytes */
   train_set_t train;
   train_set_t eval;
+  train_input_t input; /* owns the names of the files */
   train_store_t store;
   float *rewards; /* of each example in the store; or NULL */
 } train_data_t;

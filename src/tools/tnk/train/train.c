@@ -328,9 +328,13 @@ const cli_command_t cli_train = {
         "\"rejected\": \"What?\"}\nWith --method rl a line is an example with "
         "sampled tokens, as tnk gateway --datums prints it and tnk lint "
         "checks it. It may have a \"reward\" and a \"group\". Without a group "
-        "the examples with the same prompt form a group.\nAll files are "
-        "checked "
-        "before the first request. Ctrl-C saves the state and ends the "
+        "the examples with the same prompt form a group.\nA FILE may "
+        "be compressed with gzip or zstd. A folder stands for its files "
+        ".jsonl, "
+        ".jsonl.gz and .jsonl.zst, and FILE - for the standard input. All "
+        "files "
+        "are checked before the first request. Ctrl-C saves the state and ends "
+        "the "
         "command; a second one ends it at once. After the last step the "
         "sampler weights are saved.",
     .words = "FILE...",
