@@ -331,6 +331,17 @@ def pipelined(folder, data):
     check(n["/forward_backward "] == n["/optim_step "] == 3, "three steps are in flight", n)
 
 
+def verbose(folder, data):
+    """Each request is printed, also one that is repeated."""
+    with Local("--faults", "503/optim_step@1") as server:
+        got = server("train", data, "--model", "tnk/byte-lm", "--run", folder / "verbose", "--steps", 2, "--verbose")
+    lines = [line.removeprefix("tnk: ") for line in got.stderr.splitlines() if line.startswith("tnk: ")]
+    for words, n in (("forward_backward ", 2), ("optim_step ", 2), ("ledger", 0)):
+        check(sum(line.startswith(words) and "status 200" in line for line in lines) == n, f"answers to {words}", lines)
+    check(sum(line.startswith("optim_step ") and "request of " in line for line in lines) == 3 and
+          sum("attempt 1 failed (HTTP 503)" in line for line in lines) == 1, "a retry", lines)
+
+
 def dry(folder, data):
     got = tnk("train", data, data, "--local", "--dry-run", "--json", "--epochs", 3, "--batch", 8,
               "--eval-split", "0.1", "--max-length", 24)
@@ -376,5 +387,6 @@ with tempfile.TemporaryDirectory() as tmp:
     bad_input(top, chats)
     missing_model(top, chats)
     pipelined(top, chats)
+    verbose(top, chats)
     dry(top, chats)
 plan()

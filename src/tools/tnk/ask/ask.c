@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/tnk/ask/ask.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "tnk/observe.h"
 #include "tools/common/base/terminal.h"
 
 /* ---- Errors ---- */
@@ -205,6 +207,23 @@ tnk_logger_t cli_ask_logger(cli_ask_t *ask) {
                         on_log, ask};
 }
 
+/* For --verbose, called inside the library. Its log has the retries. */
+static void on_event(const tnk_event_t *event, void *user) {
+  cli_ask_t *ask = user;
+  char what[64] = "";
+
+  if (event->phase == TNK_PHASE_SENT)
+    snprintf(what, sizeof(what), "request of %" PRIu64 " bytes", event->bytes);
+  else if (event->phase == TNK_PHASE_RESULT)
+    snprintf(what, sizeof(what), "status %d, %" PRIu64 " bytes", event->status,
+             event->bytes);
+  if (what[0] == '\0')
+    return;
+  clear_line(ask);
+  cli_note(ask->cli, "tnk: %s %" PRIu64 ": %s", event->name, event->operation,
+           what);
+}
+
 /* How long a command retries failed requests. */
 enum { ASK_PATIENCE_MS = 60000 };
 
@@ -224,6 +243,10 @@ int cli_ask_serve(cli_ask_t *ask, const tnk_service_options_t *given) {
   /* A user can repeat the command. */
   if (options.patience_ms == 0)
     options.patience_ms = ASK_PATIENCE_MS;
+  if (cli->verbose && options.observer == NULL) {
+    options.observer = on_event;
+    options.observer_user = ask;
+  }
   if (cli->base_url != NULL)
     options.base_url = cli->base_url;
   if (cli->retries >= 0)
