@@ -173,7 +173,7 @@ def limits(folder, data, plain):
     dry = json.loads(tnk("train", data, "--local", "--dry-run", "--json", *RUN).stdout)
     evaluated = json.loads(tnk("train", data, "--local", "--dry-run", "--json").stdout)["tokens"] - dry["tokens"]
     needs = [int(line["tokens"]) + ("eval/loss" in line) * evaluated for line in lines]
-    for name, n in (("max-tokens", 5), ("max-usd", 7)):
+    for name, n in (("max-tokens", 6), ("max-usd", 7)):
         run = folder / name
         exact = sum(needs[:n])
         args = ["train", data, "--local", "--run", run, *RUN, "--prices", prices]
