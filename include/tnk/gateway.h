@@ -27,10 +27,11 @@ extern "C" {
  *     uv_run(&loop, UV_RUN_DEFAULT);
  *
  * Endpoints: POST /v1/chat/completions, /v1/completions, /v1/responses,
- * /v1/messages; GET /v1/models, /health, /healthz, /readyz. For training: POST
- * /tnk/reward, POST /tnk/sampler, GET /tnk/datums. A slash at the end of a path
- * is ignored. A request names its session by /s/NAME in
- * front of the path, by the header X-Tnk-Session, or by ":NAME" after the key.
+ * /v1/messages, /v1/messages/count_tokens, /v1/responses/input_tokens; GET
+ * /v1/models, /health, /healthz, /readyz. For training: POST /tnk/reward, POST
+ * /tnk/sampler, GET /tnk/datums. A slash at the end of a path is ignored. A
+ * request names its session by /s/NAME in front of the path, by the header
+ * X-Tnk-Session, or by ":NAME" after the key.
  * Without a name it is "default".
  *
  * Agents run generated code beside their key. So `key` only samples, and the
@@ -49,13 +50,36 @@ extern "C" {
  * If a client forces a tool call (tool_choice), the prompt ends with the tokens
  * with which the template starts calls of that tool, or of all tools. These
  * tokens are recorded as part of the prompt. The model generates the rest,
- * which may violate the schema of the tool. Other response formats than text
- * (response_format and similar) are rejected. Tokens after the first stop are
+ * which may violate the schema of the tool. Tokens after the first stop are
  * removed from the response and from the record.
+ *
+ * A client that repeats a request gets the answer of the first one, and nothing
+ * is sampled again. It repeats a request with the same Idempotency-Key, or with
+ * the same body if an SDK counts it as a retry, or if the client of the first
+ * one has disconnected before its answer. Answers are known for ten minutes, at
+ * most 64 MiB of them, in this process alone.
+ *
+ * If a client asks for a format (response_format, text.format, output_config),
+ * the system message asks the model for it, with the schema. The service
+ * returns no logits, so the sampling is not constrained. The record says of
+ * each response whether it has the format. `formats` selects what else happens.
+ * A schema with a keyword that the gateway does not check is rejected.
  */
 
 /** A gateway. It belongs to the thread of its loop. */
 typedef struct tnk_gateway tnk_gateway_t;
+
+/** What happens if a client asks for a format of the response: JSON, or JSON
+ * that fits a schema. Since: 0.1 */
+typedef enum {
+  /** The system message asks for the format. */
+  TNK_GATEWAY_FORMATS_HINT = 0,
+  /** The same, and if the response does not have the format, it is sampled
+   * again, at most `max_attempts` times in all. The client gets the last one.
+   */
+  TNK_GATEWAY_FORMATS_RETRY,
+  TNK_GATEWAY_FORMATS_REFUSE /**< The request is rejected. */
+} tnk_gateway_formats_t;
 
 /** Options of a gateway. Zero selects the default of each member, except the
  * tokenizer. */
@@ -126,6 +150,15 @@ typedef struct {
   /** Price of prompt tokens that were cache hits. 0 means `usd_prompt`. A
    * request reserves the full price, and returns the rest when it ends. */
   double usd_cached;
+  tnk_gateway_formats_t formats; /**< Default: TNK_GATEWAY_FORMATS_HINT. */
+  /** Samples for one response with TNK_GATEWAY_FORMATS_RETRY. 0 means 3, and
+   * the maximum is 16. */
+  uint32_t max_attempts;
+  /** Time in milliseconds for which a sample goes on after its client has
+   * disconnected, so that the client receives it if it repeats the request. 0
+   * means 30,000. 1 cancels it at once. */
+  uint32_t repeat_ms;
+  uint32_t reserved; /**< Must be 0. */
 } tnk_gateway_options_t;
 
 #define TNK_GATEWAY_OPTIONS_INIT TNK_SIZED(tnk_gateway_options_t)

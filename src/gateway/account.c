@@ -64,6 +64,18 @@ int tnk__gw_account_begin(tnk__gw_job_t *job, int32_t max_tokens,
   return 0;
 }
 
+int tnk__gw_account_again(tnk__gw_job_t *job, int32_t max_tokens,
+                          tnk__gw_fault_t *fault) {
+  static const tnk__gw_use_t nothing = {0};
+
+  if (job->grant == NULL)
+    return 0;
+  tnk__gw_grant_settle(&job->gateway->grants, job->grant, &job->most,
+                       &job->spent);
+  job->most = job->spent = nothing;
+  return tnk__gw_account_begin(job, max_tokens, fault);
+}
+
 void tnk__gw_account_samples(tnk__gw_job_t *job, const tnk_samples_t *samples) {
   size_t n = tnk_samples_count(samples);
   int32_t n_hits = tnk_samples_cache_hit_tokens(samples);

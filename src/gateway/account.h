@@ -11,6 +11,9 @@
  * -1 with the reason in `fault`. */
 int tnk__gw_account_begin(tnk__gw_job_t *job, int32_t max_tokens,
                           tnk__gw_fault_t *fault);
+/* Settle what was used, and reserve as much again. */
+int tnk__gw_account_again(tnk__gw_job_t *job, int32_t max_tokens,
+                          tnk__gw_fault_t *fault);
 /* The samples have arrived. */
 void tnk__gw_account_samples(tnk__gw_job_t *job, const tnk_samples_t *samples);
 /* Nobody knows how much was sampled, because the client has hung up or the

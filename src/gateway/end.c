@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "gateway/again.h"
 #include "gateway/state.h"
 #include "lib/base/alloc.h"
 
@@ -11,6 +12,7 @@ static void on_record_closed(void *user) {
   void *closed_user = gateway->closed_user;
 
   tnk__gw_grants_deinit(&gateway->grants);
+  tnk__gw_again_deinit(&gateway->again);
   tnk_chat_template_unref(gateway->template_);
   json_decref(gateway->variables);
   tnk__free_secret(&alloc, gateway->key);

@@ -9,8 +9,13 @@
  * rendered.
  *
  * Each step may reject the request. If the client hangs up while its request is
- * rendered or sampled, that is canceled. If it hangs up later, the response is
- * dropped.
+ * rendered, that is canceled. If it hangs up while it is sampled, the sampling
+ * goes on for a while, because the client may repeat the request. The samples
+ * are kept, and recorded when a client asks for them. If it hangs up later, the
+ * response is kept.
+ *
+ * A repeated request is a job too. It follows the job that has the samples, its
+ * leader, and gets a copy of the answer. See again.h.
  *
  * A response that cannot be written ends its connection, with all requests of
  * it, inside the call. So on_gone() may want to free other jobs than the
@@ -20,17 +25,26 @@
 #include <string.h>
 
 #include "gateway/account.h"
+#include "gateway/again.h"
+#include "gateway/form.h"
 #include "gateway/prompt.h"
 #include "gateway/render.h"
 #include "gateway/reply.h"
 #include "gateway/send.h"
 #include "gateway/stop.h"
 #include "lib/base/alloc.h"
+#include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
 
-enum { MAX_IDS = 256 << 20, MAX_ANSWER = 1 << 30, HOLD_MS = 60000 };
+enum {
+  MAX_IDS = 256 << 20,
+  MAX_ANSWER = 1 << 30,
+  HOLD_MS = 60000,
+  CANCEL_AT_ONCE = 1
+};
 
 #define JOB(node) tnk__container_of(node, tnk__gw_job_t, link)
+#define FOLLOWER(node) tnk__container_of(node, tnk__gw_job_t, follow)
 
 /* ---- Responses ---- */
 
@@ -40,10 +54,19 @@ static void give_back(tnk__gw_job_t *job) {
   job->sampler = NULL;
 }
 
+int tnk__gw_job_has_client(const tnk__gw_job_t *job) {
+  return job->req != NULL || !tnk__list_empty(&job->followers);
+}
+
 static void free_job(tnk__gw_job_t *job) {
   tnk_gateway_t *gateway = job->gateway;
+  tnk__list_t *node;
 
+  tnk__gw_again_failed(job); /* nothing happens if it was answered */
   tnk__list_remove(&job->link);
+  tnk__list_remove(&job->follow);
+  while ((node = tnk__list_pop(&job->followers)) != NULL)
+    FOLLOWER(node)->leader = NULL;
   gateway->n_jobs--;
   tnk__gw_account_end(job);
   tnk_promise_unref(job->promise);
@@ -51,6 +74,7 @@ static void free_job(tnk__gw_job_t *job) {
   tnk_chat_free(job->chat);
   json_decref(job->doc);
   tnk__gw_ask_drop(&job->ask);
+  tnk__buf_deinit(&job->body);
   tnk__buf_deinit(&job->variables);
   tnk__buf_deinit(&job->ids);
   tnk__buf_deinit(&job->answer);
@@ -58,6 +82,7 @@ static void free_job(tnk__gw_job_t *job) {
   tnk__free(&gateway->alloc, job);
 }
 
+/* Count the end of a request. Counting tokens has none of the usual values. */
 static void count(const tnk__gw_job_t *job, int status) {
   const tnk__gw_end_of_t end = {.api = job->ask.api,
                                 .status = status,
@@ -66,38 +91,91 @@ static void count(const tnk__gw_job_t *job, int status) {
                                 .n_prompt = job->ids.len / sizeof(int32_t),
                                 .n_sampled = job->n_sampled};
 
-  tnk__gw_metrics_add(&job->gateway->metrics, &end);
+  if (!job->ask.only_counts)
+    tnk__gw_metrics_add(&job->gateway->metrics, &end);
+}
+
+/* Take the next job that waits for the answer of this one. */
+static tnk__gw_job_t *next_follower(tnk__gw_job_t *job) {
+  tnk__list_t *node = tnk__list_pop(&job->followers);
+
+  if (node == NULL)
+    return NULL;
+  FOLLOWER(node)->leader = NULL;
+  return FOLLOWER(node);
+}
+
+/* While the jobs are visited, end_walk() frees a follower. */
+static void free_follower(tnk__gw_job_t *job) {
+  if (!job->gateway->is_walking)
+    free_job(job);
+}
+
+static void tell_fault(tnk__gw_job_t *job, const tnk__gw_fault_t *fault) {
+  tnk__srv_req_t *req = job->req;
+
+  job->req = NULL;
+  if (req == NULL)
+    return;
+  job->gateway->stats.n_failed++;
+  count(job, fault->status);
+  tnk__gw_log_job(job, req, fault->status);
+  if (job->is_begun)
+    tnk__gw_break_stream(job->gateway, req, job->ask.api, fault);
+  else
+    tnk__gw_refuse(job->gateway, req, job->ask.api, fault);
 }
 
 static void fail(tnk__gw_job_t *job, const tnk__gw_fault_t *fault) {
-  tnk__srv_req_t *req = job->req;
+  tnk__gw_job_t *follower;
 
-  job->req = NULL;
-  if (req != NULL) {
-    job->gateway->stats.n_failed++;
-    count(job, fault->status);
-    tnk__gw_log_job(job, req, fault->status);
-    if (job->is_begun)
-      tnk__gw_break_stream(job->gateway, req, job->ask.api, fault);
-    else
-      tnk__gw_refuse(job->gateway, req, job->ask.api, fault);
+  job->is_ending = 1;
+  tnk__gw_again_failed(job);
+  while ((follower = next_follower(job)) != NULL) {
+    tell_fault(follower, fault);
+    free_follower(follower);
   }
+  tell_fault(job, fault);
   free_job(job);
 }
 
-static void succeed(tnk__gw_job_t *job) {
+/* Send the answer, which is taken. */
+static void tell(tnk__gw_job_t *job) {
   tnk__srv_req_t *req = job->req;
 
   job->req = NULL;
-  job->gateway->stats.n_answered += req != NULL;
-  if (req != NULL) {
-    count(job, 200);
-    tnk__gw_log_job(job, req, 200);
-  }
-  if (req != NULL && job->is_begun)
+  if (req == NULL)
+    return;
+  job->gateway->stats.n_answered += !job->ask.only_counts;
+  count(job, 200);
+  tnk__gw_log_job(job, req, 200);
+  if (job->is_begun)
     tnk__gw_end_stream(req, &job->answer);
-  else if (req != NULL)
+  else
     tnk__gw_send(req, 200, job->ask.is_stream, &job->answer);
+}
+
+static void tell_follower(tnk__gw_job_t *job, const tnk__buf_t *answer) {
+  tnk__gw_fault_t fault;
+
+  if (tnk__buf_append(&job->answer, answer->data, answer->len) == TNK_OK) {
+    tell(job);
+    return;
+  }
+  (void)tnk__gw_fault(&fault, 500, NULL, "out of memory");
+  tell_fault(job, &fault);
+}
+
+static void succeed(tnk__gw_job_t *job) {
+  tnk__gw_job_t *follower;
+
+  job->is_ending = 1;
+  tnk__gw_again_answered(job);
+  while ((follower = next_follower(job)) != NULL) {
+    tell_follower(follower, &job->answer);
+    free_follower(follower);
+  }
+  tell(job);
   free_job(job);
 }
 
@@ -128,29 +206,30 @@ static void on_recorded(tnk__gw_waiter_t *waiter, int err) {
   fail(job, &fault);
 }
 
-static void on_sample(tnk_promise_t *promise, int status, void *user) {
-  tnk__gw_job_t *job = user;
+static int32_t max_tokens(const tnk__gw_job_t *job) {
+  return job->ask.max_tokens != TNK_ABSENT ? (int32_t)job->ask.max_tokens
+                                           : job->gateway->max_tokens;
+}
+
+static int call_service(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
+
+/* Sample again if the response does not have the requested format. Returns
+ * whether it is being sampled. If that is not possible or fails, the client
+ * gets what there is. */
+static int try_again(tnk__gw_job_t *job) {
   tnk__gw_fault_t fault;
+
+  if (!tnk__gw_form_retries(job) ||
+      tnk__gw_account_again(job, max_tokens(job), &fault) != 0 ||
+      call_service(job, &fault) != 0)
+    return 0;
+  return 1;
+}
+
+/* Send the answer once its turns are written. */
+static void wait_for_record(tnk__gw_job_t *job) {
   int written;
 
-  if (status == TNK_OK || status == TNK_ESESSION)
-    job->sampler->is_lost = status != TNK_OK;
-  if (status != TNK_OK)
-    tnk__gw_service_fault(&fault, promise);
-  else
-    tnk__gw_account_samples(job, tnk_promise_samples(promise));
-  if (status != TNK_OK && job->req == NULL)
-    tnk__gw_account_lost(job);
-  if (status != TNK_OK || job->req == NULL)
-    (void)note(job, job->req == NULL ? "gone" : "failed", "why",
-               tnk_err_name(status));
-  /* A sample that arrived too late to be canceled is not recorded, as no client
-   * has seen it. */
-  if (status != TNK_OK || job->req == NULL ||
-      tnk__gw_reply(job, tnk_promise_samples(promise), &fault) != 0) {
-    fail(job, &fault);
-    return;
-  }
   job->waiter.done = on_recorded;
   written = tnk__gw_journal_wait(tnk__gw_record_journal(job->gateway->record),
                                  &job->waiter);
@@ -159,24 +238,123 @@ static void on_sample(tnk_promise_t *promise, int status, void *user) {
     on_recorded(&job->waiter, written < 0 ? written : TNK_OK);
 }
 
+/* Returns whether the sample of a client that has disconnected ends. */
+static int is_canceled_at(const tnk__gw_job_t *job, uint64_t now_ms) {
+  return job->promise != NULL && !job->is_kept && !job->is_waiting &&
+         !tnk__gw_job_has_client(job) &&
+         now_ms - job->gone_ms >= job->gateway->repeat_ms;
+}
+
+/* A canceled sample cannot be joined any more. */
+static void cancel(tnk__gw_job_t *job) {
+  tnk__gw_again_failed(job);
+  tnk_promise_cancel(job->promise);
+}
+
+/* End a job whose samples no client has seen. They are not recorded. */
+static void drop(tnk__gw_job_t *job, int status) {
+  (void)note(job, "gone", "why", tnk_err_name(status));
+  free_job(job);
+}
+
+/* Record the samples, and send the answer. */
+static void take_samples(tnk__gw_job_t *job, const tnk_samples_t *samples) {
+  tnk__gw_fault_t fault;
+
+  if (tnk__gw_reply(job, samples, &fault) != 0)
+    fail(job, &fault);
+  else if (!try_again(job))
+    wait_for_record(job);
+}
+
+/* The client has disconnected, and may repeat its request. A turn is not
+ * recorded before a client receives it. */
+static void keep(tnk__gw_job_t *job) {
+  tnk__gw_account_end(job);
+  job->grant = NULL;
+  tnk__gw_again_keep(job);
+}
+
+static void on_sample(tnk_promise_t *promise, int status, void *user) {
+  tnk__gw_job_t *job = user;
+  int has_client = tnk__gw_job_has_client(job);
+  tnk__gw_fault_t fault;
+
+  if (status == TNK_OK || status == TNK_ESESSION)
+    job->sampler->is_lost = status != TNK_OK;
+  if (status != TNK_OK && has_client && job->answer.len > 0) {
+    wait_for_record(job); /* of an earlier attempt */
+    return;
+  }
+  if (status == TNK_OK) {
+    tnk__gw_account_samples(job, tnk_promise_samples(promise));
+    if (has_client)
+      take_samples(job, tnk_promise_samples(promise));
+    else if (job->once != NULL)
+      keep(job);
+    else
+      drop(job, status);
+    return;
+  }
+  if (!has_client) {
+    tnk__gw_account_lost(job);
+    drop(job, status);
+    return;
+  }
+  tnk__gw_service_fault(&fault, promise);
+  (void)note(job, "failed", "why", tnk_err_name(status));
+  fail(job, &fault);
+}
+
+/* Nobody waits for the answer any more. What is sampled goes on for a while, as
+ * the client may repeat the request. The callback of the rendering or of the
+ * promise frees the job. */
+static void abandon(tnk__gw_job_t *job) {
+  if (job->is_ending)
+    return;
+  job->gone_ms = uv_now(job->gateway->loop);
+  if (job->promise == NULL || job->gateway->repeat_ms <= CANCEL_AT_ONCE)
+    cancel(job);
+  if (tnk__gw_render_leave(job) && job->promise == NULL &&
+      !job->gateway->is_walking)
+    free_job(job);
+}
+
+/* A held request is read later. */
+static void save_body(tnk__gw_job_t *job, tnk__srv_req_t *req) {
+  tnk__buf_t empty;
+
+  if (!job->is_held || tnk__list_empty(&job->followers))
+    return;
+  tnk__buf_init(&empty, req->body.alloc, req->body.max);
+  tnk__buf_deinit(&job->body);
+  job->body = req->body;
+  req->body = empty;
+}
+
 static void on_gone(tnk__srv_req_t *req, void *user) {
   tnk__gw_job_t *job = user;
+  tnk__gw_job_t *leader = job->leader;
 
+  save_body(job, req);
   job->req = NULL;
   job->gateway->stats.n_gone++;
   count(job, TNK__GW_CLIENT_GONE);
   tnk__gw_log_job(job, req, -1);
-  /* The callback of the rendering or of the promise frees the job. */
-  if (!tnk__gw_render_leave(job))
-    return;
-  tnk_promise_cancel(job->promise);
-  if (job->promise == NULL && !job->gateway->is_walking)
-    free_job(job);
+  if (leader != NULL) {
+    tnk__list_remove(&job->follow);
+    job->leader = NULL;
+    free_follower(job);
+    job = leader;
+  }
+  if (!tnk__gw_job_has_client(job))
+    abandon(job);
 }
 
 /* ---- Sampling ---- */
 
-static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+/* Ask the service for samples, which were reserved. */
+static int call_service(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   const tnk__gw_ask_t *ask = &job->ask;
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
   tnk_sample_options_t options = TNK_SAMPLE_OPTIONS_INIT;
@@ -184,14 +362,14 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
       .tokens = (const int32_t *)(const void *)job->ids.data,
       .n_tokens = job->ids.len / sizeof(int32_t)};
   tnk__gw_stops_t stops;
-  int err;
 
-  if (prompt.n_tokens == 0)
-    return tnk__gw_fault(fault, 400, NULL, "the prompt has no tokens");
-  params.max_tokens = ask->max_tokens != TNK_ABSENT ? (int32_t)ask->max_tokens
-                                                    : job->gateway->max_tokens;
+  params.max_tokens = max_tokens(job);
   params.top_k = (int32_t)ask->top_k;
   params.seed = ask->seed;
+  /* The same seed would sample the same tokens again. */
+  if (ask->seed != TNK_ABSENT)
+    params.seed = ask->seed > 0 ? ask->seed - (int64_t)job->n_attempts
+                                : ask->seed + (int64_t)job->n_attempts;
   params.temperature = ask->temperature;
   params.top_p = ask->top_p;
   tnk__gw_stops_find(job, &stops);
@@ -201,32 +379,65 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   params.n_stop_texts = stops.n_texts;
   options.n_samples = (uint32_t)ask->n;
   options.topk_sample_logprobs = (uint32_t)ask->n_top;
-  job->number = tnk__gw_record_number(job->gateway->record);
-  if (tnk__gw_account_begin(job, params.max_tokens, fault) != 0)
-    return -1;
-  /* Do not sample if the result could not be recorded. */
-  err = note(job, "asked", "session", job->session);
-  if (err != TNK_OK)
-    return not_recorded(fault, err);
+  tnk_promise_unref(job->promise);
+  job->n_attempts++;
   job->promise =
       tnk_sampling_sample(job->sampler->sampling, &prompt, &params, &options);
-  job->gateway->stats.n_continued += job->parent != 0;
   if (tnk_then(tnk_promise_ref(job->promise), on_sample, job) == TNK_OK)
     return 0;
   return tnk__gw_fault(fault, 503, NULL, "the service is closed");
 }
 
+static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  int err;
+
+  if (job->ids.len == 0)
+    return tnk__gw_fault(fault, 400, NULL, "the prompt has no tokens");
+  job->number = tnk__gw_record_number(job->gateway->record);
+  if (tnk__gw_account_begin(job, max_tokens(job), fault) != 0)
+    return -1;
+  /* Do not sample if the result could not be recorded. */
+  err = note(job, "asked", "session", job->session);
+  if (err != TNK_OK)
+    return not_recorded(fault, err);
+  job->gateway->stats.n_continued += job->parent != 0;
+  return call_service(job, fault);
+}
+
+/* Write the number of tokens of the prompt. */
+static int write_count(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  tnk__json_writer_t w;
+
+  tnk__json_writer_init(&w, &job->answer);
+  tnk__json_begin_object(&w);
+  if (job->ask.api == TNK__GW_RESPONSE)
+    tnk__json_put_text(&w, "object", "response.input_tokens");
+  tnk__json_put_int(&w, "input_tokens",
+                    (int64_t)(job->ids.len / sizeof(int32_t)));
+  tnk__json_end(&w);
+  if (tnk__json_finish(&w) != TNK_OK)
+    return tnk__gw_fault(fault, 500, NULL, "out of memory");
+  return 0;
+}
+
+/* The prompt is there. */
+static int go_on(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  return job->ask.only_counts ? write_count(job, fault) : sample(job, fault);
+}
+
 static void on_rendered(tnk__gw_job_t *job, const tnk__gw_fault_t *fault) {
   tnk__gw_fault_t own;
 
-  if (job->req == NULL) {
+  if (!tnk__gw_job_has_client(job)) {
     free_job(job);
     return;
   }
-  if (fault == NULL && sample(job, &own) != 0)
+  if (fault == NULL && go_on(job, &own) != 0)
     fault = &own;
   if (fault != NULL)
     fail(job, fault);
+  else if (job->ask.only_counts)
+    succeed(job);
 }
 
 /* ---- Starting a job ---- */
@@ -241,6 +452,9 @@ static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   job->req = req;
   job->began_ns = uv_hrtime();
   job->told_ms = uv_now(gateway->loop);
+  tnk__list_init(&job->follow);
+  tnk__list_init(&job->followers);
+  tnk__buf_init(&job->body, &gateway->alloc, 0);
   tnk__buf_init(&job->variables, &gateway->alloc, SIZE_MAX);
   tnk__buf_init(&job->ids, &gateway->alloc, MAX_IDS);
   tnk__buf_init(&job->answer, &gateway->alloc, MAX_ANSWER);
@@ -262,6 +476,11 @@ static int no_model(tnk__gw_fault_t *fault) {
   return tnk__gw_fault(fault, 503, NULL, "there is no model yet");
 }
 
+/* Returns whether the tokens have been counted, and nothing else is to do. */
+static int is_counted(const tnk__gw_job_t *job) {
+  return job->ask.only_counts && job->answer.len > 0;
+}
+
 /* Start a job with the current sampler, which may be NULL. */
 static int begin(tnk__gw_job_t *job, tnk__gw_sampler_t *sampler,
                  tnk__gw_fault_t *fault) {
@@ -274,16 +493,12 @@ static int begin(tnk__gw_job_t *job, tnk__gw_sampler_t *sampler,
     return tnk__gw_render(job, on_rendered, fault);
   if (job->chat != NULL && tnk__gw_render_now(job, fault) != 0)
     return -1;
-  return sample(job, fault);
+  return go_on(job, fault);
 }
 
-static int prepare(tnk__gw_job_t *job, tnk__gw_api_t api,
-                   tnk__gw_fault_t *fault) {
-  const tnk__buf_t *body = &job->req->body;
+static int prepare(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   tnk__gw_sampler_t *sampler;
 
-  if (tnk__gw_ask_read(&job->ask, api, body->data, body->len, fault) != 0)
-    return -1;
   sampler = tnk__gw_sampler_take(job->gateway);
   job->is_held = sampler == NULL && !tnk__list_empty(&job->gateway->uses);
   job->held_ms = uv_now(job->gateway->loop);
@@ -301,7 +516,8 @@ static void end_walk(tnk_gateway_t *gateway) {
   TNK__LIST_FOREACH_SAFE (node, next, &gateway->jobs) {
     tnk__gw_job_t *job = JOB(node);
 
-    if (job->req == NULL && job->promise == NULL && job->render == NULL)
+    if (!tnk__gw_job_has_client(job) && job->promise == NULL &&
+        job->render == NULL)
       free_job(job);
   }
 }
@@ -314,23 +530,77 @@ void tnk__gw_jobs_resume(tnk_gateway_t *gateway) {
     tnk__gw_job_t *job = JOB(node);
     tnk__gw_fault_t fault;
 
-    if (!job->is_held || job->req == NULL)
+    if (!job->is_held || !tnk__gw_job_has_client(job))
       continue;
     job->is_held = 0;
     if (gateway->sampler != NULL)
       gateway->sampler->n_jobs++;
     if (begin(job, gateway->sampler, &fault) != 0)
       fail(job, &fault);
+    else if (is_counted(job))
+      succeed(job);
   }
   end_walk(gateway);
 }
 
-void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
-                       tnk__gw_api_t api, const char *session) {
+/* Free the jobs that were kept for too long. */
+static void expire(tnk_gateway_t *gateway, uint64_t now_ms) {
+  tnk__gw_job_t *job;
+
+  while ((job = tnk__gw_again_expired(&gateway->again, now_ms)) != NULL)
+    drop(job, TNK_OK);
+}
+
+/* Wait for the answer of the leader. */
+static void follow(tnk__gw_job_t *job) {
+  tnk__gw_job_t *leader = job->leader;
+
+  job->is_follower = 1;
+  tnk__list_append(&leader->followers, &job->follow);
+  if (!leader->is_kept)
+    return;
+  tnk__gw_again_take(leader);
+  take_samples(leader, tnk_promise_samples(leader->promise));
+}
+
+static void start(tnk__gw_job_t *job) {
+  tnk__srv_req_t *req = job->req;
+  tnk__gw_fault_t fault;
+
+  switch (job->ask.only_counts ? TNK__GW_AGAIN_NEW
+                               : tnk__gw_again_find(job, &fault)) {
+  case TNK__GW_AGAIN_WRONG:
+    fail(job, &fault);
+    return;
+  case TNK__GW_AGAIN_NEW:
+    if (prepare(job, &fault) != 0)
+      fail(job, &fault);
+    else if (is_counted(job))
+      succeed(job);
+    else
+      tnk__srv_req_park(req, on_gone, job);
+    return;
+  case TNK__GW_AGAIN_JOINED:
+    tnk__srv_req_park(req, on_gone, job);
+    follow(job);
+    return;
+  case TNK__GW_AGAIN_ANSWERED:
+    succeed(job);
+    return;
+  }
+}
+
+typedef int (*read_t)(tnk__gw_ask_t *ask, tnk__gw_api_t api, const void *body,
+                      size_t n, tnk__gw_fault_t *fault);
+
+static void open_job(tnk_gateway_t *gateway, tnk__srv_req_t *req,
+                     tnk__gw_api_t api, const char *session, read_t read) {
+  const tnk__buf_t *body = &req->body;
   tnk__gw_fault_t fault;
   tnk__gw_job_t *job = NULL;
 
-  if (gateway->n_jobs >= gateway->max_jobs)
+  expire(gateway, uv_now(gateway->loop));
+  if (gateway->n_jobs - gateway->again.n_kept >= gateway->max_jobs)
     (void)tnk__gw_fault(&fault, 503, NULL, "too many requests are under way");
   else if ((job = new_job(gateway, req, session)) == NULL)
     (void)tnk__gw_fault(&fault, 500, NULL, "out of memory");
@@ -340,11 +610,21 @@ void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
 
     tnk__gw_metrics_add(&gateway->metrics, &end);
     tnk__gw_refuse(gateway, req, api, &fault);
-  } else if (prepare(job, api, &fault) != 0) {
+  } else if (read(&job->ask, api, body->data, body->len, &fault) != 0) {
     fail(job, &fault);
   } else {
-    tnk__srv_req_park(req, on_gone, job);
+    start(job);
   }
+}
+
+void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
+                       tnk__gw_api_t api, const char *session) {
+  open_job(gateway, req, api, session, tnk__gw_ask_read);
+}
+
+void tnk__gw_job_count(tnk_gateway_t *gateway, tnk__srv_req_t *req,
+                       tnk__gw_api_t api, const char *session) {
+  open_job(gateway, req, api, session, tnk__gw_ask_read_count);
 }
 
 void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms) {
@@ -353,14 +633,15 @@ void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms) {
     tnk__gw_job_t *job = JOB(node);
     tnk__gw_fault_t fault;
 
-    if (job->req == NULL)
-      continue;
-    if (job->is_held && now_ms - job->held_ms >= HOLD_MS) {
+    if (job->is_held && now_ms - job->held_ms >= HOLD_MS &&
+        tnk__gw_job_has_client(job)) {
       (void)no_model(&fault);
       fail(job, &fault);
       continue;
     }
-    if (!job->ask.is_stream ||
+    if (is_canceled_at(job, now_ms))
+      cancel(job);
+    if (job->req == NULL || !job->ask.is_stream ||
         now_ms - job->told_ms + gateway->keep_tick_ms <= gateway->keep_alive_ms)
       continue;
     job->told_ms = now_ms;
@@ -372,6 +653,7 @@ void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms) {
       tnk__srv_req_keep(job->req, tnk__gw_keep_alive(job->ask.api));
   }
   end_walk(gateway);
+  expire(gateway, now_ms);
 }
 
 void tnk__gw_jobs_drop(tnk_gateway_t *gateway) {
@@ -381,11 +663,14 @@ void tnk__gw_jobs_drop(tnk_gateway_t *gateway) {
     tnk__srv_req_t *req = job->req;
 
     job->req = NULL;
-    if (job->is_waiting)
+    job->is_ending = 1;
+    if (job->is_kept)
+      (void)note(job, "gone", "why", tnk_err_name(TNK_ECLOSED));
+    else if (job->is_waiting)
       tnk__gw_journal_leave(&job->waiter);
     else if (job->promise != NULL)
       (void)tnk_promise_forget(job->promise, on_sample, job);
-    if (job->promise != NULL)
+    if (job->promise != NULL && !job->is_kept)
       tnk__gw_account_lost(job);
     tnk_promise_cancel(job->promise);
     if (req != NULL)

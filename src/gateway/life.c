@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/again.h"
 #include "gateway/record/vocabulary.h"
 #include "gateway/state.h"
 #include "lib/base/alloc.h"
@@ -18,10 +19,13 @@ enum {
   MAX_CONNECTIONS = 65536,
   MAX_REQUESTS = 16384,
   MAX_TOKENS = 1024,
+  ATTEMPTS = 3,
+  MAX_ATTEMPTS = 16,
   EXPORT_BYTES = 256 << 10,
   SWEEP_MS = 60000,
   KEEP_ALIVE_MS = 15000,
-  KEEP_TICKS = 4, /* checks for waiting streams in that interval */
+  REPEAT_MS = 30000, /* the SDKs retry after eight seconds at most */
+  KEEP_TICKS = 4,    /* checks for waiting streams in that interval */
   /* Of the four threads of libuv's pool. The others are for the record, and for
    * the library. */
   MAX_RENDERS = 2,
@@ -134,6 +138,10 @@ static const char *check(const tnk_gateway_options_t *o) {
     return "the port is out of range";
   if (o->max_tokens < 0)
     return "max_tokens is below 0";
+  if (o->formats > TNK_GATEWAY_FORMATS_REFUSE)
+    return "formats is out of range";
+  if (o->max_attempts > MAX_ATTEMPTS)
+    return "max_attempts is above 16";
   if ((o->tls_cert == NULL) != (o->tls_key == NULL))
     return "a certificate and its key go together";
   return NULL;
@@ -309,12 +317,16 @@ static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
       o->usd_cached > 0 ? o->usd_cached * 1e6 : gateway->pico_prompt;
   gateway->keeps_controls =
       o->keep_control_tokens == TNK_YES || !lists_controls(&o->tokenizer);
+  gateway->formats = o->formats;
+  gateway->max_attempts = o->max_attempts > 0 ? o->max_attempts : ATTEMPTS;
   gateway->max_tokens = o->max_tokens > 0 ? o->max_tokens : MAX_TOKENS;
   gateway->max_jobs = o->max_requests > 0 ? o->max_requests : MAX_REQUESTS;
   gateway->began_s = now.tv_sec;
   if (o->logger != NULL)
     gateway->logger = *o->logger;
   tnk__gw_grants_init(&gateway->grants, &gateway->alloc);
+  tnk__gw_again_init(&gateway->again, &gateway->alloc);
+  gateway->repeat_ms = o->repeat_ms > 0 ? o->repeat_ms : REPEAT_MS;
   tnk__list_init(&gateway->jobs);
   tnk__list_init(&gateway->renders);
   gateway->max_renders = MAX_RENDERS;
@@ -388,7 +400,7 @@ int tnk_gateway_stats(tnk_gateway_stats_t *out, const tnk_gateway_t *gateway) {
   if (gateway != NULL) {
     stats = gateway->stats;
     stats.n_requests = gateway->http.n_requests;
-    stats.n_under_way = (uint32_t)gateway->n_jobs;
+    stats.n_under_way = (uint32_t)(gateway->n_jobs - gateway->again.n_kept);
     stats.n_connections = (uint32_t)gateway->http.n_conns;
     stats.version = gateway->sampler != NULL ? gateway->sampler->version : 0;
     TNK__LIST_FOREACH (node, &gateway->samplers) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gateway/force.h"
+#include "gateway/form.h"
 #include "gateway/key.h"
 #include "gateway/talk.h"
 #include "lib/base/alloc.h"
@@ -149,22 +150,39 @@ static int find_previous(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   return put_history(job, turn, fault);
 }
 
-static int read_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
-  const tnk__buf_t *body = &job->req->body;
-  int is_new = job->ask.previous != NULL || job->ask.no_tools;
+/* Read the conversation of the body. */
+static int read_body(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  const tnk__buf_t *body = job->req != NULL ? &job->req->body : &job->body;
+  char *text = NULL;
+  int err;
 
-  if (tnk__gw_talk_read(job, shapes[job->ask.api], (const char *)body->data,
-                        body->len, &job->chat, fault) != 0 ||
-      read_doc(job, fault) != 0 || check_parts(job, fault) != 0)
+  if (job->ask.api == TNK__GW_RESPONSE &&
+      tnk__gw_items_put(job, &text, fault) != 0)
+    return -1;
+  err = tnk__gw_talk_read(
+      job, shapes[job->ask.api], text != NULL ? text : (const char *)body->data,
+      text != NULL ? strlen(text) : body->len, &job->chat, fault);
+  tnk__json_free_string(text);
+  return err;
+}
+
+static int read_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  int is_new = job->ask.previous != NULL || job->ask.no_tools ||
+               job->ask.form.kind != TNK__GW_FORM_TEXT;
+
+  if (read_body(job, fault) != 0 || read_doc(job, fault) != 0 ||
+      check_parts(job, fault) != 0)
     return -1;
   if (job->ask.no_tools)
     (void)json_object_del(job->doc, "tools");
   if (job->ask.previous != NULL && find_previous(job, fault) != 0)
     return -1;
-  if (is_new && remake_chat(job, fault) != 0)
-    return -1;
   if (json_array_size(messages_of(job)) == 0)
     return tnk__gw_fault(fault, 400, "messages", "there are no messages");
+  if (tnk__gw_form_put(job, fault) != 0)
+    return -1;
+  if (is_new && remake_chat(job, fault) != 0)
+    return -1;
   if (is_role(json_array_get(messages_of(job),
                              json_array_size(messages_of(job)) - 1),
               "assistant"))

@@ -104,7 +104,7 @@ static int start(tnk__gw_render_t *render, tnk__gw_fault_t *fault) {
 
 /* Returns 1 if the job was started again. */
 static int try_again(tnk__gw_render_t *render) {
-  if (render->job->req == NULL || render->result != NOT_ALLOWED)
+  if (!tnk__gw_job_has_client(render->job) || render->result != NOT_ALLOWED)
     return 0;
   /* Once it is started, the thread writes the result. */
   if (tnk__gw_prompt_next(render->job, &render->fault) == 0 &&

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/form.h"
 #include "gateway/key.h"
 #include "gateway/stop.h"
 #include "gateway/talk.h"
@@ -260,6 +261,9 @@ static int record(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
                              .logprobs = choice->logprobs,
                              .sequence = sequence,
                              .n_forced = job->n_forced,
+                             .fits = tnk__gw_form_verdict(choice),
+                             .misfit = choice->misfit,
+                             .attempt = tnk__gw_form_attempt(job),
                              .version = job->sampler->version,
                              .made_s = made_s};
   tnk__gw_turn_t *made;
@@ -335,6 +339,7 @@ static int make_choices(tnk__gw_job_t *job, const tnk_samples_t *samples,
     job->n_sampled += choice->n_ids;
     if (say(job, choice, tnk__gw_record_next(job->gateway->record), fault) !=
             0 ||
+        tnk__gw_form_check(job, choice, fault) != 0 ||
         record(job, choice, tnk_samples_sequence_id(samples, i), made_s,
                fault) != 0)
       return -1;
@@ -361,6 +366,7 @@ int tnk__gw_reply(tnk__gw_job_t *job, const tnk_samples_t *samples,
 
   if (choices == NULL)
     return no_memory(fault);
+  tnk__buf_clear(&job->answer); /* of an earlier attempt */
   (void)uv_gettimeofday(&now);
   answer.made_s = now.tv_sec;
   if (n_cached > 0)
@@ -373,8 +379,11 @@ int tnk__gw_reply(tnk__gw_job_t *job, const tnk_samples_t *samples,
                : make_choices(job, samples, choices, n, answer.made_s, fault);
   if (err == 0 && tnk__gw_answer_write(&answer, &job->answer) != TNK_OK)
     err = no_memory(fault);
-  for (size_t i = 0; i < n; i++)
+  job->is_misfit = 0;
+  for (size_t i = 0; i < n; i++) {
+    job->is_misfit |= tnk__gw_form_verdict(&choices[i]) < 0;
     tnk__gw_said_deinit(&choices[i].said);
+  }
   tnk__free(&gateway->alloc, choices);
   return err;
 }

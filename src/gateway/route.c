@@ -124,6 +124,11 @@ static void serve_chat(const tnk__gw_call_t *call) {
                     tnk__gw_call_session(call));
 }
 
+static void serve_count(const tnk__gw_call_t *call) {
+  tnk__gw_job_count(call->gateway, call->req, call->api,
+                    tnk__gw_call_session(call));
+}
+
 static void serve_sampler(const tnk__gw_call_t *call) {
   tnk__gw_sampler_ask(call->gateway, call->req);
 }
@@ -138,6 +143,8 @@ static const struct {
     {"POST", "/v1/completions", TNK__GW_COMPLETION, serve_chat},
     {"POST", "/v1/responses", TNK__GW_RESPONSE, serve_chat},
     {"POST", "/v1/messages", TNK__GW_MESSAGE, serve_chat},
+    {"POST", "/v1/messages/count_tokens", TNK__GW_MESSAGE, serve_count},
+    {"POST", "/v1/responses/input_tokens", TNK__GW_RESPONSE, serve_count},
     {"GET", "/v1/models", TNK__GW_CHAT, list_models},
     {"GET", "/health", TNK__GW_CHAT, serve_health},
     {"GET", "/healthz", TNK__GW_CHAT, serve_health},

@@ -69,7 +69,7 @@ void tnk__gw_call_refuse(const tnk__gw_call_t *call, int status,
 }
 
 const char *tnk__gw_call_session(const tnk__gw_call_t *call) {
-  return call->session[0] != '\0' ? call->session : "default";
+  return call->session[0] != '\0' ? call->session : TNK__GW_UNNAMED;
 }
 
 /* ---- Responses that wait for the disk ---- */

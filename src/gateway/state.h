@@ -24,6 +24,20 @@ typedef struct tnk__gw_sampler {
 } tnk__gw_sampler_t;
 
 struct tnk__gw_job;
+struct tnk__gw_once;
+
+/* Requests that clients may repeat, see again.h. */
+typedef struct {
+  const tnk_allocator_t *alloc;
+  tnk__gw_map_t map; /* by name */
+  tnk__list_t ended; /* answered, failed and kept ones, the latest last */
+  size_t n_ended;
+  size_t n_kept;
+  size_t n_bytes; /* of answers */
+} tnk__gw_again_t;
+
+/* The session of requests that name none. */
+#define TNK__GW_UNNAMED "default"
 
 struct tnk_gateway {
   tnk_allocator_t alloc;
@@ -44,6 +58,8 @@ struct tnk_gateway {
   double pico_cached; /* of a prompt token that was a cache hit */
   char *model;        /* NULL: the base model's name */
   json_t *variables;  /* template variables: an object of JSON values */
+  tnk_gateway_formats_t formats;
+  uint32_t max_attempts; /* samples for one response of a format */
   int32_t max_tokens;
   uint32_t max_jobs;
   uint64_t max_body;
@@ -51,7 +67,9 @@ struct tnk_gateway {
   tnk__gw_metrics_t metrics;
   tnk__list_t jobs;
   size_t n_jobs;
-  int is_walking;      /* the jobs are being visited; see job.c */
+  int is_walking; /* the jobs are being visited; see job.c */
+  tnk__gw_again_t again;
+  uint64_t repeat_ms;  /* how long a sample waits for its client */
   tnk__list_t renders; /* renderings that are queued, by `link` */
   size_t n_renders;    /* renderings on threads */
   size_t max_renders;
@@ -112,6 +130,15 @@ typedef struct tnk__gw_job {
   tnk_gateway_t *gateway;
   tnk__srv_req_t *req; /* NULL: the client has hung up */
   tnk__gw_ask_t ask;
+  struct tnk__gw_once *once;  /* by which it is found again; or NULL */
+  struct tnk__gw_job *leader; /* it waits for the answer of this one; or NULL */
+  tnk__list_t follow;         /* in the leader */
+  tnk__list_t followers;
+  tnk__buf_t body;  /* of a client that has disconnected, while it is held */
+  uint64_t gone_ms; /* loop time when the last client has disconnected */
+  int is_follower;  /* has or had a leader */
+  int is_ending;    /* its clients are being answered */
+  int is_kept;      /* has samples, but no client */
   char *session;
   tnk__gw_grant_t *grant; /* of its key, or NULL; see account.h */
   tnk__gw_use_t most;     /* reserved for it */
@@ -129,11 +156,13 @@ typedef struct tnk__gw_job {
   /* The tools whose calls are forced: the first and the last by name. Their
    * memory is the document's. NULL: none. */
   const char *force_first, *force_last;
-  uint64_t parent; /* number of the turn it continues; 0: none */
-  size_t first;    /* index of the first new message */
-  tnk__buf_t ids;  /* i32: the whole prompt */
-  size_t n_before; /* how many ids are the parent's */
-  size_t n_forced; /* how many of the last ids start a forced call */
+  uint64_t parent;     /* number of the turn it continues; 0: none */
+  size_t first;        /* index of the first new message */
+  tnk__buf_t ids;      /* i32: the whole prompt */
+  size_t n_before;     /* how many ids are the parent's */
+  size_t n_forced;     /* how many of the last ids start a forced call */
+  uint32_t n_attempts; /* samples so far, see form.h */
+  int is_misfit;       /* the last one does not have the requested format */
   tnk__gw_sampler_t *sampler;
   tnk_promise_t *promise;
   tnk__gw_waiter_t waiter;
@@ -182,8 +211,13 @@ void tnk__gw_sampler_ask(tnk_gateway_t *gateway, tnk__srv_req_t *req);
 
 /* ---- job.c ---- */
 
+/* Returns whether anybody waits for the answer. */
+int tnk__gw_job_has_client(const tnk__gw_job_t *job);
 /* Serve a request of an API. */
 void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
+                       tnk__gw_api_t api, const char *session);
+/* Count the tokens of the prompt of such a request. */
+void tnk__gw_job_count(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                        tnk__gw_api_t api, const char *session);
 /* Send keep-alives to the streams that would otherwise be silent for too long
  * before the next check. `now_ms` is the loop's time. */

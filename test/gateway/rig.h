@@ -109,10 +109,16 @@ static inline peer_t *ask(rig_t *rig, const char *path, const char *body) {
   return ask_by(rig, "POST", path, body);
 }
 
+/* Each request is a new one. */
 static inline peer_t *chat(rig_t *rig) {
-  return ask(rig, "/s/me/v1/chat/completions",
-             "{\"max_tokens\":3,\"messages\":[{\"role\":\"user\",\"content\":"
-             "\"hi\"}]}");
+  static int n;
+  char body[128];
+
+  snprintf(body, sizeof(body),
+           "{\"max_tokens\":3,\"user\":\"%d\",\"messages\":[{\"role\":\"user\","
+           "\"content\":\"hi\"}]}",
+           n++);
+  return ask(rig, "/s/me/v1/chat/completions", body);
 }
 
 /* Until it has come so often. */

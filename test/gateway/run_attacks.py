@@ -129,7 +129,7 @@ def rows(p):
     yield row("another's response, read", "GET", "/v1/responses/" + p.response)
     for name, value in (("session", "victim"), ("session_id", "victim"), ("user", "victim"),
                         ("metadata", {"session": "victim"}), ("model", "victim")):
-        yield row(f"the body's {name}", "POST", CHAT, {**HI, name: value}, ok=(200,))
+        yield row(f"the body's {name}", "POST", CHAT, {**HI, name: value}, ok=(200, 400))
     yield row("the query", "POST", CHAT + "?session=victim&s=victim", HI, ok=(200,))
     for name in ("Cookie", "X-Tnk-Sessions", "X_Tnk_Session", "X-Forwarded-For", "OpenAI-Organization"):
         yield row(f"another session by {name}", "POST", CHAT, HI, (name, "victim"), ok=(200, 400))
@@ -263,11 +263,13 @@ def pseudo_headers(p):
 # ---- Limits ----
 
 def race(p, key, body=None, n=FEW):
-    """The statuses of requests that are sent at once, half of them by HTTP/2."""
-    data = json.dumps(body or HI).encode()
+    """The statuses of requests that are sent at once, half of them by HTTP/2.
+    They differ, as equal ones would be taken for repetitions."""
+    def send(i):
+        data = json.dumps({**(body or HI), "user": str(i)}).encode()
+        return (http1, http2)[i % 2](p.url, "POST", CHAT, [("X-Api-Key", key)], data)
     with concurrent.futures.ThreadPoolExecutor(n) as pool:
-        return list(pool.map(lambda i: (http1, http2)[i % 2](p.url, "POST", CHAT, [("X-Api-Key", key)], data),
-                             range(n)))
+        return list(pool.map(send, range(n)))
 
 
 def state(p, made):
@@ -344,7 +346,7 @@ def floods(p):
 def waits_together(tnk):
     """Requests in progress are limited while they are sampled, too."""
     with local(tnk, "--latency-ms", "300") as service:
-        with gateway(tnk, service, "--admin-key", "admin") as g:
+        with gateway(tnk, service, "--admin-key", "admin", "--repeat-s", "0") as g:
             p = Place(g.url)
             hangs_up(p)
             made = p.key(session="mine", max_concurrent=4)

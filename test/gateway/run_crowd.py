@@ -121,7 +121,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         said, drawn, path = (pathlib.Path(folder) / name for name in ("said", "drawn", "record"))
         with local(TNK, "--verbose", "--sample-log", drawn, log=said) as service:
-            with gateway(TNK, service, "--record", path) as g:
+            with gateway(TNK, service, "--record", path, "--repeat-s", "0") as g:
                 come_and_go(g, service)
 
                 def ends():

@@ -229,7 +229,7 @@ def refuses(service):
                                    ("/v1/completions", {"prompt": ["a", "b"]}, 400),
                                    ("/v1/embeddings", {}, 404),
                                    ("/s/me", {}, 404),
-                                   ("/v1/messages/count_tokens", {}, 404),
+                                   ("/v1/messages/batches", {}, 404),
                                    ("/tnk/reward", {"id": "chatcmpl-1", "reward": 1}, 404),
                                    ("/tnk/reward", {"reward": "x"}, 400),
                                    ("/tnk/reward", {"reward": 1e39}, 400),
@@ -242,7 +242,7 @@ def refuses(service):
         client.chat("hi")
         got = [client.post("/tnk/reward", {"id": a["id"], "choice": i, "reward": 1})[0] for i in range(4)]
         check(got == [200, 200, 404, 404], "rewards of the choices of an answer alone", got)
-        check(client.post("/v1/messages/count_tokens", {})[1]["type"] == "error", "below Anthropic's, in its shape")
+        check(client.post("/v1/messages/batches", {})[1]["type"] == "error", "below Anthropic's, in its shape")
         check("there is no /s/me" in client.post("/s/me", {})[1]["error"]["message"], "the whole path is named")
         for method, path, allow in (("GET", "/v1/chat/completions", "POST"), ("POST", "/v1/models", "GET, HEAD"),
                                     ("DELETE", "/v1/models/x", "GET, HEAD")):
@@ -394,6 +394,60 @@ def keeps_control_tokens_out(service, folder):
         # Behind sampled ids too.
         check(last.get("parent"), "goes on behind sampled ids", last)
         check(last["prompt"].count(257) == (2 if n == 3 else 3), "its control tokens", last)
+
+
+def counts_tokens(service, folder):
+    """As many as a request with the same body has in its prompt; none is sampled."""
+    template = pathlib.Path(folder) / "counted.jinja"
+    template.write_text(CALLING)
+    talk = [{"role": "user", "content": "hi"}]
+    tools = [{"name": "get", "input_schema": {"type": "object"}}]
+    for what in (("--template", "plain"), ("--template", template)):
+        path = pathlib.Path(folder) / "counted"
+        with gateway(TNK, service, *what, "--record", path) as g:
+            client = Client(g.url)
+            for body in ({"messages": talk}, {"messages": talk, "system": "Be.", "tools": tools}):
+                status, a = client.post("/v1/messages/count_tokens", {"model": "m", **body})
+                b = client.post("/v1/messages", {"max_tokens": 1, **body})[1]
+                check(status == 200 and a == {"input_tokens": b["usage"]["input_tokens"]}, "messages are counted", (a, b))
+            status, a = client.post("/v1/responses/input_tokens", {"input": "hi", "instructions": "Be."})
+            b = client.post("/v1/responses", {"input": "hi", "instructions": "Be.", "max_output_tokens": 1})[1]
+            check(status == 200 and a == {"object": "response.input_tokens",
+                                          "input_tokens": b["usage"]["input_tokens"]}, "a response's", (a, b))
+            status, a = client.post("/v1/messages/count_tokens", {"messages": []})
+            check(status == 400 and a["type"] == "error", "no messages", a)
+            check(client.ask("GET", "/v1/messages/count_tokens")[0] == 405, "only by POST")
+        check(len([line for line in records(path) if line["type"] == "asked"]) == 3, "counting samples nothing")
+        path.unlink()
+
+
+def refers_to_items(folder):
+    """Items of an answer by their ids, as some clients send them back."""
+    def call(x):
+        return f'<tool_call>\n{{"name": "get", "arguments": {{"x": {x}}}}}\n</tool_call>'
+    said = ["<think>Hm.</think>Let me see.\n" + call(1) + "\n" + call(2), "Both.", "Again."]
+    path = pathlib.Path(folder) / "items"
+    tools = [{"type": "function", "name": "get", "parameters": {"type": "object"}}]
+    ask = {"tools": tools, "max_output_tokens": 500}
+    with local(TNK, "--stub", "--stub-answers", answers(folder, said)) as stub, \
+            gateway(TNK, stub, "--renderer", "qwen3", "--template", "plain", "--record", path) as g:
+        client = Client(g.url)
+        a = client.post("/v1/responses", {"input": "?", **ask})[1]
+        check([item["id"].split("_")[0] + item["id"].split("_")[2] for item in a["output"]] ==
+              ["rs0", "msg0", "fc0", "fc1"], "each item has an id", a)
+        results = [{"type": "function_call_output", "call_id": item["call_id"], "output": "1"}
+                   for item in a["output"][2:]]
+        more = [{"role": "user", "content": "?"},
+                *({"type": "item_reference", "id": item["id"]} for item in a["output"]), *results]
+        status, b = client.post("/v1/responses", {"input": more, **ask})
+        check(status == 200 and b["output"][-1]["content"][0]["text"] == "Both.", "items by their ids", b)
+        status, c = client.post("/s/other/v1/responses", {"input": more, **ask})
+        check(status == 404 and c["error"]["param"] == "input", "not those of another session", c)
+        for name in ("msg_x", "fc_1_0", a["output"][3]["id"][:-1] + "2", ""):
+            status, c = client.post("/v1/responses", {"input": [{"type": "item_reference", "id": name}], **ask})
+            check(status == 404 and "there is no item" in c["error"]["message"], f"no item {name}", c)
+    first, last = turns_of(path).values()
+    check(last.get("parent") == first["turn"], "the conversation goes on behind them", last)
 
 
 def tools_of(*names):
@@ -549,7 +603,8 @@ def sees_nothing(service, folder):
                                {"type": "input_image", "image_url": image}]}]}),
                            ("/v1/messages", {"messages": [{"role": "user", "content": [
                                text, {"type": "image", "source": {"type": "url", "url": "http://x"}}]}]})):
-            status, a = client.post(path, {"max_tokens": 3, **body})
+            limit = "max_output_tokens" if path == "/v1/responses" else "max_tokens"
+            status, a = client.post(path, {limit: 3, **body})
             check(status == 400 and "image" in a["error"]["message"], f"no images by {path}", (status, a))
 
 
@@ -673,6 +728,7 @@ def main():
             goes_on(service, folder)
             changes_weights(service, folder)
             sees_nothing(service, folder)
+            counts_tokens(service, folder)
             forces_calls(service, folder)
             keeps_control_tokens_out(service, folder)
             speaks_of_other_ids(service, folder)
@@ -685,6 +741,7 @@ def main():
         nests(folder)
         survives_its_service(folder)
         logs_who_is_gone()
+        refers_to_items(folder)
     plan()
 
 

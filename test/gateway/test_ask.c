@@ -58,12 +58,33 @@ static const struct {
     {TNK__GW_CHAT, "{\"functions\":[{}]}", "functions"},
     {TNK__GW_CHAT, "{\"logit_bias\":{\"1\":2}}", "logit_bias"},
     {TNK__GW_CHAT, "{\"top_logprobs\":2}", "top_logprobs"},
+    {TNK__GW_CHAT, "{\"guided_json\":{}}", "guided_json"},
+    {TNK__GW_CHAT, "{\"web_search_options\":{}}", "web_search_options"},
+    {TNK__GW_CHAT, "{\"repetition_penalty\":1.1}", "repetition_penalty"},
+    {TNK__GW_CHAT, "{\"min_p\":0.1}", "min_p"},
+    {TNK__GW_CHAT, "{\"ignore_eos\":true}", "ignore_eos"},
+    {TNK__GW_CHAT, "{\"skip_special_tokens\":false}", "skip_special_tokens"},
+    {TNK__GW_CHAT, "{\"foo\":1}", "foo"},
+    {TNK__GW_CHAT, "{\"input\":\"a\"}", "input"},
+    {TNK__GW_COMPLETION, "{\"tools\":[{}]}", "tools"},
+    {TNK__GW_COMPLETION, "{\"tool_choice\":\"required\"}", "tool_choice"},
+    {TNK__GW_RESPONSE, "{\"context_management\":[{}]}", "context_management"},
+    {TNK__GW_MESSAGE, "{\"max_tokens\":1,\"context_management\":{}}",
+     "context_management"},
     {TNK__GW_CHAT, "{\"tool_choice\":\"any\"}", "tool_choice"},
     {TNK__GW_CHAT, "{\"tool_choice\":{\"type\":\"function\"}}", "tool_choice"},
     {TNK__GW_CHAT, "{\"tool_choice\":{\"type\":\"allowed_tools\"}}",
      "tool_choice"},
-    {TNK__GW_CHAT, "{\"response_format\":{\"type\":\"json_object\"}}",
+    {TNK__GW_CHAT, "{\"response_format\":{\"type\":\"grammar\"}}",
      "response_format"},
+    {TNK__GW_CHAT, "{\"response_format\":{}}", "response_format"},
+    {TNK__GW_CHAT,
+     "{\"response_format\":{\"type\":\"json_schema\",\"json_schema\":"
+     "{\"schema\":{\"pattern\":\"a\"}}}}",
+     "response_format"},
+    {TNK__GW_MESSAGE,
+     "{\"max_tokens\":1,\"output_format\":{\"type\":\"json_object\"}}",
+     "output_format"},
     {TNK__GW_CHAT, "{\"modalities\":[\"text\",\"audio\"]}", "modalities"},
     {TNK__GW_COMPLETION, "{\"echo\":true}", "echo"},
     {TNK__GW_COMPLETION, "{\"best_of\":2}", "best_of"},
@@ -87,6 +108,35 @@ static const struct {
     {TNK__GW_CHAT, "[]", ""},
     {TNK__GW_CHAT, "{", ""},
     {TNK__GW_CHAT, "", ""}};
+
+/* What asks for nothing, and what has no effect. */
+TEST(what_changes_nothing_is_accepted) {
+  static const struct {
+    tnk__gw_api_t api;
+    const char *body;
+  } cases[] = {
+      {TNK__GW_CHAT,
+       "{\"foo\":null,\"min_p\":0,\"logit_bias\":{},\"repetition_penalty\":1.0,"
+       "\"skip_special_tokens\":true,\"ignore_eos\":false,\"guided_regex\":"
+       "\"\","
+       "\"metadata\":{\"a\":\"b\"},\"reasoning_effort\":\"low\","
+       "\"parallel_tool_calls\":true,\"store\":true}"},
+      {TNK__GW_RESPONSE,
+       "{\"truncation\":\"auto\",\"reasoning\":{\"effort\":\"low\"},"
+       "\"prompt_cache_key\":\"a\"}"},
+      {TNK__GW_MESSAGE, "{\"max_tokens\":1,\"thinking\":{\"type\":\"enabled\"},"
+                        "\"mcp_servers\":[]}"},
+      {TNK__GW_COMPLETION, "{\"echo\":false,\"best_of\":1}"}};
+
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    tnk__gw_fault_t fault;
+    tnk__gw_ask_t ask;
+
+    if (read_ask(&ask, cases[i].api, cases[i].body, &fault) != 0)
+      test_fail(__FILE__, __LINE__, "%s", fault.text);
+    tnk__gw_ask_drop(&ask);
+  }
+}
 
 TEST(what_cannot_be_done_is_refused_by_name) {
   for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
@@ -148,8 +198,6 @@ TEST(a_call_is_asked_for) {
       {TNK__GW_CHAT, TNK__GW_FORCE_NAMED,
        "{\"tool_choice\":{\"type\":\"function\",\"function\":"
        "{\"name\":\"f\"}}}"},
-      {TNK__GW_COMPLETION, TNK__GW_FORCE_NOTHING,
-       "{\"tool_choice\":\"required\"}"},
       {TNK__GW_RESPONSE, TNK__GW_FORCE_ANY, "{\"tool_choice\":\"required\"}"},
       {TNK__GW_RESPONSE, TNK__GW_FORCE_NAMED,
        "{\"tool_choice\":{\"type\":\"function\",\"name\":\"f\"}}"},
@@ -173,26 +221,46 @@ TEST(a_call_is_asked_for) {
   }
 }
 
-/* It says what else can be done. */
-TEST(a_form_is_refused_with_its_reason) {
-  tnk__gw_fault_t fault;
-  tnk__gw_ask_t ask;
+/* Each API has its own place for a format. */
+TEST(a_form_is_asked_for) {
+  static const struct {
+    tnk__gw_api_t api;
+    const char *body;
+    tnk__gw_form_kind_t form;
+    const char *name;
+  } cases[] = {
+      {TNK__GW_CHAT, "{\"response_format\":{\"type\":\"text\"}}",
+       TNK__GW_FORM_TEXT, "response_format"},
+      {TNK__GW_CHAT, "{\"response_format\":{\"type\":\"json_object\"}}",
+       TNK__GW_FORM_OBJECT, "response_format"},
+      {TNK__GW_CHAT,
+       "{\"response_format\":{\"type\":\"json_schema\",\"json_schema\":"
+       "{\"schema\":true}}}",
+       TNK__GW_FORM_SCHEMA, "response_format"},
+      {TNK__GW_RESPONSE, "{\"text\":{\"format\":{\"type\":\"text\"}}}",
+       TNK__GW_FORM_TEXT, "text.format"},
+      {TNK__GW_RESPONSE,
+       "{\"text\":{\"format\":{\"type\":\"json_schema\",\"schema\":true}}}",
+       TNK__GW_FORM_SCHEMA, "text.format"},
+      {TNK__GW_MESSAGE,
+       "{\"max_tokens\":1,\"output_config\":{\"format\":{\"type\":"
+       "\"json_schema\",\"schema\":true}}}",
+       TNK__GW_FORM_SCHEMA, "output_config.format"},
+      {TNK__GW_MESSAGE,
+       "{\"max_tokens\":1,\"output_format\":{\"type\":\"json_schema\","
+       "\"schema\":true}}",
+       TNK__GW_FORM_SCHEMA, "output_format"},
+      {TNK__GW_COMPLETION, "{\"response_format\":{\"type\":\"text\"}}",
+       TNK__GW_FORM_TEXT, "response_format"}};
 
-  CHECK_INT(read_ask(&ask, TNK__GW_CHAT,
-                     "{\"response_format\":{\"type\":\"json_schema\"}}",
-                     &fault),
-            -1);
-  CHECK_STR(fault.text,
-            "response_format: \"json_schema\" is not supported here, as "
-            "nothing keeps what is sampled to a form; ask for it in a message, "
-            "or by a tool");
-  tnk__gw_ask_drop(&ask);
-  CHECK_INT(read_ask(&ask, TNK__GW_CHAT,
-                     "{\"response_format\":{\"type\":\"text\"}}", &fault),
-            0);
-  tnk__gw_ask_drop(&ask);
-  CHECK_INT(read_ask(&ask, TNK__GW_RESPONSE,
-                     "{\"text\":{\"format\":{\"type\":\"text\"}}}", &fault),
-            0);
-  tnk__gw_ask_drop(&ask);
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    tnk__gw_fault_t fault;
+    tnk__gw_ask_t ask;
+
+    CHECK_INT(read_ask(&ask, cases[i].api, cases[i].body, &fault), 0);
+    CHECK_INT(ask.form.kind, cases[i].form);
+    CHECK_STR(ask.form.name, cases[i].name);
+    CHECK((ask.form.schema != NULL) == (ask.form.kind == TNK__GW_FORM_SCHEMA));
+    tnk__gw_ask_drop(&ask);
+  }
 }

@@ -84,16 +84,19 @@ static void stage_close(rig_t *rig) {
   stage_drop();
 }
 
-/* `more` is "" or further members of the body. */
+/* Each request is a new one. `more` is "" or further members of the body. */
 static peer_t *say_with(rig_t *rig, const char *words, int is_stream,
                         const char *more) {
+  static int n;
   char body[1024];
 
   snprintf(
       body, sizeof(body),
-      "{\"max_tokens\":3,\"stream\":%s,\"messages\":[{\"role\":\"user\","
-      "\"content\":\"%s\"}],\"chat_template_kwargs\":{\"tone\":\"dry\"}%s}",
-      is_stream ? "true" : "false", words, more);
+      "{\"max_tokens\":3,\"user\":\"%d\",\"stream\":%s,\"messages\":[{\"role\":"
+      "\"user\",\"content\":\"%s\"}],\"chat_template_kwargs\":{\"tone\":"
+      "\"dry\"}"
+      "%s}",
+      n++, is_stream ? "true" : "false", words, more);
   return ask(rig, "/s/me/v1/chat/completions", body);
 }
 
@@ -221,6 +224,9 @@ static void on_gone(cell_t *cell) {
   turns(rig, 10);
   CHECK_INT(rig->gateway->n_renders, cell->at == RENDERING);
   let_go(cell);
+  /* The client does not repeat its request. */
+  if (cell->at == SETTLED)
+    tnk__gw_jobs_keep(rig->gateway, uv_now(&rig->e2e.uv) + LONG_MS);
   until_no_jobs(rig);
   expect_nothing(cell, stats_of(rig));
   CHECK_INT(stats_of(rig).n_gone, 1);

@@ -85,6 +85,9 @@ TEST_LIMIT(who_leaves_a_stream_cancels_its_sample, 60) {
   until_got(&rig, peer, streams[0].alive, 1);
   peer_close(peer);
   CHECK_INT(peer_end(&rig, peer), 200);
+  while (rig.gateway->stats.n_gone == 0)
+    uv_run(&rig.e2e.uv, UV_RUN_ONCE);
+  tnk__gw_jobs_keep(rig.gateway, uv_now(&rig.e2e.uv) + LONG_MS);
   while (rig.gateway->n_jobs > 0)
     uv_run(&rig.e2e.uv, UV_RUN_ONCE);
   CHECK_INT(tnk_gateway_stats(&stats, rig.gateway), TNK_OK);

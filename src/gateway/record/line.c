@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/number.h"
+#include "lib/base/utf8.h"
 #include "lib/wire/format/json_read.h"
 #include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
@@ -47,6 +48,20 @@ static void put_floats(tnk__json_writer_t *w, const char *key,
   tnk__json_end(w);
 }
 
+static void put_fit(tnk__json_writer_t *w, const tnk__gw_turn_new_t *turn) {
+  if (turn->attempt > 0)
+    tnk__json_put_int(w, "attempt", turn->attempt);
+  if (turn->fits != 0)
+    tnk__json_put_bool(w, "fits", turn->fits > 0);
+  if (turn->fits < 0) {
+    size_t n = strlen(turn->misfit);
+
+    tnk__json_key(w, "misfit");
+    tnk__json_text_n(w, turn->misfit,
+                     tnk__utf8_valid((const uint8_t *)turn->misfit, n));
+  }
+}
+
 int tnk__gw_line_turn(const tnk__gw_turn_new_t *turn, uint64_t number,
                       tnk__buf_t *out) {
   tnk__json_writer_t w;
@@ -68,6 +83,7 @@ int tnk__gw_line_turn(const tnk__gw_turn_new_t *turn, uint64_t number,
   tnk__json_put_int(&w, "version", turn->version);
   tnk__json_put_text(&w, "sequence", turn->sequence);
   tnk__json_put_text(&w, "end", turn->end);
+  put_fit(&w, turn);
   tnk__json_key(&w, "prompt");
   tnk__json_int32s(&w, turn->prompt, turn->n_prompt);
   if (turn->n_forced > 0)

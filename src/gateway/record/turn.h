@@ -35,7 +35,13 @@ typedef struct {
   size_t n_sampled;
   const char *end;      /* "stop", "length" */
   const char *sequence; /* the service's id, or NULL */
-  uint32_t version;     /* of the weights */
+  /* Informational: 1 if the response has the requested format, -1 if not, 0 if
+   * nobody knows. `misfit` is the reason for -1. It may end within a
+   * character. */
+  int fits;
+  const char *misfit;
+  uint32_t attempt; /* number of the attempt; 0: there is only one */
+  uint32_t version; /* of the weights */
   int64_t made_s;
   const json_t *messages; /* the new messages, with the response; or NULL */
   const json_t *tools;    /* only if it has no parent; or NULL */

@@ -2,6 +2,7 @@
 #ifndef TNK_GATEWAY_WIRE_ANSWER_H
 #define TNK_GATEWAY_WIRE_ANSWER_H
 
+#include "gateway/schema/schema.h"
 #include "gateway/wire/ask.h"
 #include "gateway/wire/said.h"
 #include "tnk/result.h"
@@ -20,7 +21,10 @@ typedef struct {
   const int32_t *ids;
   const float *logprobs; /* NULL: the service gave none */
   size_t n_ids;
-  const tnk_topk_t *top; /* NULL: not requested */
+  const tnk_topk_t *top;           /* NULL: not requested */
+  tnk__gw_fit_t fit;               /* if a format was requested */
+  int is_checked;                  /* whether it was, and `fit` is set */
+  char misfit[TNK__GW_SCHEMA_WHY]; /* why it does not fit, or "" */
 } tnk__gw_choice_t;
 
 typedef struct {

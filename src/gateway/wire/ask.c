@@ -4,51 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/wire/known.h"
 #include "lib/wire/format/json_read.h"
 #include "tnk/common.h"
 #include "tnk/error.h"
 
-/*
- * The endpoints share most parameters, under different names. A table lists the
- * parameters that each of them rejects.
- */
-
-#define BIT(api) (1u << (api))
-
-/* Parameters that would change the response and are not supported. They are
- * accepted if they are null, false, zero, or empty. */
-static const struct {
-  unsigned apis;
-  const char *name;
-} refused[] = {
-    {BIT(TNK__GW_CHAT), "functions"},
-    {BIT(TNK__GW_CHAT), "function_call"},
-    {BIT(TNK__GW_CHAT), "audio"},
-    {BIT(TNK__GW_CHAT), "prediction"},
-    {BIT(TNK__GW_CHAT), "web_search_options"},
-    {BIT(TNK__GW_CHAT) | BIT(TNK__GW_COMPLETION), "logit_bias"},
-    {BIT(TNK__GW_CHAT) | BIT(TNK__GW_COMPLETION), "frequency_penalty"},
-    {BIT(TNK__GW_CHAT) | BIT(TNK__GW_COMPLETION), "presence_penalty"},
-    {BIT(TNK__GW_COMPLETION), "suffix"},
-    {BIT(TNK__GW_COMPLETION), "echo"},
-    {BIT(TNK__GW_RESPONSE), "background"},
-    {BIT(TNK__GW_RESPONSE), "conversation"},
-    {BIT(TNK__GW_RESPONSE), "prompt"},
-    {BIT(TNK__GW_RESPONSE), "max_tool_calls"},
-    {BIT(TNK__GW_RESPONSE), "context_management"},
-    {BIT(TNK__GW_MESSAGE), "container"},
-    {BIT(TNK__GW_MESSAGE), "mcp_servers"},
-    {BIT(TNK__GW_MESSAGE), "context_management"},
-    {BIT(TNK__GW_MESSAGE), "output_format"},
-};
-
-static int is_nothing(const json_t *value) {
-  return value == NULL || json_is_null(value) || json_is_false(value) ||
-         (json_is_number(value) && json_number_value(value) == 0) ||
-         (json_is_string(value) && json_string_length(value) == 0) ||
-         (json_is_array(value) && json_array_size(value) == 0) ||
-         (json_is_object(value) && json_object_size(value) == 0);
-}
+/* The endpoints share most parameters, under different names. */
 
 static int refuse(tnk__gw_fault_t *fault, const char *name) {
   return tnk__gw_fault(fault, 400, name, "%s is not supported here", name);
@@ -56,14 +17,6 @@ static int refuse(tnk__gw_fault_t *fault, const char *name) {
 
 static int wrong(tnk__gw_fault_t *fault, const char *name, const char *what) {
   return tnk__gw_fault(fault, 400, name, "%s must be %s", name, what);
-}
-
-static int refuse_listed(const tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
-  for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
-    if ((refused[i].apis & BIT(ask->api)) != 0 &&
-        !is_nothing(json_object_get(ask->body, refused[i].name)))
-      return refuse(fault, refused[i].name);
-  return 0;
 }
 
 /* ---- Numbers ---- */
@@ -108,7 +61,8 @@ static int read_max_tokens(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
       get_int(ask, "max_completion_tokens", 1, INT32_MAX, &ask->max_tokens,
               fault) != 0)
     return -1;
-  if (ask->api == TNK__GW_MESSAGE && ask->max_tokens == TNK_ABSENT)
+  if (ask->api == TNK__GW_MESSAGE && !ask->only_counts &&
+      ask->max_tokens == TNK_ABSENT)
     return tnk__gw_fault(fault, 400, "max_tokens",
                          "max_tokens: Field required");
   return 0;
@@ -209,31 +163,9 @@ static int read_logprobs(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
 
 /* ---- Formats and tools ---- */
 
-/* Accept only the text format: nothing here makes the model follow a schema. */
-static int check_form(const tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
-  /* Where a format can be requested: a member, or a member of an object. */
-  static const struct {
-    const char *outer;
-    const char *inner;
-    const char *name;
-  } places[] = {
-      [TNK__GW_CHAT] = {NULL, "response_format", "response_format"},
-      [TNK__GW_COMPLETION] = {NULL, "response_format", "response_format"},
-      [TNK__GW_RESPONSE] = {"text", "format", "text.format"},
-      [TNK__GW_MESSAGE] = {"output_config", "format", "output_config.format"}};
-  const char *outer = places[ask->api].outer;
+static int check_modalities(const tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
   const json_t *modalities = json_object_get(ask->body, "modalities");
-  const json_t *form = json_object_get(
-      outer != NULL ? json_object_get(ask->body, outer) : ask->body,
-      places[ask->api].inner);
-  const char *kind = json_string_value(json_object_get(form, "type"));
 
-  if (kind != NULL && strcmp(kind, "text") != 0)
-    return tnk__gw_fault(fault, 400, places[ask->api].name,
-                         "%s: \"%.40s\" is not supported here, as nothing "
-                         "keeps what is sampled to a form; ask for it in a "
-                         "message, or by a tool",
-                         places[ask->api].name, kind);
   for (size_t i = 0; i < json_array_size(modalities); i++) {
     const char *name = json_string_value(json_array_get(modalities, i));
 
@@ -336,11 +268,12 @@ static int refuse_body(const void *body, size_t n, tnk__gw_fault_t *fault) {
                                  : "the body is not a JSON object");
 }
 
-int tnk__gw_ask_read(tnk__gw_ask_t *ask, tnk__gw_api_t api, const void *body,
-                     size_t n, tnk__gw_fault_t *fault) {
+static int read_ask(tnk__gw_ask_t *ask, tnk__gw_api_t api, int only_counts,
+                    const void *body, size_t n, tnk__gw_fault_t *fault) {
   int err;
 
   *ask = (tnk__gw_ask_t){.api = api,
+                         .only_counts = only_counts,
                          .n = 1,
                          .max_tokens = TNK_ABSENT,
                          .top_k = TNK_ABSENT,
@@ -352,13 +285,25 @@ int tnk__gw_ask_read(tnk__gw_ask_t *ask, tnk__gw_api_t api, const void *body,
     return tnk__gw_fault(fault, 500, NULL, "out of memory");
   if (err != TNK_OK)
     return refuse_body(body, n, fault);
-  return refuse_listed(ask, fault) != 0 || read_words(ask, fault) != 0 ||
-                 read_numbers(ask, fault) != 0 || read_stops(ask, fault) != 0 ||
+  return tnk__gw_known_check(api, ask->body, fault) != 0 ||
+                 read_words(ask, fault) != 0 || read_numbers(ask, fault) != 0 ||
+                 read_stops(ask, fault) != 0 ||
                  read_logprobs(ask, fault) != 0 ||
-                 check_form(ask, fault) != 0 ||
+                 check_modalities(ask, fault) != 0 ||
+                 tnk__gw_form_read(&ask->form, api, ask->body, fault) != 0 ||
                  read_tool_choice(ask, fault) != 0
              ? -1
              : 0;
+}
+
+int tnk__gw_ask_read(tnk__gw_ask_t *ask, tnk__gw_api_t api, const void *body,
+                     size_t n, tnk__gw_fault_t *fault) {
+  return read_ask(ask, api, 0, body, n, fault);
+}
+
+int tnk__gw_ask_read_count(tnk__gw_ask_t *ask, tnk__gw_api_t api,
+                           const void *body, size_t n, tnk__gw_fault_t *fault) {
+  return read_ask(ask, api, 1, body, n, fault);
 }
 
 void tnk__gw_ask_drop(tnk__gw_ask_t *ask) {

@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gateway/wire/fault.h"
+#include "gateway/wire/form.h"
 
 /*
  * The parameters of a request, read from its body. Unsupported parameters are
- * rejected with an error that names them. Unknown parameters, and those without
- * an effect here, are ignored.
+ * rejected with an error that names them, unknown ones too. Those without an
+ * effect on the response are accepted, see known.c.
  */
 enum {
   TNK__GW_MAX_STOPS = 16,
@@ -28,6 +28,7 @@ typedef enum {
 
 typedef struct {
   tnk__gw_api_t api;
+  int only_counts;      /* the tokens of the prompt */
   json_t *body;         /* owns the strings below */
   const char *model;    /* NULL: not named */
   const char *previous; /* id of the response that this one follows, or NULL */
@@ -47,12 +48,16 @@ typedef struct {
   int no_tools; /* the prompt lists tools, but none may be called */
   tnk__gw_force_t force;
   const char *forced_name; /* the tool that must be called, or NULL */
+  tnk__gw_form_t form;
 } tnk__gw_ask_t;
 
 /* Read a body. Returns 0, or -1 with the reason in `fault`. Call
  * tnk__gw_ask_drop() in either case. */
 int tnk__gw_ask_read(tnk__gw_ask_t *ask, tnk__gw_api_t api, const void *body,
                      size_t n, tnk__gw_fault_t *fault);
+/* Read a body whose tokens are only counted. */
+int tnk__gw_ask_read_count(tnk__gw_ask_t *ask, tnk__gw_api_t api,
+                           const void *body, size_t n, tnk__gw_fault_t *fault);
 void tnk__gw_ask_drop(tnk__gw_ask_t *ask);
 
 #endif

@@ -91,12 +91,15 @@ static void put_item_name(tnk__gw_w_t *w, const char *key,
   static const char *const prefixes[] = {[TNK__GW_THINKING] = "rs",
                                          [TNK__GW_CONTENT] = "msg",
                                          [TNK__GW_CALL] = "fc"};
+  const tnk__gw_said_t *said = &answer->choices[0].said;
+  const tnk__gw_piece_kind_t kind = tnk__gw_said_piece(said, item)->kind;
+  size_t n = 0; /* items of this kind before it, see item.c of the gateway */
   char name[64];
 
-  (void)snprintf(
-      name, sizeof(name), "%s_%" PRIu64 "_%zu",
-      prefixes[tnk__gw_said_piece(&answer->choices[0].said, item)->kind],
-      answer->number, item);
+  for (size_t i = 0; i < item; i = item_end(said, i))
+    n += tnk__gw_said_piece(said, i)->kind == kind;
+  (void)snprintf(name, sizeof(name), "%s_%" PRIu64 "_%zu", prefixes[kind],
+                 answer->number, n);
   tnk__json_put_text(w, key, name);
 }
 

@@ -126,10 +126,10 @@ static struct {
   const char *template, *datums, *tls_cert, *tls_key, *admin_key, *admin_file;
   cli_tokenizer_t which;
   cli_texts_t sets;
-  const char *prices;
-  int64_t port, max_tokens, linger_s, drain_s;
+  const char *prices, *formats;
+  int64_t port, max_tokens, linger_s, drain_s, format_attempts, repeat_s;
   int only_rewarded, exit_with_stdin, syncs, keeps_controls;
-} args = {.max_tokens = 1024, .drain_s = 30};
+} args = {.max_tokens = 1024, .drain_s = 30, .repeat_s = 30};
 
 static const cli_option_t options[] = {
     {.name = "model",
@@ -240,6 +240,25 @@ static const cli_option_t options[] = {
      .help = "Seconds after a signal in which requests are served as before, "
              "while /readyz returns 503, so that load balancers send no more "
              "(0)."},
+    {.name = "formats",
+     .value = "WHAT",
+     .text = &args.formats,
+     .help = "If a client asks for JSON or a schema: \"hint\" asks the model "
+             "for it (default), \"retry\" also samples again if the answer "
+             "does not fit, \"refuse\" rejects the request."},
+    {.name = "format-attempts",
+     .value = "N",
+     .number = &args.format_attempts,
+     .min = 1,
+     .max = 16,
+     .help = "With --formats retry: samples for one answer, at most (3)."},
+    {.name = "repeat-s",
+     .value = "N",
+     .number = &args.repeat_s,
+     .max = 86400,
+     .help = "Seconds for which a sample goes on after its client has "
+             "disconnected, so that the client gets it if it repeats the "
+             "request (30); 0 cancels it at once."},
     {.name = "drain-s",
      .value = "N",
      .number = &args.drain_s,
@@ -260,6 +279,33 @@ static const cli_option_t options[] = {
      .flag = &args.only_rewarded,
      .help = "With --datums: only examples with a reward."},
     {.name = NULL}};
+
+/* Read --formats. Returns 0 or -1. */
+static int read_formats(tnk_gateway_formats_t *out) {
+  static const char *const names[] = {[TNK_GATEWAY_FORMATS_HINT] = "hint",
+                                      [TNK_GATEWAY_FORMATS_RETRY] = "retry",
+                                      [TNK_GATEWAY_FORMATS_REFUSE] = "refuse"};
+
+  *out = TNK_GATEWAY_FORMATS_HINT;
+  for (size_t i = 0; args.formats != NULL; i++) {
+    if (i == sizeof(names) / sizeof(*names))
+      return -1;
+    *out = (tnk_gateway_formats_t)i;
+    if (strcmp(args.formats, names[i]) == 0)
+      break;
+  }
+  return 0;
+}
+
+static const char *check_formats(void) {
+  tnk_gateway_formats_t formats;
+
+  if (read_formats(&formats) != 0)
+    return "--formats takes hint, retry or refuse";
+  return args.format_attempts > 0 && formats != TNK_GATEWAY_FORMATS_RETRY
+             ? "--format-attempts needs --formats retry"
+             : NULL;
+}
 
 static const char *check(const cli_t *cli) {
   (void)cli;
@@ -283,7 +329,7 @@ static const char *check(const cli_t *cli) {
   for (size_t i = 0; i < args.sets.n; i++)
     if (strchr(args.sets.items[i], '=') == NULL)
       return "--set needs NAME=JSON";
-  return NULL;
+  return check_formats();
 }
 
 /* ---- The gateway: records ---- */
@@ -434,6 +480,9 @@ static int open_gateway(work_t *work, const char *admin_key) {
 
   if (status != CLI_EXIT_OK)
     return status;
+  (void)read_formats(&o.formats); /* check() has tested it */
+  o.max_attempts = (uint32_t)args.format_attempts;
+  o.repeat_ms = args.repeat_s > 0 ? (uint32_t)args.repeat_s * 1000 : 1;
   if (read_prices(&o) != 0)
     return cli_fail(work->cli, CLI_EXIT_USAGE,
                     "--prices takes two or three numbers, such as 0.13,0.4");

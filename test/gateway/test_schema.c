@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gateway/schema/schema.h"
+#include "lib/wire/format/json_read.h"
+#include "support/test.h"
+#include "tnk/error.h"
+
+/* JSON Schema, as far as it is supported. */
+
+static json_t *json(const char *text) {
+  json_t *value = NULL;
+
+  if (tnk__json_parse(&value, text, strlen(text)) != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", text);
+  return value;
+}
+
+static const struct {
+  const char *schema;
+  const char *fits;   /* values in a list */
+  const char *misfit; /* values in a list */
+  const char *why;    /* of the last misfit */
+} cases[] = {
+    {"true", "[1,null]", "[]", NULL},
+    {"false", "[]", "[1,null]", "$: is not allowed"},
+    {"{\"type\":\"integer\"}", "[1,-3,2.0]", "[1.5,\"1\",true]",
+     "$: must be of type integer"},
+    {"{\"type\":\"number\"}", "[1,1.5]", "[\"1\",null]",
+     "$: must be of type number"},
+    {"{\"type\":[\"string\",\"null\"]}", "[\"a\",null]", "[1,[],{}]",
+     "$: has none of the types"},
+    {"{\"type\":\"boolean\"}", "[true,false]", "[0,null]",
+     "$: must be of type boolean"},
+    {"{\"properties\":{\"a\":{\"type\":\"string\"}},\"required\":[\"a\"],"
+     "\"additionalProperties\":false}",
+     "[{\"a\":\"x\"},1]", "[{},{\"a\":1},{\"a\":\"x\",\"b\":1}]",
+     "$: has b, which is not in the schema"},
+    {"{\"properties\":{\"a\":{\"items\":{\"type\":\"integer\"}}}}",
+     "[{\"a\":[1,2]},{\"a\":{}}]", "[{\"a\":[1,\"x\"]}]",
+     "$.a[1]: must be of type integer"},
+    {"{\"additionalProperties\":{\"type\":\"integer\"}}", "[{\"z\":1},{}]",
+     "[{\"z\":\"1\"}]", "$.z: must be of type integer"},
+    {"{\"required\":[\"b\"]}", "[{\"b\":null}]", "[{\"a\":1}]", "$: lacks b"},
+    {"{\"prefixItems\":[{\"type\":\"string\"}],\"items\":false}",
+     "[[],[\"a\"]]", "[[1],[\"a\",2]]", "$[1]: is not allowed"},
+    {"{\"minItems\":1,\"maxItems\":2,\"uniqueItems\":true}", "[[1],[1,2]]",
+     "[[],[1,2,3],[1,1.0]]", "$: has equal items"},
+    {"{\"enum\":[\"a\",1,{\"x\":[1]}]}", "[\"a\",1.0,{\"x\":[1]}]",
+     "[\"b\",2,{\"x\":[2]},{}]", "$: is no value of enum"},
+    {"{\"const\":null}", "[null]", "[0,false]", "$: is not the value of const"},
+    {"{\"minimum\":1,\"maximum\":3}", "[1,3,\"x\"]", "[0.5,3.5]",
+     "$: violates maximum"},
+    {"{\"exclusiveMinimum\":1,\"exclusiveMaximum\":3}", "[2]", "[1,3]",
+     "$: violates exclusiveMaximum"},
+    {"{\"multipleOf\":0.1}", "[0.3,7,-0.2]", "[0.35]",
+     "$: violates multipleOf"},
+    {"{\"minLength\":2,\"maxLength\":3}", "[\"\\u00e4\\u00e4\",\"abc\"]",
+     "[\"\\u00e4\",\"abcd\"]", "$: violates maxLength"},
+    {"{\"minProperties\":1,\"maxProperties\":1}", "[{\"a\":1}]",
+     "[{},{\"a\":1,\"b\":2}]", "$: violates maxProperties"},
+    {"{\"anyOf\":[{\"type\":\"string\"},{\"minimum\":5}]}", "[\"a\",6]", "[4]",
+     "$: fits nothing of anyOf"},
+    {"{\"oneOf\":[{\"type\":\"integer\"},{\"minimum\":5}]}", "[4,5.5]",
+     "[6,4.5]", "$: does not fit exactly one schema of oneOf"},
+    {"{\"allOf\":[{\"type\":\"integer\"},{\"minimum\":5}]}", "[6]", "[5.5,4]",
+     "$: violates minimum"},
+    {"{\"not\":{\"type\":\"integer\"}}", "[\"a\"]", "[1]",
+     "$: fits what it must not"},
+    {"{\"$defs\":{\"n/a~\":{\"type\":\"integer\"}},\"properties\":{\"a\":"
+     "{\"$ref\":\"#/$defs/n~1a~0\"}}}",
+     "[{\"a\":1}]", "[{\"a\":\"1\"}]", "$.a: must be of type integer"},
+    {"{\"type\":\"object\",\"properties\":{\"next\":{\"anyOf\":[{\"$ref\":"
+     "\"#\"},{\"type\":\"null\"}]}},\"required\":[\"next\"]}",
+     "[{\"next\":{\"next\":null}}]", "[{\"next\":{\"next\":1}},{\"next\":{}}]",
+     "$.next: fits nothing of anyOf"},
+    {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"null\"},{\"items\":"
+     "{\"type\":\"string\"}}]},\"b\":{\"$ref\":"
+     "\"#/properties/a/anyOf/1/items\"}}}",
+     "[{\"b\":\"x\"}]", "[{\"b\":1}]", "$.b: must be of type string"},
+    {"{\"format\":\"date\"}", "[\"2024-02-29\",5]",
+     "[\"2023-02-29\",\"2024-13-01\",\"2024-1-1\",\"2024-01-01x\"]",
+     "$: is not a text of format date"},
+    {"{\"format\":\"time\"}", "[\"23:59:60Z\",\"01:02:03.5+01:00\"]",
+     "[\"24:00:00Z\",\"01:02:03\",\"01:02:03.Z\",\"01:02:03+24:00\"]",
+     "$: is not a text of format time"},
+    {"{\"format\":\"date-time\"}", "[\"2024-01-01T00:00:00Z\"]",
+     "[\"2024-01-01 00:00:00Z\",\"2024-01-01T\"]",
+     "$: is not a text of format date-time"},
+    {"{\"format\":\"duration\"}", "[\"P1Y2M\",\"PT3S\",\"P1DT2H\"]",
+     "[\"P\",\"PT\",\"P1\",\"P1DT\",\"P1S\",\"P1M1Y\"]",
+     "$: is not a text of format duration"},
+    {"{\"format\":\"uuid\"}", "[\"01234567-89ab-cdef-0123-456789ABCDEF\"]",
+     "[\"01234567-89ab-cdef-0123-456789ABCDE\",\"x\"]",
+     "$: is not a text of format uuid"},
+    {"{\"format\":\"ipv4\"}", "[\"127.0.0.1\"]", "[\"127.0.0\",\"256.0.0.1\"]",
+     "$: is not a text of format ipv4"},
+    {"{\"format\":\"ipv6\"}", "[\"::1\"]", "[\"::1%lo\",\":::\"]",
+     "$: is not a text of format ipv6"},
+    {"{\"format\":\"hostname\"}", "[\"a-b.example\"]",
+     "[\"\",\"-a\",\"a-\",\"a..b\",\"a-.b\",\"a_b\"]",
+     "$: is not a text of format hostname"},
+    {"{\"format\":\"email\"}", "[\"a+b@c.example\"]",
+     "[\"a\",\"@c\",\"a@\",\"a b@c\"]", "$: is not a text of format email"},
+    {"{\"format\":\"uri\"}", "[\"https://a.example/b?c#d\",\"urn:x\"]",
+     "[\"a\",\"/b\",\"1:x\",\"http://a b\"]", "$: is not a text of format uri"},
+};
+
+TEST(values_fit_or_do_not) {
+  char why[TNK__GW_SCHEMA_WHY];
+
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    json_t *schema = json(cases[i].schema);
+    json_t *fits = json(cases[i].fits);
+    json_t *misfit = json(cases[i].misfit);
+
+    if (tnk__gw_schema_read(schema, why) != 0)
+      test_fail(__FILE__, __LINE__, "%s: %s", cases[i].schema, why);
+    for (size_t k = 0; k < json_array_size(fits); k++)
+      if (tnk__gw_schema_fit(schema, json_array_get(fits, k), why) !=
+          TNK__GW_FITS)
+        test_fail(__FILE__, __LINE__, "%s, %zu: %s", cases[i].schema, k, why);
+    for (size_t k = 0; k < json_array_size(misfit); k++)
+      if (tnk__gw_schema_fit(schema, json_array_get(misfit, k), why) !=
+          TNK__GW_MISFIT)
+        test_fail(__FILE__, __LINE__, "%s, %zu fits", cases[i].schema, k);
+    if (cases[i].why != NULL)
+      CHECK_STR(why, cases[i].why);
+    json_decref(schema);
+    json_decref(fits);
+    json_decref(misfit);
+  }
+}
+
+TEST(what_is_not_checked_is_refused_by_name) {
+  static const struct {
+    const char *schema;
+    const char *why;
+  } refused[] = {
+      {"1", "a schema must be an object, true or false"},
+      {"{\"pattern\":\"a\"}", "\"pattern\" is not supported in a schema here"},
+      {"{\"items\":{\"if\":{}}}", "\"if\" is not supported in a schema here"},
+      {"{\"type\":\"float\"}", "\"type\" names an unknown type"},
+      {"{\"type\":[]}", "\"type\" must be a name, or a list of names"},
+      {"{\"type\":[1]}", "\"type\" names an unknown type"},
+      {"{\"required\":[1]}", "\"required\" must be a list of names"},
+      {"{\"required\":{}}", "\"required\" must be a list of names"},
+      {"{\"enum\":{}}", "\"enum\" must be a list"},
+      {"{\"minLength\":-1}", "\"minLength\" must be a whole number from 0"},
+      {"{\"minimum\":\"1\"}", "\"minimum\" must be a number"},
+      {"{\"multipleOf\":0}", "\"multipleOf\" must be a number above 0"},
+      {"{\"uniqueItems\":1}", "\"uniqueItems\" must be true or false"},
+      {"{\"anyOf\":[]}", "\"anyOf\" must be a list of schemas"},
+      {"{\"properties\":[]}", "\"properties\" must be an object of schemas"},
+      {"{\"format\":\"regex\"}",
+       "\"regex\" is not a format that is supported here"},
+      {"{\"$ref\":\"#/$defs/a\"}",
+       "\"#/$defs/a\" is not the place of a schema in this schema"},
+      {"{\"$ref\":\"http://x/y\"}",
+       "\"http://x/y\" is not the place of a schema in this schema"},
+      {"{\"enum\":[{\"if\":1}],\"$ref\":\"#/enum/0\"}",
+       "\"#/enum/0\" is not the place of a schema in this schema"},
+      {"{\"$ref\":1}", "\"$ref\" is not the place of a schema in this schema"}};
+  char why[TNK__GW_SCHEMA_WHY];
+
+  for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+    json_t *schema = json(refused[i].schema);
+
+    CHECK_INT(tnk__gw_schema_read(schema, why), -1);
+    CHECK_STR(why, refused[i].why);
+    json_decref(schema);
+  }
+}
+
+/* A check that needs too much work has no result, and ends soon. */
+TEST(work_is_bounded) {
+  static const char *const schemas[] = {
+      "{\"$ref\":\"#\"}",
+      "{\"anyOf\":[{\"$ref\":\"#\"},{\"$ref\":\"#\"},{\"$ref\":\"#\"}]}",
+      "{\"$defs\":{\"a\":{\"allOf\":[{\"$ref\":\"#/$defs/b\"},{\"$ref\":"
+      "\"#/$defs/b\"}]},\"b\":{\"allOf\":[{\"$ref\":\"#/$defs/a\"}]}},"
+      "\"$ref\":\"#/$defs/a\"}"};
+  char why[TNK__GW_SCHEMA_WHY];
+  json_t *list = json_array();
+  json_t *schema;
+
+  for (size_t i = 0; i < sizeof(schemas) / sizeof(*schemas); i++) {
+    schema = json(schemas[i]);
+    CHECK_INT(tnk__gw_schema_read(schema, why), 0);
+    CHECK_INT(tnk__gw_schema_fit(schema, list, why), TNK__GW_UNDECIDED);
+    CHECK_STR(why, "the check needs too much work");
+    json_decref(schema);
+  }
+  for (int i = 0; i < 2000; i++)
+    CHECK_INT(json_array_append_new(list, json_integer(i)), 0);
+  schema = json("{\"uniqueItems\":true}");
+  CHECK_INT(tnk__gw_schema_read(schema, why), 0);
+  CHECK_INT(tnk__gw_schema_fit(schema, list, why), TNK__GW_UNDECIDED);
+  json_decref(schema);
+  json_decref(list);
+}
+
+TEST(a_schema_that_is_too_large_is_refused) {
+  char why[TNK__GW_SCHEMA_WHY];
+  json_t *list = json_array();
+  json_t *schema = json_pack("{s:o}", "enum", list);
+  json_t *deep = json_object();
+
+  for (int i = 0; i <= TNK__GW_MAX_SCHEMA; i++)
+    CHECK_INT(json_array_append_new(list, json_null()), 0);
+  CHECK_INT(tnk__gw_schema_read(schema, why), -1);
+  CHECK_STR(why, "the schema is too large");
+  json_decref(schema);
+  for (int i = 0; i < 70; i++)
+    deep = json_pack("{s:o}", "items", deep);
+  CHECK_INT(tnk__gw_schema_read(deep, why), -1);
+  CHECK_STR(why, "the schema is nested too deeply");
+  json_decref(deep);
+}
+
+/* A place in a value is cut where it is too long. */
+TEST(a_long_path_is_cut) {
+  char why[TNK__GW_SCHEMA_WHY];
+  json_t *schema = json("{\"additionalProperties\":{\"$ref\":\"#\"},\"type\":"
+                        "\"object\"}");
+  json_t *value = json_integer(1);
+
+  for (int i = 0; i < 40; i++)
+    value = json_pack("{s:o}", "a-long-name", value);
+  CHECK_INT(tnk__gw_schema_read(schema, why), 0);
+  CHECK_INT(tnk__gw_schema_fit(schema, value, why), TNK__GW_MISFIT);
+  CHECK(strlen(why) < sizeof(why) && strstr(why, "must be of type") != NULL);
+  json_decref(schema);
+  json_decref(value);
+}
