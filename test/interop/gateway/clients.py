@@ -12,20 +12,25 @@ test/support/tap.py.
 """
 import json
 import pathlib
+import select
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / name) for name in ("gateway", "support")]
 import packages
-from gateway import CALLING, Client, gateway, local, not_gone_on, turns_of
+from gateway import CALLING, Client, gateway, local, not_gone_on, records, turns_of
 from tap import check, plan, skip
 
 PACKAGES = ["openai==3.54.0", "anthropic==2.12.0"]
 NODE_PACKAGES = ["openai@6.49.0", "@anthropic-ai/sdk@1.12.0"]
 CALL = ("<think>I must ask.</think>Let me see.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": "
         "{\"city\": \"Zürich\"}}\n</tool_call>")
+PLACE = ('{"name": "Zürich", "kind": "city", "size": {"people": 400000}, "near": [{"name": "Uster", "kind": "town", '
+         '"size": {"people": 35000}, "near": [], "tags": [], "since": null}], "tags": ["lake"], "since": "1218-01-01"}')
 SAID = "It is warm in Zürich."
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 FAULTS = "seed=7,mild=5%"
@@ -200,6 +205,102 @@ def check_record(path):
     return sum(turn.get("parent") is not None for turn in turns.values())
 
 
+def models():
+    """What a program wants to get, as types."""
+    import datetime
+    import typing
+    import pydantic
+
+    class Size(pydantic.BaseModel):
+        people: int = pydantic.Field(ge=0, description="How many live there.")
+
+    class Place(pydantic.BaseModel):
+        name: str
+        kind: typing.Literal["city", "town"]
+        size: Size
+        near: typing.List["Place"] = []
+        tags: typing.List[str] = []
+        since: typing.Optional[datetime.date] = None
+
+    Place.model_rebuild(_types_namespace={"Place": Place})
+    return Place
+
+
+def parses(url):
+    """The default calls for structured output."""
+    import anthropic
+    import openai
+    place = models()
+    want = place.model_validate_json(PLACE)
+    client = openai.OpenAI(base_url=url + "/v1", api_key="any:parse")
+    ask = {"model": "m", "messages": [{"role": "user", "content": "Where?"}]}
+    a = client.chat.completions.parse(**ask, response_format=place)
+    check(a.choices[0].message.parsed == want, "openai: chat.completions.parse", a)
+    with client.chat.completions.stream(**ask, response_format=place) as stream:
+        a = stream.get_final_completion()
+    check(a.choices[0].message.parsed == want, "openai: chat.completions.stream", a)
+    a = client.responses.parse(model="m", input="Where?", text_format=place)
+    check(a.output_parsed == want, "openai: responses.parse", a)
+    with client.responses.stream(model="m", input="Where?", text_format=place) as stream:
+        a = stream.get_final_response()
+    check(a.output_parsed == want, "openai: responses.stream", a)
+    client = anthropic.Anthropic(base_url=url, api_key="any:parse")
+    a = client.messages.parse(**ask, max_tokens=999, output_format=place)
+    check(a.parsed_output == want, "anthropic: messages.parse", a)
+
+
+class Cutter:
+    """A proxy that cuts each second response."""
+
+    def __init__(self, url):
+        host, port = url.split("/")[2].split(":")
+        self.to = host, int(port)
+        self.n = 0
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            peer, _ = self.socket.accept()
+            threading.Thread(target=self.carry, args=(peer,), daemon=True).start()
+
+    def carry(self, peer):
+        is_new = False  # a request is there whose response has not begun
+        with peer, socket.create_connection(self.to) as other:
+            while True:
+                for end in select.select([peer, other], [], [])[0]:
+                    data = end.recv(65536)
+                    if end is other and is_new:
+                        is_new = False
+                        self.n += 1
+                        if self.n % 2:
+                            return
+                    if not data:
+                        return
+                    is_new = is_new or end is peer
+                    (other if end is peer else peer).sendall(data)
+
+
+def retries(url, drawn, path):
+    """Responses are lost, and the SDKs repeat their requests by default."""
+    import anthropic
+    import openai
+    through = Cutter(url)
+    n_drawn, n_turns = len(records(drawn)), len(turns_of(path))
+    client = openai.OpenAI(base_url=through.url + "/v1", api_key="any:retry")
+    talk = {"model": "m", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 5}
+    client.chat.completions.create(**talk)
+    client.responses.create(model="m", input="Hello", max_output_tokens=5)
+    for chunk in client.chat.completions.create(**talk, stream=True):
+        pass
+    client.chat.completions.create(**talk, extra_headers={"Idempotency-Key": "mine"})
+    anthropic.Anthropic(base_url=through.url, api_key="any:retry").messages.create(**talk)
+    check(through.n == 10, "each response was lost once", through.n)
+    check(len(records(drawn)) - n_drawn == 5, "five samples for five calls", len(records(drawn)) - n_drawn)
+    check(len(turns_of(path)) - n_turns == 5, "and five turns", len(turns_of(path)) - n_turns)
+
+
 def main():
     tnk, folder = sys.argv[1:3]
     packages.enter(folder, "clients", PACKAGES)
@@ -228,6 +329,15 @@ def main():
         with local(tnk, "--stub", "--stub-answers", lines) as service, \
                 gateway(tnk, service, "--renderer", "qwen3", "--template", template) as g:
             forced_calls(g.url)
+        path = pathlib.Path(scratch) / "parsed"
+        lines.write_text(json.dumps(PLACE) + "\n")
+        with local(tnk, "--stub", "--stub-answers", lines) as service, gateway(tnk, service, "--record", path) as g:
+            parses(g.url)
+        turns = list(turns_of(path).values())
+        check(len(turns) == 5 and all(turn["fits"] for turn in turns), "all of it fits", turns)
+        path, drawn = pathlib.Path(scratch) / "retried", pathlib.Path(scratch) / "drawn"
+        with local(tnk, "--sample-log", drawn) as service, gateway(tnk, service, "--record", path) as g:
+            retries(g.url, drawn, path)
     plan()
 
 
