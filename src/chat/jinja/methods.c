@@ -218,7 +218,7 @@ METHOD(count) {
   return tnk__value_int(n);
 }
 
-METHOD(index) {
+METHOD(index_of) {
   const int64_t n = (int64_t)self.as.list->n;
   int64_t from;
   int64_t to;
@@ -241,12 +241,12 @@ METHOD(index) {
 const tnk__builtin_t tnk__methods_list[] = {
     {"copy", "/", 0, same},
     {"count", "/value", 1, count},
-    {"index", "/value start stop", 1, index},
+    {"index", "/value start stop", 1, index_of},
     {NULL, NULL, 0, NULL},
 };
 
 const tnk__builtin_t tnk__methods_tuple[] = {
     {"count", "/value", 1, count},
-    {"index", "/value start stop", 1, index},
+    {"index", "/value start stop", 1, index_of},
     {NULL, NULL, 0, NULL},
 };

@@ -476,7 +476,7 @@ METHOD(rfind) {
   return tnk__value_int(find_place(run, self, v, 1));
 }
 
-METHOD(index) {
+METHOD(index_of) {
   const int64_t place = find_place(run, self, v, 0);
 
   (void)args;
@@ -484,7 +484,7 @@ METHOD(index) {
                    : tnk__value_int(place);
 }
 
-METHOD(rindex) {
+METHOD(last_index_of) {
   const int64_t place = find_place(run, self, v, 1);
 
   (void)args;
@@ -514,10 +514,10 @@ const tnk__builtin_t tnk__methods_split[] = {
     {"count", "/sub start end", 1, count},
     {"endswith", "/suffix start end", 1, endswith},
     {"find", "/sub start end", 1, find},
-    {"index", "/sub start end", 1, index},
+    {"index", "/sub start end", 1, index_of},
     {"partition", "/sep", 1, partition},
     {"rfind", "/sub start end", 1, rfind},
-    {"rindex", "/sub start end", 1, rindex},
+    {"rindex", "/sub start end", 1, last_index_of},
     {"rpartition", "/sep", 1, rpartition},
     {"rsplit", "sep maxsplit", 0, rsplit},
     {"split", "sep maxsplit", 0, split},

@@ -15,11 +15,8 @@
  * use are lines of the record, so they survive a restart.
  */
 
-enum {
-  TNK__GW_MAX_GRANTS = 65536,
-  TNK__GW_MAX_RATE = 1000000,
-  TNK__GW_MAX_USD = 1000000
-};
+enum { TNK__GW_MAX_GRANTS = 65536, TNK__GW_MAX_RATE = 1000000 };
+#define TNK__GW_MAX_USD 1e6
 
 /* Costs are counted in 10^-12 USD, so that sums are exact. */
 #define TNK__GW_PICO 1e12

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* For locks that belong to an open file description. */
-#define _GNU_SOURCE
-#define _DARWIN_C_SOURCE
 #include "gateway/record/journal.h"
 
 #include <errno.h>
@@ -13,6 +10,7 @@
 #include <unistd.h>
 
 #include "lib/base/alloc.h"
+#include "lib/base/system.h"
 #include "tnk/error.h"
 
 /* There are two buffers: `ready` takes lines, and `busy` is being written.
@@ -49,14 +47,6 @@ struct tnk__gw_journal {
 
 static void write_ready(tnk__gw_journal_t *journal);
 
-static int to_disk(int fd) {
-#ifdef __APPLE__
-  return fsync(fd);
-#else
-  return fdatasync(fd);
-#endif
-}
-
 /* Runs on a thread of the pool. */
 static void on_work(uv_work_t *work) {
   tnk__gw_journal_t *journal = tnk__container_of(work, tnk__gw_journal_t, work);
@@ -75,8 +65,8 @@ static void on_work(uv_work_t *work) {
     }
     at += (size_t)n;
   }
-  if (journal->with_sync && to_disk(journal->fd) != 0)
-    journal->write_err = errno;
+  if (journal->with_sync)
+    journal->write_err = -tnk__system_sync(journal->fd);
 }
 
 /* Call the waiters in their order. They are moved to a list of their own first,

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Required for locks that belong to a descriptor. */
-#define _GNU_SOURCE
-#define _DARWIN_C_SOURCE
 #include "lib/ledger/file.h"
 
 #include <errno.h>

@@ -81,5 +81,5 @@ int tnk__batch_drops_reports(tnk__batch_t *batch) {
 }
 
 uint64_t tnk__batch_check_ms(double u) {
-  return CHECK_MIN_MS + (uint64_t)(u * CHECK_MIN_MS);
+  return CHECK_MIN_MS + (uint64_t)(u * (double)CHECK_MIN_MS);
 }

@@ -52,8 +52,9 @@ static void arm_probe(tnk__endpoint_t *endpoint) {
 }
 
 static void wake(tnk__endpoint_t *endpoint, tnk__reacher_t *reacher) {
-  go_in(endpoint->context, reacher,
-        (uint64_t)(tnk__context_uniform(endpoint->context) * SPREAD_MS));
+  go_in(
+      endpoint->context, reacher,
+      (uint64_t)(tnk__context_uniform(endpoint->context) * (double)SPREAD_MS));
 }
 
 static void wake_unanswered(tnk__endpoint_t *endpoint) {

@@ -15,6 +15,7 @@
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
 #include "lib/base/number.h"
+#include "lib/base/system.h"
 #include "lib/files/fetch/files.h"
 #include "tnk/error.h"
 
@@ -183,14 +184,7 @@ void tnk__journal_put_file(tnk__buf_t *out, const tnk__journal_file_t *file) {
 
 /* ---- The place ---- */
 
-/* For locks that belong to a descriptor, and for exchanging two names. */
-#define _GNU_SOURCE
-#define _DARWIN_C_SOURCE
-
-/* A string that changes with each start of the system. After a crash, data that
- * was not synchronized must not be trusted. */
-#define RUN_FILE "/proc/sys/kernel/random/boot_id"
-enum { RUN_SIZE = 64, MARK_SIZE = 64 };
+enum { MARK_SIZE = 64 };
 
 /* ---- The place: on the loop ---- */
 
@@ -470,11 +464,6 @@ static int read_journal(const tnk__place_t *place, tnk__place_found_t *found) {
   return 0;
 }
 
-static void read_run(char out[RUN_SIZE]) {
-  if (tnk__files_read(RUN_FILE, out, RUN_SIZE) != 0)
-    out[0] = '\0';
-}
-
 /* Write a string that identifies a directory. */
 static int write_mark(char out[MARK_SIZE], const char *path) {
   struct stat about;
@@ -508,7 +497,7 @@ static int judge(const tnk__place_t *place, const char *source,
                  tnk__place_found_t *found) {
   tnk__journal_line_t line;
   tnk__journal_t journal;
-  char run[RUN_SIZE];
+  char run[TNK__SYSTEM_START];
   char *copy;
   int err = 0;
 
@@ -517,10 +506,11 @@ static int judge(const tnk__place_t *place, const char *source,
   copy = tnk__strndup(place->alloc, found->text, found->n_text);
   if (copy == NULL)
     return UV_ENOMEM;
-  read_run(run);
+  tnk__system_start(run);
   journal = (tnk__journal_t){copy, copy + strlen(copy)};
+  /* After a crash, data that was not synchronized must not be trusted. */
   found->is_used = tnk__journal_next(&journal, &line) == TNK__JOURNAL_BEGIN &&
-                   strcmp(line.run, run) == 0 &&
+                   run[0] != '\0' && strcmp(line.run, run) == 0 &&
                    strcmp(line.source, source) == 0;
   while (found->is_used && err == 0 &&
          tnk__journal_next(&journal, &line) != TNK__JOURNAL_END)
@@ -617,7 +607,7 @@ int tnk__place_note(tnk__place_t *place, const tnk__buf_t *lines) {
 }
 
 int tnk__place_clear(tnk__place_t *place, const char *source) {
-  char run[RUN_SIZE];
+  char run[TNK__SYSTEM_START];
   tnk__buf_t line;
   int err = remove_tree(place->files);
 
@@ -625,7 +615,7 @@ int tnk__place_clear(tnk__place_t *place, const char *source) {
     return err;
   if (ftruncate(place->lock, 0) != 0)
     return -errno;
-  read_run(run);
+  tnk__system_start(run);
   tnk__buf_init(&line, place->alloc, TNK__MIB);
   journal_begin(&line, run, source);
   err = append(place, &line);
@@ -667,15 +657,10 @@ static const char *source_of(const tnk__place_t *place) {
 /* Exchange two names. If the system cannot do that, rename one after the other;
  * mend() repairs an interruption. */
 static int exchange(const tnk__place_t *place) {
-  int err;
+  int err = tnk__system_exchange(source_of(place), place->target);
 
-#ifdef RENAME_EXCHANGE
-  if (renameat2(AT_FDCWD, source_of(place), AT_FDCWD, place->target,
-                RENAME_EXCHANGE) == 0)
-    return 0;
-  if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP)
-    return -errno;
-#endif
+  if (err != -EINVAL && err != -ENOSYS && err != -ENOTSUP)
+    return err;
   if (rename(place->target, place->old) != 0)
     return -errno;
   if (rename(source_of(place), place->target) == 0)

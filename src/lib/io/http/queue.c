@@ -26,7 +26,7 @@ static size_t limit_of_files(void) {
   struct rlimit limit;
 
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
-      limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= SIZE_MAX)
+      limit.rlim_cur == RLIM_INFINITY || (uint64_t)limit.rlim_cur >= SIZE_MAX)
     return SIZE_MAX;
   return (size_t)limit.rlim_cur;
 }

@@ -9,6 +9,7 @@
 
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
+#include "lib/base/system.h"
 #include "lib/io/net/net.h"
 #include "lib/policy/bounds.h"
 #include "tnk/error.h"
@@ -205,30 +206,26 @@ static void apply_hold(tcp_t *tcp) {
     uv_unref((uv_handle_t *)&tcp->socket->handle);
 }
 
-/* Set a socket option, if the system supports it. A failure is harmless. */
-static void tune(const socket_t *socket, int level, int option, int value) {
+static void be_patient(tcp_t *tcp, int is_patient) {
   uv_os_fd_t fd;
 
-  if (uv_fileno((const uv_handle_t *)&socket->handle, &fd) == 0)
-    (void)setsockopt(fd, level, option, &value, sizeof(value));
-}
-
-static void be_patient(tcp_t *tcp, int is_patient) {
   if (tcp->is_patient == is_patient)
     return;
   tcp->is_patient = is_patient;
-#ifdef TCP_USER_TIMEOUT
-  tune(tcp->socket, IPPROTO_TCP, TCP_USER_TIMEOUT,
-       is_patient ? TNK__LOST_WRITING_MS : TNK__LOST_MS);
-#endif
+  if (uv_fileno((const uv_handle_t *)&tcp->socket->handle, &fd) == 0)
+    tnk__system_tcp_lost_after(fd, is_patient ? TNK__LOST_WRITING_MS
+                                              : TNK__LOST_MS);
 }
 
 static void tune_all(tcp_t *tcp) {
+  uv_os_fd_t fd;
+
   (void)uv_tcp_nodelay(&tcp->socket->handle, 1);
   (void)uv_tcp_keepalive(&tcp->socket->handle, 1, TNK__KEEPALIVE_S);
-#ifdef TCP_NOTSENT_LOWAT
-  tune(tcp->socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, MAX_UNSENT);
-#endif
+  if (uv_fileno((const uv_handle_t *)&tcp->socket->handle, &fd) == 0) {
+    tnk__system_tcp_probe(fd, TNK__KEEPALIVE_S * 1000, TNK__LOST_MS);
+    tnk__system_tcp_unsent(fd, MAX_UNSENT);
+  }
   tcp->is_patient = 1;
   be_patient(tcp, 0);
 }

@@ -2,8 +2,10 @@
 #include "lib/wire/format/proxy.h"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "lib/base/alloc.h"
 #include "lib/base/base64.h"

@@ -2,7 +2,9 @@
 #include "lib/wire/format/url.h"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "lib/base/limits.h"
 #include "lib/base/number.h"

@@ -228,7 +228,7 @@ static uint64_t read_retry_after_ms(const json_t *object) {
   if (tnk__json_get_double(object, "retry_after_ms", &ms) != TNK__JSON_FOUND &&
       tnk__json_get_double(object, "retry_after", &ms) == TNK__JSON_FOUND)
     ms *= 1000;
-  return ms > 0 && ms <= MAX_RETRY_S * 1000.0 ? (uint64_t)ms : 0;
+  return ms > 0 && ms <= (double)MAX_RETRY_S * 1000.0 ? (uint64_t)ms : 0;
 }
 
 /* Read the text of a failure from parsed JSON, or from the raw body. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/base/alloc.h"
+#include "lib/base/system.h"
 #include "tools/local/fault/calls.h"
 
 /* ---- Ranges ---- */
@@ -168,6 +169,7 @@ static int open_source(const local_server_t *server, const local_place_t *place,
                        const char *file, source_t *out) {
   char path[LOCAL_FILE + 64];
   char dir[LOCAL_FILE];
+  tnk__system_time_t at;
   struct stat st;
 
   if (strcmp(file, LOCAL_ARCHIVE_FILE) == 0)
@@ -185,10 +187,10 @@ static int open_source(const local_server_t *server, const local_place_t *place,
     return TNK_ENOTFOUND;
   }
   out->size = (uint64_t)st.st_size;
+  at = tnk__system_modified(&st);
   snprintf(out->etag, sizeof(out->etag), "\"%llx-%llx-%llx%08lx\"",
            (unsigned long long)st.st_ino, (unsigned long long)st.st_size,
-           (unsigned long long)st.st_mtim.tv_sec,
-           (unsigned long)st.st_mtim.tv_nsec);
+           (unsigned long long)at.s, (unsigned long)at.ns);
   return TNK_OK;
 }
 

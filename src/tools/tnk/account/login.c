@@ -163,7 +163,7 @@ static secret_end_t type_line(secret_t *secret, const before_t *before,
     int got = next(before, &c);
 
     if (got == -2 || (got == 1 && c == CTRL_C)) {
-      *signal = got == 1 ? SIGINT : caught;
+      *signal = got == 1 ? SIGINT : (int)caught;
       return CLI_SECRET_SIGNAL;
     }
     if (got < 0)

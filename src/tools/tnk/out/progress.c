@@ -66,7 +66,7 @@ static void draw(cli_progress_t *progress, int64_t done) {
     fprintf(stderr, "\r\033[K%s  %s", label, count);
   } else {
     share = (double)done / (double)progress->total;
-    n = share >= 1 ? BAR : (size_t)(share * BAR);
+    n = share >= 1 ? BAR : (size_t)(share * (double)BAR);
     memset(bar, '-', BAR);
     memset(bar, '#', n);
     bar[BAR] = '\0';
