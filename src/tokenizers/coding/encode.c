@@ -54,10 +54,18 @@ static int64_t merge(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
   return tnk__bpe_bytes(bpe, work, p, n, out);
 }
 
+/* Eight bytes as a number, the first one lowest. */
+static inline uint64_t load8(const uint8_t *p) {
+  return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 |
+         (uint64_t)p[3] << 24 | (uint64_t)p[4] << 32 | (uint64_t)p[5] << 40 |
+         (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56;
+}
+
 static inline void load_key(uint64_t key[2], const uint8_t *p, size_t n,
                             size_t readable) {
   if (readable >= 16) {
-    memcpy(key, p, 16);
+    key[0] = load8(p);
+    key[1] = load8(p + 8);
     if (n < 8) {
       key[0] &= (UINT64_C(1) << (8 * n)) - 1;
       key[1] = 0;
@@ -65,8 +73,11 @@ static inline void load_key(uint64_t key[2], const uint8_t *p, size_t n,
       key[1] &= (UINT64_C(1) << (8 * (n - 8))) - 1;
     }
   } else {
-    key[0] = key[1] = 0;
-    memcpy(key, p, n);
+    uint8_t copy[16] = {0};
+
+    memcpy(copy, p, n);
+    key[0] = load8(copy);
+    key[1] = load8(copy + 8);
   }
   key[1] |= (uint64_t)n << 56;
 }
