@@ -124,10 +124,10 @@ typedef struct {
  * @param options   NULL for defaults.
  * @param[out] error  Receives the error; may be NULL.
  *
- * Templates and values with the deepest nesting need up to 100 KiB of the
+ * Templates and values with the deepest nesting need up to 116 KiB of the
  * thread's stack, here and in each use, without the plug-in. A thread with 128
- * KiB is enough. A rendering may nest 300 calls and nodes, and a value 100
- * others.
+ * KiB is enough. A rendering may nest 300 calls and nodes, and fewer if they
+ * need more stack than that, as on s390x. A value may nest 100 others.
  *
  * A template may be untrusted. Its text has at most 1 MiB. A rendering that
  * needs more than half a second of CPU time fails with TNK_ETOOBIG. So does one

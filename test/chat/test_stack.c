@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chat/jinja/template.h"
 #include "support/test.h"
 #include "tnk/chat.h"
 
@@ -39,17 +40,21 @@ static void *make_text(void *user) {
   return NULL;
 }
 
-static int on_small_stack(const char *text) {
+static int on_stack(void *(*work)(void *user), const char *text) {
   job_t job = {.text = text};
   pthread_attr_t attr;
   pthread_t thread;
 
   CHECK_INT(pthread_attr_init(&attr), 0);
   CHECK_INT(pthread_attr_setstacksize(&attr, STACK), 0);
-  CHECK_INT(pthread_create(&thread, &attr, make_text, &job), 0);
+  CHECK_INT(pthread_create(&thread, &attr, work, &job), 0);
   CHECK_INT(pthread_join(thread, NULL), 0);
   CHECK_INT(pthread_attr_destroy(&attr), 0);
   return job.err;
+}
+
+static int on_small_stack(const char *text) {
+  return on_stack(make_text, text);
 }
 
 /* Something that is nested: `front` so many times, `inside`, and `back` as many
@@ -192,4 +197,38 @@ TEST(values_that_are_nested_too_deep) {
     err = on_small_stack(text);
     CHECK(err == TNK_ETOOBIG || err == TNK_EINVAL);
   }
+}
+
+/* Without a limit on levels the stack itself is the limit, as it is where
+ * frames are larger. */
+static void *render_without_limit(void *user) {
+  tnk__template_t *tpl = NULL;
+  tnk__heap_t heap;
+  tnk__buf_t out;
+  tnk__why_t why;
+  job_t *job = user;
+  const tnk__template_env_t env = {.max_depth = 1000000};
+
+  tnk__heap_init(&heap, test_allocator(), (size_t)64 << 20);
+  tnk__buf_init(&out, test_allocator(), 1 << 20);
+  job->err = tnk__template_compile(&tpl, test_allocator(), job->text,
+                                   strlen(job->text), &why);
+  if (job->err == TNK_OK)
+    job->err = tnk__template_render(tpl, &heap, tnk__value_undefined(), &env,
+                                    &out, NULL, &why);
+  tnk__template_free(tpl);
+  tnk__buf_deinit(&out);
+  tnk__heap_deinit(&heap);
+  return NULL;
+}
+
+TEST(the_stack_is_a_limit_by_itself) {
+  static const char *const rows[] = {
+      "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+      "{% macro m() %}{{ ''.join([m()]) }}{% endmacro %}{{ m() }}",
+      "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+  };
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    CHECK_INT(on_stack(render_without_limit, rows[i]), TNK_ETOOBIG);
 }

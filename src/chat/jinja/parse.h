@@ -16,6 +16,7 @@ typedef struct {
   tnk__why_t *why;
   int err;
   unsigned depth;   /* nesting of parser calls */
+  uintptr_t stack;  /* where they began; see stack.h */
   unsigned n_loops; /* open loops in this body */
   int is_lacking;   /* some filter or test does not exist */
 } tnk__parser_t;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "chat/jinja/parse.h"
+#include "chat/jinja/stack.h"
 #include "tnk/error.h"
 
 enum { MAX_DEPTH = 150, MAX_HEIGHT = 200 };
@@ -152,7 +153,7 @@ tnk__value_t tnk__parse_name(tnk__parser_t *p) {
 int tnk__parse_enter(tnk__parser_t *p) {
   if (p->err != TNK_OK)
     return 0;
-  if (++p->depth <= MAX_DEPTH)
+  if (++p->depth <= MAX_DEPTH && !tnk__stack_is_used_up(&p->stack))
     return 1;
   p->depth--;
   tnk__parse_fail(p, TNK_ETOOBIG, "this is nested too deep",

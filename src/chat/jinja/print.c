@@ -145,7 +145,7 @@ static void print_depth(tnk__run_t *run, tnk__buf_t *out, tnk__value_t value,
                         int depth) {
   char number[TNK__VALUE_NUMBER];
 
-  if (depth > TNK__VALUE_DEPTH)
+  if (depth > TNK__VALUE_DEPTH || tnk__stack_is_used_up(&run->stack))
     tnk__fail(run, TNK_ETOOBIG, "a value is nested too deep to be printed");
   if (!tnk__charge(run, TNK__COST_PRINT, 1))
     return;

@@ -135,7 +135,7 @@ static uint64_t weigh(tnk__run_t *run, tnk__value_t value, uint64_t max,
 
   if (value.kind == TNK__VALUE_TEXT)
     return n + (uint64_t)value.n_text * TNK__COST_COPY;
-  if (depth > TNK__VALUE_DEPTH)
+  if (depth > TNK__VALUE_DEPTH || tnk__stack_is_used_up(&run->stack))
     tnk__fail(run, TNK_ETOOBIG, "a value is nested too deep to be compared");
   if (run->err != TNK_OK)
     return n;

@@ -5,6 +5,7 @@
 #include "chat/jinja/cost.h"
 #include "chat/jinja/library.h"
 #include "chat/jinja/node.h"
+#include "chat/jinja/stack.h"
 #include "chat/jinja/template.h"
 #include "tnk/error.h"
 
@@ -59,6 +60,7 @@ typedef struct tnk__run {
    * macro, or the variable `loop` as a value. */
   uint64_t n_kept;
   unsigned depth;
+  uintptr_t stack; /* where it began; see stack.h */
   uint32_t line;
   int err;
   tnk__flow_t flow;
@@ -121,7 +123,8 @@ int tnk__check_work(tnk__run_t *run, uint64_t more);
  * Returns 0 and fails if it is too deep. After a 1, subtract them from `depth`
  * again. */
 static inline int tnk__enter(tnk__run_t *run, unsigned levels) {
-  if (run->depth + levels > run->env.max_depth)
+  if (run->depth + levels > run->env.max_depth ||
+      tnk__stack_is_used_up(&run->stack))
     return tnk__is_too_deep(run);
   run->depth += levels;
   return 1;
