@@ -98,7 +98,7 @@ TEST(arena_aligns_and_stops_at_its_ceiling) {
   for (i = 1; i < 200; i++) {
     void *p = tnk__arena_alloc(&arena, (size_t)i);
     CHECK(p != NULL);
-    CHECK_INT((uintptr_t)p % 16, 0);
+    CHECK_INT((uintptr_t)p % _Alignof(max_align_t), 0);
     memset(p, i, (size_t)i);
   }
   CHECK_STR(tnk__arena_strndup(&arena, "hello", 4), "hell");
