@@ -8,6 +8,7 @@ set -eu
 build=$1
 prefix=$2
 kind=$3
+data=$(cd "$(dirname "$0")/../tokenizers/data" && pwd)
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT INT TERM
 meson install -C "$build" --no-rebuild --quiet --destdir "$stage"
@@ -19,11 +20,21 @@ cp "$(dirname "$0")/program.c" "$stage/"
 cat >"$stage/tokenizers.c" <<'END'
 #include <tnk/tokenizers.h>
 
-int main(void) {
+#include <stdio.h>
+
+/* The second argument is a model that the installed module reads. */
+int main(int argc, char **argv) {
   tnk_tokens_t *tokens = tnk_tokens_new(NULL);
+  tnk_tokenizer_error_t error;
+  tnk_tokenizer_t *tok = NULL;
   size_t n = 1;
   tnk_tokens_ids(tokens, &n);
   tnk_tokens_free(tokens);
+  if (argc > 1 && tnk_tokenizer_load(&tok, argv[1], NULL, &error) < 0) {
+    fprintf(stderr, "%s\n", error.text);
+    return 1;
+  }
+  tnk_tokenizer_unref(tok);
   return n != 0;
 }
 END
@@ -108,5 +119,11 @@ check program.c tnk libuv
 check gateway.c tnk-gateway libuv
 if ask --exists tnk-tokenizers; then
   check tokenizers.c tnk-tokenizers
+  if [ -n "$(find "$stage" -name libtnk-sentencepiece.so -path '*/tnk-[0-9]*')" ]; then
+    "$stage/program" "$data/sp_bpe.model"
+  elif [ -n "$(find "$stage" -name libtnk-sentencepiece.so)" ]; then
+    echo 'the module of SentencePiece is in no folder of its version'
+    exit 1
+  fi
   check both.c tnk tnk-tokenizers
 fi
