@@ -464,6 +464,7 @@ static int take_config(parse_t *p, const char *path) {
   n_words = cli->n_words;
   cli->command = cli->root;
   cli->name[0] = '\0';
+  p->has_own = 0;
   add_name(cli, cli->root->name);
   if (take_all(p) != 0)
     return -1;
