@@ -108,11 +108,14 @@ size_t mock_release(mock_server_t *server, int status, const char *json) {
 
 /* Opening, closing, rules. */
 
-/* A socket on a port that no earlier server of this thread had. The system may
+/* A socket on a port that no recent server of this thread had. The system may
  * give one out again, and a client that remembers a server by its address, as
- * back-offs are remembered, would take the new one for the old. */
+ * back-offs are remembered, would take the new one for the old. The system has
+ * about 28,000 ports, so they are used again after 10,000 servers. */
 static int bind_fresh_port(uint16_t *port) {
+  enum { MAX_USED = 10000 };
   static _Thread_local uint8_t is_used[65536];
+  static _Thread_local size_t n_used;
   const int yes = 1;
   struct sockaddr_in address;
   socklen_t size = sizeof(address);
@@ -130,6 +133,10 @@ static int bind_fresh_port(uint16_t *port) {
     CHECK_INT(getsockname(fd, (struct sockaddr *)&address, &size), 0);
     *port = ntohs(address.sin_port);
   } while (is_used[*port]);
+  if (++n_used == MAX_USED) {
+    memset(is_used, 0, sizeof(is_used));
+    n_used = 0;
+  }
   is_used[*port] = 1;
   return fd;
 }
