@@ -392,6 +392,22 @@ static void check_status(const world_t *world, const course_t *course,
     test_fail(__FILE__, __LINE__, "it succeeded");
 }
 
+/* Whatever keeps an operation waiting for long is reported: as a state of the
+ * client, or in the log. Bytes that arrive slowly are progress, and nobody
+ * waits for requests of the service's own. */
+static void check_told(const world_t *world, uint64_t waited_ms) {
+  const script_t *script = &world->script;
+  int n = script->n_warnings + script->n_errors;
+
+  for (size_t i = 0; i < sizeof(world->n_states) / sizeof(world->n_states[0]);
+       i++)
+    n += i == TNK_QUEUE_ACTIVE ? 0 : world->n_states[i];
+  if (waited_ms >= TOLD_MS && n == 0 && !world->fate->is_slow &&
+      !world->op->is_background)
+    test_fail(__FILE__, __LINE__, "nothing was reported in %llu ms",
+              (unsigned long long)waited_ms);
+}
+
 static void run_cell(const operation_t *op, const transport_t *transport,
                      const fate_t *fate, const course_t *course, size_t stage,
                      int heals) {
@@ -415,6 +431,7 @@ static void run_cell(const operation_t *op, const transport_t *transport,
     check_alive(&world);
     heals = 1;
   }
+  check_told(&world, world_now(&world) - began_ms);
   if (heals) {
     heal(&world);
     if (world.promise != NULL &&

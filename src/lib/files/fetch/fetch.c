@@ -15,6 +15,7 @@
 #include "lib/policy/retry_after.h"
 #include "lib/wire/format/http_read.h"
 #include "lib/wire/format/http_write.h"
+#include "tnk/error.h"
 
 /* ---- Messages ---- */
 
@@ -316,6 +317,25 @@ static int may_pass(const tnk__fetch_t *fetch,
           (fetch->is_short || result->status == 206 || result->status == 416));
 }
 
+/* Pauses from this length on are reported to people. Only a server asks for
+ * them. */
+enum { LONG_PAUSE_MS = 10000 };
+
+void tnk__fetch_log_pause(const tnk__context_t *context, const char *subject,
+                          const char *name, unsigned n_attempts,
+                          const tnk__http_result_t *result, uint64_t delay_ms) {
+  char why[80];
+
+  if (result->err != TNK_OK)
+    snprintf(why, sizeof(why), "%s", tnk_strerror(result->err));
+  else
+    snprintf(why, sizeof(why), "HTTP %d", result->status);
+  tnk__log(&context->logger,
+           delay_ms >= LONG_PAUSE_MS ? TNK_LOG_WARN : TNK_LOG_DEBUG, subject,
+           "%s: attempt %u failed (%s); the next one in %llu ms", name,
+           n_attempts, why, (unsigned long long)delay_ms);
+}
+
 static void attempt(tnk__fetch_t *fetch) {
   fetch->n_attempts++;
   fetch->n_redirects = 0;
@@ -350,9 +370,8 @@ static int repeat(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
       (result->status == 416 || result->status == 206))
     fetch->wants_all = 1;
   tnk__location_deinit(&fetch->at, &fetch->context->alloc);
-  tnk__log(&fetch->context->logger, TNK_LOG_DEBUG, "fetch",
-           "%s: attempt %u failed; the next one in %llu ms", fetch->name,
-           fetch->n_attempts, (unsigned long long)delay_ms);
+  tnk__fetch_log_pause(fetch->context, "fetch", fetch->name, fetch->n_attempts,
+                       result, delay_ms);
   fetch_tell_repeat(fetch, result);
   tnk__timer_start(fetch->context, &fetch->timer, delay_ms, on_pause_over);
   return 1;

@@ -125,6 +125,11 @@ int tnk__fetch_is_transient(const tnk__http_result_t *result);
 /* The delay that the server requests, in milliseconds; 0: none. */
 uint64_t tnk__fetch_asked_ms(tnk__context_t *context,
                              const tnk__http_result_t *result);
+/* Log a failed attempt and the pause after it: as a warning if the pause is
+ * long. */
+void tnk__fetch_log_pause(const tnk__context_t *context, const char *subject,
+                          const char *name, unsigned n_attempts,
+                          const tnk__http_result_t *result, uint64_t delay_ms);
 /* Describe the current step, as the end of a sentence. */
 void tnk__fetch_explain(const tnk__fetch_t *fetch, tnk__text_t *out);
 

@@ -158,9 +158,8 @@ static int repeat(tnk__ask_t *ask, const tnk__http_result_t *result) {
   if (delay_ms == 0)
     delay_ms =
         tnk__backoff_request_ms(n, tnk__context_uniform(ask->hub->context));
-  tnk__log(&ask->hub->context->logger, TNK_LOG_DEBUG, "push",
-           "%s: attempt %u failed; the next one in %llu ms", ask->request.what,
-           ask->n_attempts, (unsigned long long)delay_ms);
+  tnk__fetch_log_pause(ask->hub->context, "push", ask->request.what,
+                       ask->n_attempts, result, delay_ms);
   tnk__timer_start(ask->hub->context, &ask->timer, delay_ms, on_pause_over);
   return 1;
 }
