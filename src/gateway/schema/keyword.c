@@ -144,7 +144,7 @@ const json_t *tnk__gw_schema_at(const json_t *root, const char *ref) {
 
   if (*ref++ != '#')
     return NULL;
-  while (at != NULL && ref != NULL && *ref != '\0') {
+  while (at != NULL && *ref != '\0') {
     tnk__gw_keyword_t is;
 
     ref = read_step(ref, step);
@@ -157,8 +157,10 @@ const json_t *tnk__gw_schema_at(const json_t *root, const char *ref) {
     if (is != TNK__GW_SCHEMA_MAP && is != TNK__GW_SCHEMA_LIST)
       return NULL;
     ref = read_step(ref, step);
+    if (ref == NULL)
+      return NULL;
     at = is == TNK__GW_SCHEMA_MAP ? json_object_get(at, step)
                                   : item_at(at, step);
   }
-  return ref != NULL ? at : NULL;
+  return at;
 }

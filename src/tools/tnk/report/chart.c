@@ -115,10 +115,14 @@ static size_t linear_ticks(double from, double to, int n, int is_whole,
     step = 1;
   if (!(step > 0) || !isfinite(step))
     return 0;
-  for (double k = ceil(from / step); k * step <= to && n_ticks < MAX_TICKS;
-       k += 1)
+  while (n_ticks < MAX_TICKS) {
+    const double k = ceil(from / step) + (double)n_ticks;
+
+    if (!(k * step <= to))
+      break;
     /* Not -0, which k may be. */
     out[n_ticks++] = k == 0 ? 0 : k * step;
+  }
   return n_ticks;
 }
 
@@ -126,17 +130,20 @@ static size_t linear_ticks(double from, double to, int n, int is_whole,
 static size_t log_ticks(const chart_t *chart, double out[MAX_TICKS]) {
   static const double factors[] = {1, 2, 5};
   const double decades = chart->top - chart->bottom;
-  const double every = ceil(decades / 8);
+  const double every = fmax(1, ceil(decades / 8));
   const size_t n_factors = decades < 3 ? 3 : 1;
+  double k = floor(chart->bottom);
   size_t n = 0;
 
-  for (double k = floor(chart->bottom); k <= chart->top; k += every)
+  while (k <= chart->top) {
     for (size_t i = 0; i < n_factors && n < MAX_TICKS; i++) {
       const double place = k + log10(factors[i]);
 
       if (place >= chart->bottom && place <= chart->top)
         out[n++] = place;
     }
+    k += every;
+  }
   return n;
 }
 
@@ -301,7 +308,8 @@ static void put_caption(const chart_t *chart, const char *title) {
 
 static void put_picture(const chart_t *chart, const char *title) {
   FILE *to = chart->to;
-  double xs[MAX_TICKS], ys[MAX_TICKS];
+  /* One label at least: the only step, or the first one. */
+  double xs[MAX_TICKS] = {(double)chart->from}, ys[MAX_TICKS] = {0};
   const size_t n_xs =
       chart->until > chart->from
           ? linear_ticks((double)chart->from, (double)chart->until, N_X, 1, xs)
@@ -324,8 +332,6 @@ static void put_picture(const chart_t *chart, const char *title) {
   for (size_t i = 0; i < chart->n_curves; i++)
     put_curve(chart, &chart->curves[i]);
   fputs("<path class=\"cursor\"/>\n</svg>\n", to);
-  if (chart->until == chart->from)
-    xs[0] = (double)chart->from;
   put_labels(chart, xs, n_xs > 0 ? n_xs : 1, ys, n_ys);
   fputs("</div>\n", to);
 }

@@ -107,10 +107,12 @@ int train_input_add(train_input_t *input, const char *word, char *why,
                     size_t n_why) {
   struct stat info;
 
-  if (strcmp(word, "-") != 0 && stat(word, &info) != 0)
-    return add_pattern(input, word, why, n_why);
-  if (strcmp(word, "-") != 0 && S_ISDIR(info.st_mode))
-    return add_folder(input, word, why, n_why);
+  if (strcmp(word, "-") != 0) {
+    if (stat(word, &info) != 0)
+      return add_pattern(input, word, why, n_why);
+    if (S_ISDIR(info.st_mode))
+      return add_folder(input, word, why, n_why);
+  }
   return append(input, strdup(word)) == 0
              ? 0
              : fail(why, n_why, word, "out of memory");

@@ -219,7 +219,7 @@ static int apply_to_group(tnk_datum_t *data, const train_reward_t *rows,
 
 static int apply(train_rewards_t *rewards, const cli_t *cli, tnk_datum_t *data,
                  tnk_advantage_t kind) {
-  float *advantages = calloc(rewards->n, sizeof(*advantages));
+  float *advantages = calloc(rewards->n + 1, sizeof(*advantages));
   size_t n_groups = 0, n_useful = 0;
 
   if (advantages == NULL)
