@@ -135,14 +135,17 @@ static uint64_t weigh(tnk__run_t *run, tnk__value_t value, uint64_t max,
 
   if (value.kind == TNK__VALUE_TEXT)
     return n + (uint64_t)value.n_text * TNK__COST_COPY;
+  if (value.kind != TNK__VALUE_LIST && value.kind != TNK__VALUE_TUPLE &&
+      value.kind != TNK__VALUE_DICT)
+    return n;
   if (depth > TNK__VALUE_DEPTH || tnk__stack_is_used_up(&run->stack))
     tnk__fail(run, TNK_ETOOBIG, "a value is nested too deep to be compared");
   if (run->err != TNK_OK)
     return n;
-  if (value.kind == TNK__VALUE_LIST || value.kind == TNK__VALUE_TUPLE)
+  if (value.kind != TNK__VALUE_DICT)
     for (size_t i = 0; i < list->n && n < max; i++)
       n += weigh(run, list->items[i], max - n, depth + 1);
-  if (value.kind == TNK__VALUE_DICT)
+  else
     for (size_t i = 0; i < dict->n && n < max; i++)
       n += weigh_key(dict->entries[i].key) +
            weigh(run, dict->entries[i].key, max - n, depth + 1) +
