@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,6 +200,59 @@ TEST(work_is_bounded) {
   CHECK_INT(tnk__gw_schema_fit(schema, list, why), TNK__GW_UNDECIDED);
   json_decref(schema);
   json_decref(list);
+}
+
+/* Many schemas look at each member, each item or each name of a type, and none
+ * of them says anything about it. */
+TEST(work_without_comparisons_is_bounded) {
+  static const struct {
+    const char *branch;
+    int is_object;
+  } rows[] = {{"{\"type\":\"object\"}", 1},
+              {"{\"type\":\"array\"}", 0},
+              {"{\"type\":[\"null\",\"string\",\"number\",\"array\"]}", 0}};
+  char why[TNK__GW_SCHEMA_WHY];
+  char name[16];
+
+  for (size_t r = 0; r < sizeof(rows) / sizeof(*rows); r++) {
+    json_t *value = rows[r].is_object ? json_object() : json_array();
+    json_t *branches = json_array();
+    json_t *schema = json_pack("{s:o}", "allOf", branches);
+
+    for (int i = 0; i < 2000; i++) {
+      snprintf(name, sizeof(name), "m%d", i);
+      CHECK_INT(rows[r].is_object
+                    ? json_object_set_new(value, name, json_null())
+                    : json_array_append_new(value, json_null()),
+                0);
+    }
+    for (int i = 0; i < 200; i++)
+      CHECK_INT(json_array_append_new(branches, json(rows[r].branch)), 0);
+    CHECK_INT(tnk__gw_schema_read(schema, why), 0);
+    CHECK_INT(tnk__gw_schema_fit(schema, value, why), TNK__GW_UNDECIDED);
+    json_decref(schema);
+    json_decref(value);
+  }
+}
+
+/* A reference leads to the same long list of types each time. */
+TEST(names_of_types_are_counted) {
+  char why[TNK__GW_SCHEMA_WHY];
+  json_t *names = json_array();
+  json_t *value = json_array();
+  json_t *schema;
+
+  for (int i = 0; i < 1000; i++) {
+    CHECK_INT(json_array_append_new(names, json_string("null")), 0);
+    CHECK_INT(json_array_append_new(value, json_integer(i)), 0);
+  }
+  CHECK_INT(json_array_append_new(names, json_string("number")), 0);
+  schema = json_pack("{s:{s:{s:o}}, s:{s:s}}", "$defs", "a", "type", names,
+                     "items", "$ref", "#/$defs/a");
+  CHECK_INT(tnk__gw_schema_read(schema, why), 0);
+  CHECK_INT(tnk__gw_schema_fit(schema, value, why), TNK__GW_UNDECIDED);
+  json_decref(schema);
+  json_decref(value);
 }
 
 TEST(a_schema_that_is_too_large_is_refused) {

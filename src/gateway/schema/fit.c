@@ -9,7 +9,8 @@
 #include "gateway/schema/schema.h"
 
 /*
- * Checks a value against a schema. The work is bounded: each comparison counts.
+ * Checks a value against a schema. The work is bounded: each comparison counts,
+ * and each turn of a loop over a part of the schema or of the value.
  * References may be cyclic, so their depth is bounded too. Both schema and
  * value come from strangers.
  */
@@ -128,7 +129,7 @@ static int fit_types(fitter_t *f, const json_t *types, const json_t *value) {
   if (name != NULL)
     return tnk__gw_is_type(value, name) ? 1
                                         : misfit(f, "must be of type %s", name);
-  for (size_t i = 0; i < json_array_size(types); i++)
+  for (size_t i = 0; i < json_array_size(types) && !is_spent(f); i++)
     if (tnk__gw_is_type(value, json_string_value(json_array_get(types, i))))
       return 1;
   return types == NULL ? 1 : misfit(f, "has none of the types");
@@ -202,7 +203,7 @@ static int fit_items(fitter_t *f, const json_t *schema, const json_t *value) {
 
   if (!fit_counts(f, schema, n, "minItems", "maxItems"))
     return 0;
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = 0; i < n && !is_spent(f); i++) {
     const json_t *own = json_array_get(first, i);
 
     own = own != NULL ? own : rest;
@@ -233,6 +234,8 @@ static int fit_members(fitter_t *f, const json_t *schema, const json_t *value) {
   json_object_foreach((json_t *)(uintptr_t)value, name, member) {
     const json_t *own = json_object_get(known, name);
 
+    if (is_spent(f))
+      return 0;
     if (own == NULL && json_is_false(others))
       return misfit(f, "has %.60s, which is not in the schema", name);
     own = own != NULL ? own : others;
