@@ -241,7 +241,7 @@ void tnk__gw_refuse_early(tnk__srv_req_t *req, int status, const char *text,
 }
 
 /* Clients that join a base URL and a path may add a slash at the end. It is cut
- * off before anything looks at the path. */
+ * off before the session, the powers of a key and the route are looked up. */
 static void cut_slash(tnk__srv_req_t *req) {
   size_t n = strlen(req->path);
 

@@ -30,7 +30,7 @@ class Native:
 
     def __init__(self):
         api = json.loads(pathlib.Path(_path("TNK_API_JSON", "tnk-api.json")).read_text())
-        self.library = ctypes.CDLL(_path("TNK_LIBRARY", "libtnk.so"))
+        self.functions = ctypes.CDLL(_path("TNK_LIBRARY", "libtnk.so"))
         self.values = {name: value for enum in api["enums"] for name, value in enum["values"].items()}
         self._kinds = {enum["name"]: ctypes.c_int for enum in api["enums"]}
         self._kinds.update({callback["name"]: ctypes.c_void_p for callback in api["callbacks"]})
@@ -41,7 +41,7 @@ class Native:
                 self._declare(function)
 
     def _declare(self, function):
-        native = getattr(self.library, function["name"])
+        native = getattr(self.functions, function["name"])
         native.restype = self.type(function["returns"]["type"])
         native.argtypes = [self.type(p["type"]) for p in function["params"]]
         setattr(self, function["name"], native)

@@ -42,7 +42,7 @@ static void set_values(chart_t *chart, int may_log) {
     least = fmin(least, report_series_least(chart->curves[i].series).value);
     most = fmax(most, report_series_most(chart->curves[i].series).value);
   }
-  chart->is_log = may_log && least > 0 && most / least >= LEAST_RATIO;
+  chart->is_log = may_log && least > 0 && most / least >= (double)LEAST_RATIO;
   if (chart->is_log) {
     least = log10(least);
     most = log10(most);
@@ -82,13 +82,13 @@ static int x_of(const chart_t *chart, double step) {
   if (chart->until == chart->from)
     return SIZE / 2;
   return (int)lround((step - (double)chart->from) /
-                     (double)(chart->until - chart->from) * SIZE);
+                     (double)(chart->until - chart->from) * (double)SIZE);
 }
 
 /* The place of a value; with a logarithmic scale, of a logarithm. */
 static int y_of_place(const chart_t *chart, double place) {
   return (int)lround((chart->top / 2 - place / 2) /
-                     (chart->top / 2 - chart->bottom / 2) * SIZE);
+                     (chart->top / 2 - chart->bottom / 2) * (double)SIZE);
 }
 
 static int y_of(const chart_t *chart, double value) {
@@ -176,14 +176,14 @@ static void put_labels(const chart_t *chart, const double *xs, size_t n_xs,
   fputs("<div class=\"ys\">", to);
   for (size_t i = 0; i < n_ys; i++) {
     fprintf(to, "<span style=\"top:%.2f%%\">",
-            y_of_place(chart, ys[i]) * 100.0 / SIZE);
+            y_of_place(chart, ys[i]) * 100.0 / (double)SIZE);
     put_short(to, chart->is_log ? pow(10, ys[i]) : ys[i]);
     fputs("</span>", to);
   }
   fputs("</div><div class=\"xs\">", to);
   for (size_t i = 0; i < n_xs; i++) {
     fprintf(to, "<span style=\"left:%.2f%%\">",
-            x_of(chart, xs[i]) * 100.0 / SIZE);
+            x_of(chart, xs[i]) * 100.0 / (double)SIZE);
     put_short(to, xs[i]);
     fputs("</span>", to);
   }
@@ -235,7 +235,7 @@ static int is_noisy(const chart_t *chart, const report_bucket_t *buckets,
   for (size_t i = 0; i < n_buckets; i++)
     height += y_of(chart, buckets[i].least.value) -
               y_of(chart, buckets[i].most.value);
-  return height / (double)n_buckets > NOISE;
+  return height / (double)n_buckets > (double)NOISE;
 }
 
 /* Lines of length 0, whose round ends are dots of the same size everywhere. */

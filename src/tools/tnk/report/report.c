@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/base/system.h"
 #include "tnk/error.h"
 #include "tools/common/frame/commands.h"
 #include "tools/tnk/out/json.h"
@@ -220,7 +221,8 @@ typedef struct {
   struct {
     ino_t inode;
     off_t size;
-    struct timespec changed;
+    int64_t changed_s;
+    int64_t changed_ns;
   } files[REPORT_MAX_RUNS][4];
 } traces_t;
 
@@ -235,9 +237,12 @@ static void look_at(const work_t *work, traces_t *traces) {
       struct stat about;
 
       if (path != NULL && stat(path, &about) == 0) {
+        const tnk__system_time_t changed = tnk__system_modified(&about);
+
         traces->files[r][i].inode = about.st_ino;
         traces->files[r][i].size = about.st_size;
-        traces->files[r][i].changed = about.st_mtim;
+        traces->files[r][i].changed_s = changed.s;
+        traces->files[r][i].changed_ns = changed.ns;
       }
       free(path);
     }
