@@ -91,10 +91,14 @@ static void arm_accepted(world_t *world, const fate_t *fate) {
   drop_connections(world, 1);
 }
 
-/* The same inside of the server's part of the handshake. */
+/* The same inside of the server's part of the first handshake, which is with
+ * the proxy where that has one. */
 static void arm_handshake(world_t *world, const fate_t *fate) {
-  world->front.server.options.end_after = fate->value;
-  world->front.server.options.end = ends_of[fate->n];
+  test_server_t *server =
+      world->has_cover ? &world->cover.server : &world->front.server;
+
+  server->options.end_after = fate->value;
+  server->options.end = ends_of[fate->n];
   drop_connections(world, 1);
 }
 
@@ -559,7 +563,7 @@ static void heal(world_t *world) {
     close(world->blocker);
     world->blocker = -1;
   }
-  if (world->has_front || world->has_proxy) {
+  if (world->has_front || world->has_proxy || world->has_cover) {
     test_server_t *server = outer_of(world);
     server->options.end = TEST_LIVES;
     world->front.server.options.end = TEST_LIVES;

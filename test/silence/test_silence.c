@@ -13,17 +13,20 @@
 #include "silence_functions.h"
 
 static const transport_t transports[] = {
-    {"http1", 0, 0, WAY_DIRECT},
-    {"http1, through a proxy", 0, 0, WAY_FORWARD},
-    {"http1, SOCKS", 0, 0, WAY_SOCKS},
-    {"http1, TLS", 0, 1, WAY_DIRECT},
-    {"http1, TLS, CONNECT", 0, 1, WAY_CONNECT},
-    {"http1, TLS, SOCKS", 0, 1, WAY_SOCKS},
-    {"http2", 1, 0, WAY_DIRECT},
-    {"http2, SOCKS", 1, 0, WAY_SOCKS},
-    {"http2, TLS", 1, 1, WAY_DIRECT},
-    {"http2, TLS, CONNECT", 1, 1, WAY_CONNECT},
-    {"http2, TLS, SOCKS", 1, 1, WAY_SOCKS},
+    {"http1", 0, 0, WAY_DIRECT, 0},
+    {"http1, through a proxy", 0, 0, WAY_FORWARD, 0},
+    {"http1, SOCKS", 0, 0, WAY_SOCKS, 0},
+    {"http1, TLS", 0, 1, WAY_DIRECT, 0},
+    {"http1, TLS, CONNECT", 0, 1, WAY_CONNECT, 0},
+    {"http1, TLS, SOCKS", 0, 1, WAY_SOCKS, 0},
+    {"http1, through a TLS proxy", 0, 0, WAY_FORWARD, 1},
+    {"http1, TLS, CONNECT over TLS", 0, 1, WAY_CONNECT, 1},
+    {"http2", 1, 0, WAY_DIRECT, 0},
+    {"http2, SOCKS", 1, 0, WAY_SOCKS, 0},
+    {"http2, TLS", 1, 1, WAY_DIRECT, 0},
+    {"http2, TLS, CONNECT", 1, 1, WAY_CONNECT, 0},
+    {"http2, TLS, SOCKS", 1, 1, WAY_SOCKS, 0},
+    {"http2, TLS, CONNECT over TLS", 1, 1, WAY_CONNECT, 1},
 };
 
 /* ---- What is impossible ---- */
@@ -34,7 +37,7 @@ static const char *impossible(const operation_t *op,
                               const course_t *course, size_t stage) {
   if (op->needs == NEEDS_HUB && transport->is_http2 && !transport->is_tls)
     return "a hub speaks HTTP/2 over TLS alone";
-  if ((fate->of & OF_TLS) && !transport->is_tls)
+  if ((fate->of & OF_TLS) && !needs_trust(transport))
     return "there is no handshake without TLS";
   if ((fate->of & OF_TUNNEL) && transport->way != WAY_CONNECT &&
       transport->way != WAY_SOCKS)
@@ -617,21 +620,30 @@ TEST_LIMIT(http1_with_TLS_through_a_tunnel, 3600) {
 TEST_LIMIT(http1_with_TLS_through_SOCKS, 3600) {
   run_matrix(5);
 }
-#if TNK__HAS_HTTP2
-TEST_LIMIT(http2, 3600) {
+TEST_LIMIT(http1_through_a_proxy_over_TLS, 3600) {
   run_matrix(6);
 }
-TEST_LIMIT(http2_through_SOCKS, 3600) {
+TEST_LIMIT(http1_with_TLS_through_a_tunnel_over_TLS, 3600) {
   run_matrix(7);
 }
-TEST_LIMIT(http2_with_TLS, 3600) {
+#if TNK__HAS_HTTP2
+TEST_LIMIT(http2, 3600) {
   run_matrix(8);
 }
-TEST_LIMIT(http2_with_TLS_through_a_tunnel, 3600) {
+TEST_LIMIT(http2_through_SOCKS, 3600) {
   run_matrix(9);
 }
-TEST_LIMIT(http2_with_TLS_through_SOCKS, 3600) {
+TEST_LIMIT(http2_with_TLS, 3600) {
   run_matrix(10);
+}
+TEST_LIMIT(http2_with_TLS_through_a_tunnel, 3600) {
+  run_matrix(11);
+}
+TEST_LIMIT(http2_with_TLS_through_SOCKS, 3600) {
+  run_matrix(12);
+}
+TEST_LIMIT(http2_with_TLS_through_a_tunnel_over_TLS, 3600) {
+  run_matrix(13);
 }
 #endif
 

@@ -28,6 +28,7 @@ typedef struct {
   int is_http2;
   int is_tls;
   way_t way;
+  int is_tls_proxy; /* the connection to the proxy is encrypted as well */
 } transport_t;
 
 /* What the options of every service and hub here say, in milliseconds. */
@@ -54,8 +55,10 @@ typedef struct world {
   tnk_hub_t *hub;
   test_proxy_t front;
   test_proxy_t proxy;
+  test_proxy_t cover; /* takes TLS off what goes to the proxy */
   int has_front;
   int has_proxy;
+  int has_cover;
   char url[64];
   char dir[40]; /* "": none was needed */
   outcome_t outcome;
@@ -123,7 +126,21 @@ static inline const char *const *alpn_of(const transport_t *transport) {
   return transport->is_http2 ? both : http1;
 }
 
-/* The server's own port is behind the front, and that behind the proxy. */
+static inline int needs_trust(const transport_t *transport) {
+  return transport->is_tls || transport->is_tls_proxy;
+}
+
+/* A proxy speaks HTTP/1.1. */
+static inline void cover_open(world_t *world, int port) {
+  static const char *const http1[] = {"http/1.1", NULL};
+
+  test_front_open(&world->cover, &world->script.uv, port, &identities()->leaf,
+                  http1);
+  world->has_cover = 1;
+}
+
+/* The server's own port is behind the front, that behind the proxy, and that
+ * behind the cover. */
 static inline void way_open(world_t *world, int wants_front) {
   const transport_t *transport = world->transport;
   uv_loop_t *uv = &world->script.uv;
@@ -141,36 +158,37 @@ static inline void way_open(world_t *world, int wants_front) {
     world->proxy.is_socks = transport->way == WAY_SOCKS;
     world->has_proxy = 1;
   }
+  if (transport->is_tls_proxy)
+    cover_open(world, world->has_proxy ? world->proxy.server.port : port);
   snprintf(world->url, sizeof(world->url), "%s://127.0.0.1:%d",
            transport->is_tls ? "https" : "http", port);
 }
 
 /* The server that the client connects to. */
 static inline test_server_t *outer_of(world_t *world) {
-  CHECK(world->has_front || world->has_proxy);
+  CHECK(world->has_front || world->has_proxy || world->has_cover);
+  if (world->has_cover)
+    return &world->cover.server;
   return world->has_proxy ? &world->proxy.server : &world->front.server;
 }
 
-static inline void way_proxy(const world_t *world, char text[64]) {
-  switch (world->transport->way) {
-  case WAY_DIRECT:
-    text[0] = '\0';
-    break;
-  case WAY_FORWARD:
-    snprintf(text, 64, "http://127.0.0.1:%d",
-             world->has_front ? world->front.server.port
-                              : (int)mock_port(world->script.mock));
-    break;
-  case WAY_CONNECT:
-  case WAY_SOCKS:
-    snprintf(text, 64, "%s://127.0.0.1:%d",
-             world->transport->way == WAY_SOCKS ? "socks5" : "http",
-             world->proxy.server.port);
-    break;
-  }
+static inline void way_proxy(world_t *world, char text[64]) {
+  const way_t way = world->transport->way;
+  const char *scheme = way == WAY_SOCKS   ? "socks5"
+                       : world->has_cover ? "https"
+                                          : "http";
+  int port = mock_port(world->script.mock);
+
+  text[0] = '\0';
+  if (world->has_front || world->has_proxy || world->has_cover)
+    port = outer_of(world)->port;
+  if (way != WAY_DIRECT)
+    snprintf(text, 64, "%s://127.0.0.1:%d", scheme, port);
 }
 
 static inline void way_close(world_t *world) {
+  if (world->has_cover)
+    test_proxy_close(&world->cover);
   if (world->has_proxy)
     test_proxy_close(&world->proxy);
   if (world->has_front)
@@ -217,7 +235,8 @@ static inline void open_service(world_t *world, const char *command,
   options.credential_cmd = command;
   options.base_url = world->url;
   options.proxy = proxy;
-  options.ca_file = world->transport->is_tls ? identities()->ca_path : NULL;
+  options.ca_file =
+      needs_trust(world->transport) ? identities()->ca_path : NULL;
   options.http_version = !world->transport->is_http2 ? TNK_HTTP_1_1
                          : world->transport->is_tls
                              ? TNK_HTTP_AUTO
@@ -251,7 +270,8 @@ static inline void open_hub(world_t *world, const char *proxy) {
   options.connect_timeout_ms = CONNECT_MS;
   options.silence_timeout_ms = SILENCE_MS;
   options.proxy = proxy;
-  options.ca_file = world->transport->is_tls ? identities()->ca_path : NULL;
+  options.ca_file =
+      needs_trust(world->transport) ? identities()->ca_path : NULL;
   options.allocator = test_allocator();
   options.logger = &logger;
   if (tnk_hub_open(&world->hub, &world->script.uv, &options, why,
