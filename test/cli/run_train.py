@@ -97,6 +97,41 @@ def interrupted(folder, data, plain):
           weights(run, run / "served") == weights(plain, plain / "served"), "with the same result")
 
 
+def sampled(folder, data, plain):
+    """Fixed messages are answered while it trains, and the weights stay the same."""
+    ask = ("--sample", "1?", "--sample", 'a "b"', "--sample-every", 5)
+    args = ["train", data, *RUN, *ask]
+    run = folder / "sampled"
+    got = tnk(*args, "--local", "--run", run)
+    text = (run / "samples.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    check(got.returncode == 0 and [(line["step"], line["prompt"]) for line in lines] ==
+          [(step, prompt) for step in (0, 5, 10, STEPS) for prompt in ("1?", 'a "b"')], "the samples of a run", lines)
+    check(lines[-2]["text"] == " abab" or lines[-2]["text"] == " ab", "what was learned", lines[-2])
+    check(f"sample after step {STEPS}  1? -> ab" in got.stderr, "they are shown", got.stderr)
+    check(metrics(run) == metrics(plain) and
+          weights(run, run / "served") == weights(plain, plain / "served"), "they change no weights")
+    again = folder / "sampled-again"
+    with subprocess.Popen([TNK, *map(str, args), "--local", "--run", again], env=CLEAN, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        while not process.stderr.readline().startswith("sample after step 10"):
+            pass
+        process.kill()
+    (again / "samples.jsonl").open("a").write('{"step":11,"prompt":"1?","te')
+    got = tnk(*args, "--local", "--run", again)
+    check(got.returncode == 0 and (again / "samples.jsonl").read_text() == text,
+          "a killed run has each sample once", (again / "samples.jsonl").read_text())
+    with Local("--faults", "422/asample@3-") as server:
+        got = server(*args, "--model", "tnk/byte-lm", "--run", folder / "unsampled")
+    check(got.returncode == 0 and "samples of step 5 are missing: " in got.stderr and
+          len((folder / "unsampled" / "samples.jsonl").read_text().splitlines()) == 2,
+          "refused samples end no run", got)
+    for extra, words in ((("--sample-every", 3), "--sample-every needs --sample"),
+                         (("--sample", "x", "--method", "rl"), "--method rl has no conversations")):
+        got = tnk("train", data, "--local", "--run", folder / "none", *extra)
+        check(got.returncode == 2 and words in got.stderr, words, got)
+
+
 def unread_results(folder, data, plain):
     """Killed when the service has the first state and no later result can be fetched. The
     polls of the model and of four steps, with one evaluation, are answered. A state must not
@@ -375,6 +410,7 @@ with tempfile.TemporaryDirectory() as tmp:
     undisturbed = trains(top, chats)
     progress(top, chats)
     interrupted(top, chats, undisturbed)
+    sampled(top, chats, undisturbed)
     killed_local(top, [chats, *RUN], undisturbed)
     killed_apart(top, [chats, *RUN], undisturbed)
     unread_results(top, chats, undisturbed)

@@ -306,6 +306,28 @@ int cli_chats_read(cli_chats_t *chats, FILE *in, const char *file) {
   return err;
 }
 
+int cli_chats_prompt(cli_chats_t *chats, const char *text, const int32_t **ids,
+                     size_t *n) {
+  tnk_chat_options_t options = chats->options;
+  tnk_chat_t *chat = tnk_chat_new(NULL);
+  int err = chat != NULL ? TNK_OK : TNK_ENOMEM;
+
+  options.train_on = TNK_CHAT_TRAIN_NOTHING;
+  memset(&chats->error, 0, sizeof(chats->error));
+  if (err == TNK_OK)
+    err = tnk_chat_add(chat, "user", text, &chats->error);
+  if (err == TNK_OK)
+    err = set_variables(chats, chat);
+  if (err == TNK_OK)
+    err = tnk_chat_encode(chats->tokens, chats->template_, &chats->tokenizer,
+                          chat, &options, &chats->error);
+  if (err != TNK_OK && chats->error.text[0] == '\0')
+    (void)refuse(chats, err, tnk_strerror(err));
+  *ids = tnk_chat_tokens_ids(chats->tokens, n);
+  tnk_chat_free(chat);
+  return err;
+}
+
 /* ---- Setup ---- */
 
 static int open_template(cli_chats_t *chats) {

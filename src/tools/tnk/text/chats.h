@@ -118,6 +118,11 @@ int cli_chats_open(cli_chats_t *chats);
 /* Read a file, one conversation per line. Lines that cannot be used are
  * reported and counted. Returns TNK_OK, or the error that ended the reading. */
 int cli_chats_read(cli_chats_t *chats, FILE *in, const char *file);
+/* The ids of a prompt with one message of the user and the beginning of the
+ * answer, valid until the next call. Returns TNK_OK, or an error with its text
+ * in `error`. */
+int cli_chats_prompt(cli_chats_t *chats, const char *text, const int32_t **ids,
+                     size_t *n);
 void cli_chats_close(cli_chats_t *chats);
 
 #endif

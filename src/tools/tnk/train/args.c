@@ -177,6 +177,18 @@ const cli_option_t train_options[] = {
      .max = INT64_MAX,
      .help = "Steps between evaluations. 0 means only after the last step "
              "(0)."},
+    {.name = "sample",
+     .value = "TEXT",
+     .texts = &train_args.samples,
+     .help = "Sample an answer to this message before the first step and after "
+             "the last one, and write it to samples.jsonl. May be repeated."},
+    {.name = "sample-every",
+     .value = "N",
+     .number = &train_args.sample_every,
+     .min = 0,
+     .max = INT64_MAX,
+     .help = "Steps between these samples. 0 means only before the first and "
+             "after the last step (0)."},
     {.name = "save-every",
      .value = "N",
      .number = &train_args.save_every,
@@ -236,6 +248,8 @@ static const char *check_method(void) {
     return "--loss and --advantages need --method rl";
   if (is_rl && (train_args.eval != NULL || train_args.eval_split > 0))
     return "--method rl has no evaluation: its data are samples of the model";
+  if (is_rl && train_args.samples.n > 0)
+    return "--method rl has no conversations, which --sample needs";
   if (is_rl && train_args.max_length > 0)
     return "either --method rl or --max-length";
   if (is_dpo && train_args.chats.each_answer)
@@ -259,6 +273,8 @@ const char *train_check(const cli_t *cli) {
   if (train_args.eval_every > 0 && train_args.eval == NULL &&
       !(train_args.eval_split > 0))
     return "--eval-every needs --eval or --eval-split";
+  if (train_args.sample_every > 0 && train_args.samples.n == 0)
+    return "--sample-every needs --sample";
   if (train_args.max_usd > 0 && train_args.prices == NULL)
     return "--max-usd needs --prices";
   wrong = check_method();

@@ -39,6 +39,8 @@ typedef struct {
   int64_t seed;
   int64_t eval_every; /* 0: only after the last step */
   int64_t save_every;
+  cli_texts_t samples; /* messages that are answered while it trains */
+  int64_t sample_every;
   int64_t max_tokens; /* 0: no limit, as for max_usd */
   double max_usd;
   int is_local;

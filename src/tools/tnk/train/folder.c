@@ -96,10 +96,12 @@ int train_folder_open(train_folder_t *folder, const cli_t *cli,
     return CLI_EXIT_OK;
   folder->config = join(path, "config.json");
   folder->metrics = join(path, "metrics.jsonl");
+  folder->samples = join(path, "samples.jsonl");
   folder->served = join(path, "served");
   folder->reference = join(path, "reference.bin");
   if (folder->config == NULL || folder->metrics == NULL ||
-      folder->served == NULL || folder->reference == NULL)
+      folder->samples == NULL || folder->served == NULL ||
+      folder->reference == NULL)
     return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
   if (access(folder->config, F_OK) == 0)
     return read_config(folder);
@@ -163,12 +165,14 @@ static json_t *settings_of(const train_data_t *data) {
   for (size_t i = 0; i < n; i++)
     json_array_append_new(names, json_string(data->files[i].name));
   return json_pack(
-      "{s:o, s:b, s:s?, s:s?, s:s?, s:s?, s:I, s:o, s:f}", "data", names,
-      "local", train_args.is_local, "tokenizer", train_args.chats.which.path,
-      "template", train_args.chats.template_, "eval", train_args.eval, "prices",
-      train_args.prices, "save-every", (json_int_t)train_args.save_every,
-      "max-tokens", number(train_args.max_tokens), "max-usd",
-      train_args.max_usd);
+      "{s:o, s:b, s:s?, s:s?, s:s?, s:s?, s:I, s:o, s:f, s:o, s:I}", "data",
+      names, "local", train_args.is_local, "tokenizer",
+      train_args.chats.which.path, "template", train_args.chats.template_,
+      "eval", train_args.eval, "prices", train_args.prices, "save-every",
+      (json_int_t)train_args.save_every, "max-tokens",
+      number(train_args.max_tokens), "max-usd", train_args.max_usd, "sample",
+      texts(&train_args.samples), "sample-every",
+      (json_int_t)train_args.sample_every);
 }
 
 static json_t *files_of(const train_data_t *data) {
@@ -334,6 +338,7 @@ void train_folder_free(train_folder_t *folder) {
   json_decref(folder->found);
   free(folder->config);
   free(folder->metrics);
+  free(folder->samples);
   free(folder->served);
   free(folder->reference);
 }

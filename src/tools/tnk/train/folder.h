@@ -12,6 +12,7 @@ typedef struct {
   const cli_t *cli;
   char *config; /* path of config.json */
   char *metrics;
+  char *samples;
   char *served;    /* checkpoints of --local */
   char *reference; /* logprobs of --method dpo */
   void *found;     /* contents of config.json, or NULL */

@@ -19,6 +19,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tnk/error.h"
 #include "tnk/observe.h"
@@ -39,6 +40,13 @@ static int is_evaluated(const train_loop_t *loop, uint64_t number) {
     return 0;
   return number == loop->plan->n_steps ||
          (loop->eval_every > 0 && number % loop->eval_every == 0);
+}
+
+static int is_sampled(const train_loop_t *loop, uint64_t number) {
+  if (loop->prompts->n == 0)
+    return 0;
+  return number == loop->plan->n_steps ||
+         (loop->sample_every > 0 && number % loop->sample_every == 0);
 }
 
 static void add_example(const train_loop_t *loop, train_flight_t *flight,
@@ -79,6 +87,9 @@ static void begin_step(train_loop_t *loop) {
   if (is_evaluated(loop, index + 1))
     all[n_all++] = train_eval_begin(loop->model, &loop->data->eval);
   flight->done = tnk_all(all, n_all);
+  if (is_sampled(loop, index + 1))
+    flight->sampler = tnk_training_save_weights_and_get_sampling(
+        loop->model, TNK_SAMPLING_SNAPSHOT, NULL);
 }
 
 static int write_metrics(const train_loop_t *loop, const train_step_t *step) {
@@ -108,6 +119,16 @@ static int failed(const train_loop_t *loop, const tnk_promise_t *promise) {
              : cli_ask_failed(loop->ask, promise);
 }
 
+static int end_samples(train_loop_t *loop, tnk_promise_t **sampler,
+                       uint64_t number) {
+  const int result =
+      train_prompts_sample(loop->prompts, loop->ask, *sampler, number);
+
+  tnk_promise_unref(*sampler);
+  *sampler = NULL;
+  return result;
+}
+
 static int end_step(train_loop_t *loop) {
   train_flight_t *flight = &loop->flight[loop->n_done % TRAIN_IN_FLIGHT];
   train_step_t *step = &flight->step;
@@ -131,6 +152,8 @@ static int end_step(train_loop_t *loop) {
   }
   tnk_promise_unref(flight->done);
   flight->done = NULL;
+  if (result == FINE && flight->sampler != NULL)
+    result = end_samples(loop, &flight->sampler, step->number);
   return result;
 }
 
@@ -156,7 +179,8 @@ static int begin_save(train_loop_t *loop) {
 
   if (result != FINE)
     return result;
-  if (train_metrics_sync(loop->metrics) != TNK_OK)
+  if (train_metrics_sync(loop->metrics) != TNK_OK ||
+      train_metrics_sync(loop->prompts->path) != TNK_OK)
     return cli_fail(loop->ask->cli, CLI_EXIT_FILE, "%s: %s", loop->metrics,
                     strerror(errno));
   how.is_final = is_last ? TNK_YES : TNK_NO;
@@ -171,19 +195,25 @@ static int begin_save(train_loop_t *loop) {
 static void drop_all(train_loop_t *loop) {
   for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++) {
     tnk_promise_unref(loop->flight[i].done);
-    loop->flight[i].done = NULL;
+    tnk_promise_unref(loop->flight[i].sampler);
+    loop->flight[i].done = loop->flight[i].sampler = NULL;
   }
   tnk_promise_unref(loop->saving);
   loop->saving = NULL;
 }
 
 static int rewind_to(train_loop_t *loop, uint64_t n_steps) {
-  const int err = train_metrics_rewind(loop->metrics, n_steps);
+  const char *path = loop->metrics;
+  int err = train_metrics_rewind(path, n_steps);
 
   loop->n_done = loop->n_begun = loop->n_saved = n_steps;
+  if (err == TNK_OK && loop->prompts->n > 0) {
+    path = loop->prompts->path;
+    err = train_metrics_rewind(path, n_steps);
+  }
   if (err == TNK_OK)
     return FINE;
-  return cli_fail(loop->ask->cli, CLI_EXIT_FILE, "%s: %s", loop->metrics,
+  return cli_fail(loop->ask->cli, CLI_EXIT_FILE, "%s: %s", path,
                   err == TNK_ENOMEM ? "out of memory" : strerror(errno));
 }
 
@@ -193,9 +223,12 @@ static int restore(train_loop_t *loop) {
   tnk_promise_t *ready;
   int result = FINE;
 
-  for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++)
+  for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++) {
     if (loop->flight[i].done != NULL)
       (void)cli_ask_wait(loop->ask, loop->flight[i].done);
+    if (loop->flight[i].sampler != NULL)
+      (void)cli_ask_wait(loop->ask, loop->flight[i].sampler);
+  }
   if (loop->saving != NULL)
     (void)cli_ask_wait(loop->ask, loop->saving);
   drop_all(loop);
@@ -291,6 +324,21 @@ static int run_all(train_loop_t *loop) {
   return result;
 }
 
+/* The samples of the first weights. An earlier process may have written some
+ * before it was killed. */
+static int sample_first(train_loop_t *loop) {
+  tnk_promise_t *sampler;
+
+  if (loop->prompts->n == 0)
+    return FINE;
+  if (unlink(loop->prompts->path) != 0 && errno != ENOENT)
+    return cli_fail(loop->ask->cli, CLI_EXIT_FILE, "%s: %s",
+                    loop->prompts->path, strerror(errno));
+  sampler = tnk_training_save_weights_and_get_sampling(
+      loop->model, TNK_SAMPLING_SNAPSHOT, NULL);
+  return end_samples(loop, &sampler, 0);
+}
+
 int train_loop_run(train_loop_t *loop, uint64_t first) {
   const size_t n = (size_t)loop->plan->n_batch * loop->data->train.per;
   int result = rewind_to(loop, first);
@@ -307,7 +355,10 @@ int train_loop_run(train_loop_t *loop, uint64_t first) {
   }
   if (result == FINE) {
     loop->ask->ends_itself = 1;
-    result = run_all(loop);
+    if (first == 0)
+      result = sample_first(loop);
+    if (result == FINE)
+      result = run_all(loop);
     loop->ask->ends_itself = 0;
   }
   drop_all(loop);

@@ -8,6 +8,7 @@
 #include "tools/tnk/train/folder.h"
 #include "tools/tnk/train/pass.h"
 #include "tools/tnk/train/plan.h"
+#include "tools/tnk/train/prompts.h"
 #include "tools/tnk/train/reference.h"
 #include "tools/tnk/train/schedule.h"
 #include "tools/tnk/train/show.h"
@@ -16,7 +17,8 @@ enum { TRAIN_IN_FLIGHT = 3 };
 
 /* A step whose results have not arrived. */
 typedef struct {
-  tnk_promise_t *done; /* the pass, the update and possibly the evaluation */
+  tnk_promise_t *done;    /* the pass, the update and possibly the evaluation */
+  tnk_promise_t *sampler; /* of its weights; or NULL */
   train_pass_t pass;
   train_step_t step;
 } train_flight_t;
@@ -31,11 +33,13 @@ typedef struct {
   const train_schedule_t *schedule;
   train_reference_t reference; /* of DPO */
   const char *metrics;
+  train_prompts_t *prompts;
   uint64_t max_tokens; /* of the whole run; 0: no limit, as for max_usd */
   double max_usd;
   double price; /* per million trained tokens */
   uint64_t save_every;
   uint64_t eval_every;
+  uint64_t sample_every;
   train_show_t show;
 
   int is_broke;     /* the next step would exceed a limit */

@@ -13,6 +13,7 @@
 #include "tools/tnk/train/args.h"
 #include "tools/tnk/train/folder.h"
 #include "tools/tnk/train/loop.h"
+#include "tools/tnk/train/prompts.h"
 #include "tools/tnk/train/served.h"
 #include "tools/tnk/train/show.h"
 
@@ -26,6 +27,7 @@ typedef struct {
   const cli_t *cli;
   train_folder_t folder;
   train_data_t data;
+  train_prompts_t prompts;
   train_plan_t plan;
   train_schedule_t schedule;
   train_served_t served;
@@ -77,6 +79,9 @@ static int prepare(work_t *work) {
 
   if (status == CLI_EXIT_OK)
     status = train_data_read(&work->data, work->cli, work->folder.now_s);
+  if (status == CLI_EXIT_OK)
+    status = train_prompts_open(&work->prompts, work->cli, work->folder.samples,
+                                work->folder.now_s);
   if (status == CLI_EXIT_OK)
     status = make_plan(work);
   if (status != CLI_EXIT_OK || train_args.is_dry)
@@ -233,10 +238,12 @@ static int run_service(work_t *work) {
       .plan = &work->plan,
       .schedule = &work->schedule,
       .metrics = work->folder.metrics,
+      .prompts = &work->prompts,
       .max_tokens = (uint64_t)train_args.max_tokens,
       .max_usd = train_args.max_usd,
       .save_every = (uint64_t)train_args.save_every,
       .eval_every = (uint64_t)train_args.eval_every,
+      .sample_every = (uint64_t)train_args.sample_every,
       .show = {.cli = work->cli, .n_steps = work->plan.n_steps},
       .loss = NAN,
       .eval = NAN,
@@ -282,6 +289,7 @@ static int run_train(cli_t *cli) {
     status = train_args.is_dry
                  ? train_show_plan(cli, &work.data, &work.plan, &work.schedule)
                  : serve(&work);
+  train_prompts_free(&work.prompts);
   train_data_free(&work.data);
   train_folder_free(&work.folder);
   return status;
@@ -301,6 +309,7 @@ static const cli_item_t examples[] = {
 static const cli_item_t files[] = {
     {"config.json", "What determines the result."},
     {"metrics.jsonl", "The loss and the learning rate of each step, once."},
+    {"samples.jsonl", "The answers to --sample."},
     {"reference.bin", "With --method dpo: the logprobs of the first weights."},
     {"checkpoints.jsonl", "The ledger of the checkpoints."},
     {"served", "The checkpoints of --local."},
