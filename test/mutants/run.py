@@ -18,6 +18,7 @@ Format of mutants.txt, entries apart by blank lines, # for comments:
     == NAME what is broken, with the row that forbids it
     file: src/lib/policy/limiter.c
     tests: flow_limiter task_throttle       or   equivalent: REASON
+    tests: cli/cli_errors                   a test of Meson, by suite and name
     -the line or lines as they are
     +what stands there instead
 
@@ -25,6 +26,7 @@ Only lines' ends are trimmed; the old text must occur exactly once.
 """
 import argparse
 import concurrent.futures
+import json
 import os
 import pathlib
 import random
@@ -99,10 +101,22 @@ def programs(work):
     return {name: target for target, name in found}
 
 
+def meson_tests(work):
+    """All tests by suite and name, such as cli/cli_errors."""
+    out = subprocess.run(["meson", "introspect", "--tests", work / "build"],
+                         capture_output=True, text=True, check=True).stdout
+    return {f"{suite.partition(':')[2]}/{test['name']}": f"{suite.partition(':')[2]}/{test['name']}"
+            for test in json.loads(out) for suite in test["suite"]}
+
+
 def try_program(work, target):
     """The names of the cases that fail; None: the program passes."""
+    command = [work / "build" / target]
+    if not target.startswith("test/"):
+        suite, name = target.split("/")
+        command = ["meson", "test", "-C", work / "build", "--no-rebuild", "--suite", suite, name]
     try:
-        run = subprocess.run([work / "build" / target], capture_output=True,
+        run = subprocess.run(command, capture_output=True,
                              text=True, errors="replace", timeout=LIMIT_S,
                              stdin=subprocess.DEVNULL, cwd=work / "build")
     except subprocess.TimeoutExpired:
@@ -128,7 +142,9 @@ def apply(path, old, new):
 def notice(work, targets, is_one_enough=False):
     """What notices the mutant that is in the tree: [(program, cases)]. When one
     is enough, no further program is begun once it has been found."""
-    ok, out = build(work, [target for _, target in targets])
+    # What a test of Meson needs is not known here, so all of it is built.
+    is_all = any(not target.startswith("test/") for _, target in targets)
+    ok, out = build(work, [] if is_all else [target for _, target in targets])
     if not ok:
         return [("compiler", re.findall(r"error: (.*)", out)[:1])]
     is_noticed = threading.Event()
@@ -147,7 +163,7 @@ def notice(work, targets, is_one_enough=False):
 
 
 def run_list(work, only):
-    known = programs(work)
+    known = {**programs(work), **meson_tests(work)}
     mutants = read_list((HERE / "mutants.txt").read_text())
     if only:
         mutants = [m for m in mutants if m.name in only]
