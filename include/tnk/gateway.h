@@ -27,8 +27,9 @@ extern "C" {
  *     uv_run(&loop, UV_RUN_DEFAULT);
  *
  * Endpoints: POST /v1/chat/completions, /v1/completions, /v1/responses,
- * /v1/messages, /v1/messages/count_tokens, /v1/responses/input_tokens; GET
- * /v1/models, /health, /healthz, /readyz. For training: POST /tnk/reward, POST
+ * /v1/messages, /v1/messages/count_tokens, /v1/responses/input_tokens; GET and
+ * DELETE /v1/responses/ID; GET /v1/responses/ID/input_items, /v1/models,
+ * /health, /healthz, /readyz. For training: POST /tnk/reward, POST
  * /tnk/sampler, GET /tnk/datums. A slash at the end of a path is ignored. A
  * request names its session by /s/NAME in front of the path, by the header
  * X-Tnk-Session, or by ":NAME" after the key.
@@ -58,6 +59,12 @@ extern "C" {
  * the same body if an SDK counts it as a retry, or if the client of the first
  * one has disconnected before its answer. Answers are known for ten minutes, at
  * most 64 MiB of them, in this process alone.
+ *
+ * GET /v1/responses/ID makes the response from its turn in the record. The
+ * options of its request are not recorded, so they are null or have the
+ * defaults of the API. A client can read and delete responses of its own
+ * session only. A deleted response is hidden from clients. Its turn stays in
+ * the record.
  *
  * If a client asks for a format (response_format, text.format, output_config),
  * the system message asks the model for it, with the schema. The service

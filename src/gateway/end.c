@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "gateway/again.h"
+#include "gateway/response.h"
 #include "gateway/state.h"
 #include "lib/base/alloc.h"
 
@@ -13,6 +14,7 @@ static void on_record_closed(void *user) {
 
   tnk__gw_grants_deinit(&gateway->grants);
   tnk__gw_again_deinit(&gateway->again);
+  tnk__gw_responses_deinit(gateway);
   tnk_chat_template_unref(gateway->template_);
   json_decref(gateway->variables);
   tnk__free_secret(&alloc, gateway->key);

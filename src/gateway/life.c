@@ -8,7 +8,7 @@
 
 #include "gateway/again.h"
 #include "gateway/record/vocabulary.h"
-#include "gateway/state.h"
+#include "gateway/response.h"
 #include "lib/base/alloc.h"
 #include "lib/base/options.h"
 #include "lib/wire/format/json_read.h"
@@ -209,6 +209,15 @@ static int open_template(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
   return err == TNK_OK ? err : say(why, why_size, err, error.text);
 }
 
+/* Take a line that is not the record's own. */
+static int take_line(void *user, const char *type, const json_t *line) {
+  tnk_gateway_t *gateway = user;
+
+  return strcmp(type, TNK__GW_DELETED) == 0
+             ? tnk__gw_response_take(gateway, line)
+             : tnk__gw_grants_take(&gateway->grants, type, line);
+}
+
 static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
                        char *why, size_t why_size) {
   const tnk__gw_record_options_t options = {
@@ -221,8 +230,8 @@ static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
        * are unknown. Starting from the time keeps them from being used
        * again. */
       .first = (uint64_t)gateway->began_s << 20,
-      .take = tnk__gw_grants_take,
-      .user = &gateway->grants,
+      .take = take_line,
+      .user = gateway,
       .vocabulary =
           o->record != NULL ? tnk__gw_vocabulary(&gateway->tokenizer) : 0,
       .why = why,
@@ -326,6 +335,7 @@ static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
     gateway->logger = *o->logger;
   tnk__gw_grants_init(&gateway->grants, &gateway->alloc);
   tnk__gw_again_init(&gateway->again, &gateway->alloc);
+  tnk__gw_map_init(&gateway->hidden, &gateway->alloc);
   gateway->repeat_ms = o->repeat_ms > 0 ? o->repeat_ms : REPEAT_MS;
   tnk__list_init(&gateway->jobs);
   tnk__list_init(&gateway->renders);

@@ -5,7 +5,8 @@
 
 #include "gateway/force.h"
 #include "gateway/form.h"
-#include "gateway/key.h"
+#include "gateway/record/key.h"
+#include "gateway/response.h"
 #include "gateway/talk.h"
 #include "lib/base/alloc.h"
 #include "lib/wire/format/json_read.h"
@@ -87,26 +88,6 @@ static int is_role(const json_t *message, const char *role) {
   return text != NULL && strcmp(text, role) == 0;
 }
 
-/* Append the messages of a turn and of all turns before it. Returns 0 or -1. */
-static int add_history(tnk__gw_job_t *job, const tnk__gw_turn_t *turn,
-                       json_t *to, size_t depth) {
-  json_t *line;
-  int err = 0;
-
-  /* Limit the recursion: real conversations have fewer turns. */
-  if (depth > 4096)
-    return -1;
-  if (turn->parent != NULL &&
-      add_history(job, turn->parent, to, depth + 1) != 0)
-    return -1;
-  if (tnk__gw_record_line(job->gateway->record, turn, &line) != TNK_OK)
-    return -1;
-  if (json_array_extend(to, json_object_get(line, "messages")) != 0)
-    err = -1;
-  json_decref(line);
-  return err;
-}
-
 /* Prepend the history of the response that the request names. Its instructions
  * are replaced by new ones, if the request has any. */
 static int put_history(tnk__gw_job_t *job, const tnk__gw_turn_t *turn,
@@ -119,7 +100,7 @@ static int put_history(tnk__gw_job_t *job, const tnk__gw_turn_t *turn,
 
   if (all == NULL)
     return no_memory(fault);
-  err = add_history(job, turn, all, 0);
+  err = tnk__gw_history(job->gateway->record, turn, all);
   if (err == 0 && has_new && is_role(json_array_get(all, 0), "system"))
     err = json_array_remove(all, 0);
   if (err == 0 && has_new) {
@@ -142,8 +123,8 @@ static int find_previous(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   uint64_t number;
 
   if (tnk__gw_name_read(job->ask.previous, &number) == 0)
-    turn = tnk__gw_record_turn(job->gateway->record, number);
-  if (turn == NULL || strcmp(turn->session->name, job->session) != 0)
+    turn = tnk__gw_response_find(job->gateway, job->session, number);
+  if (turn == NULL)
     return tnk__gw_fault(fault, 404, "previous_response_id",
                          "there is no answer \"%.60s\" in this session",
                          job->ask.previous);

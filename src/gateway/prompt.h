@@ -15,12 +15,4 @@ int tnk__gw_prompt_read(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
  * other turn. `parent`, `first` and `n_before` are set. */
 int tnk__gw_prompt_next(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
 
-/* ---- item.c ---- */
-
-/* Replace the items of /v1/responses that are named by an id (item_reference)
- * by what this session has recorded. If there are any, *text receives the
- * changed body, for tnk__json_free_string(); else NULL. Returns 0, or -1 with
- * the reason in `fault`. */
-int tnk__gw_items_put(tnk__gw_job_t *job, char **text, tnk__gw_fault_t *fault);
-
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gateway/form.h"
-#include "gateway/key.h"
+#include "gateway/record/key.h"
 #include "gateway/stop.h"
 #include "gateway/talk.h"
 #include "gateway/wire/write.h"

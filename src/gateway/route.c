@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "gateway/response.h"
 #include "gateway/send.h"
 #include "lib/base/alloc.h"
 #include "lib/wire/format/json_write.h"
@@ -25,7 +26,7 @@ static void send_buf(const tnk__gw_call_t *call, const char *type,
   tnk__srv_req_reply(call->req, 200, type, NULL, data, data != NULL ? n : 0);
 }
 
-static const char *model_name(const tnk_gateway_t *gateway) {
+const char *tnk__gw_model_name(const tnk_gateway_t *gateway) {
   const char *name = gateway->model;
 
   if (name == NULL && gateway->sampler != NULL) {
@@ -38,10 +39,10 @@ static const char *model_name(const tnk_gateway_t *gateway) {
 
 static void put_model(tnk__json_writer_t *w, const tnk_gateway_t *gateway) {
   tnk__json_begin_object(w);
-  tnk__json_put_text(w, "id", model_name(gateway));
+  tnk__json_put_text(w, "id", tnk__gw_model_name(gateway));
   tnk__json_put_text(w, "object", "model");
   tnk__json_put_text(w, "type", "model");
-  tnk__json_put_text(w, "display_name", model_name(gateway));
+  tnk__json_put_text(w, "display_name", tnk__gw_model_name(gateway));
   tnk__json_put_int(w, "created", gateway->began_s);
   tnk__json_put_text(w, "owned_by", "tnk");
   tnk__json_end(w);
@@ -69,7 +70,7 @@ static void show_model(const tnk__gw_call_t *call) {
   tnk__json_writer_t w;
   tnk__buf_t body;
 
-  if (strcmp(name, model_name(call->gateway)) != 0) {
+  if (strcmp(name, tnk__gw_model_name(call->gateway)) != 0) {
     tnk__gw_call_refuse(call, 404, "model_not_found",
                         "there is no model \"%.80s\"", name);
     return;
@@ -158,12 +159,12 @@ static const struct {
 };
 
 /* The server omits the body of a response to HEAD. */
-static int is_method(const tnk__gw_call_t *call, const char *method) {
+int tnk__gw_is_method(const tnk__gw_call_t *call, const char *method) {
   return strcmp(call->req->method, method) == 0 ||
          (strcmp(method, "GET") == 0 && strcmp(call->req->method, "HEAD") == 0);
 }
 
-static void refuse_method(const tnk__gw_call_t *call, const char *method) {
+void tnk__gw_refuse_method(const tnk__gw_call_t *call, const char *method) {
   tnk__gw_fault_t fault;
 
   (void)tnk__gw_fault(&fault, 405, NULL, "%s is not allowed here",
@@ -188,22 +189,25 @@ static void route(const tnk__gw_call_t *call) {
   for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
     if (strcmp(routes[i].path, call->path) != 0)
       continue;
-    if (is_method(call, routes[i].method)) {
+    if (tnk__gw_is_method(call, routes[i].method)) {
       routes[i].serve(call);
       return;
     }
     allowed = allowed == NULL ? routes[i].method : "GET, HEAD, POST";
   }
   if (allowed != NULL)
-    refuse_method(call, allowed);
+    tnk__gw_refuse_method(call, allowed);
   else if (strncmp(call->path, TNK__GW_SESSIONS, strlen(TNK__GW_SESSIONS)) == 0)
     tnk__gw_key_change(call);
+  else if (strncmp(call->path, TNK__GW_RESPONSES, strlen(TNK__GW_RESPONSES)) ==
+           0)
+    tnk__gw_response_serve(call);
   else if (strncmp(call->path, model, sizeof(model) - 1) != 0)
     tnk__gw_call_refuse(call, 404, NULL, "there is no %.120s", call->req->path);
-  else if (is_method(call, "GET"))
+  else if (tnk__gw_is_method(call, "GET"))
     show_model(call);
   else
-    refuse_method(call, "GET");
+    tnk__gw_refuse_method(call, "GET");
 }
 
 /* The API whose error format a path uses. It also applies to unknown paths

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "gateway/keys/grant.h"
-#include "gateway/metrics.h"
+#include "gateway/telemetry/metrics.h"
 #include "gateway/record/record.h"
 #include "gateway/wire/answer.h"
 #include "server/http.h"
@@ -69,9 +69,10 @@ struct tnk_gateway {
   size_t n_jobs;
   int is_walking; /* the jobs are being visited; see job.c */
   tnk__gw_again_t again;
-  uint64_t repeat_ms;  /* how long a sample waits for its client */
-  tnk__list_t renders; /* renderings that are queued, by `link` */
-  size_t n_renders;    /* renderings on threads */
+  tnk__gw_map_t hidden; /* deleted responses, see response.h */
+  uint64_t repeat_ms;   /* how long a sample waits for its client */
+  tnk__list_t renders;  /* renderings that are queued, by `link` */
+  size_t n_renders;     /* renderings on threads */
   size_t max_renders;
   tnk__list_t samplers;       /* all open ones */
   tnk__gw_sampler_t *sampler; /* the current one; NULL: none yet */
@@ -248,6 +249,12 @@ void tnk__gw_refuse_early(tnk__srv_req_t *req, int status, const char *text,
 /* The handler of all other requests. */
 void tnk__gw_handle(tnk__srv_req_t *req, void *user);
 
+/* Returns whether a request has this method. HEAD counts as GET. */
+int tnk__gw_is_method(const tnk__gw_call_t *call, const char *method);
+/* Answer with 405. `method` is what the Allow header says; GET adds HEAD. */
+void tnk__gw_refuse_method(const tnk__gw_call_t *call, const char *method);
+/* The name of the model that clients see. */
+const char *tnk__gw_model_name(const tnk_gateway_t *gateway);
 /* Why this gateway should get no new requests, or NULL. */
 const char *tnk__gw_why_not_ready(const tnk_gateway_t *gateway);
 

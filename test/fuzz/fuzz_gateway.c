@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gateway/key.h"
+#include "gateway/record/key.h"
 #include "gateway/record/line.h"
 #include "gateway/wire/ask.h"
 #include "lib/base/alloc.h"

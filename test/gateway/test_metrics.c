@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gateway/metrics.h"
+#include "gateway/telemetry/metrics.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -93,7 +93,7 @@ static void put_item_name(tnk__gw_w_t *w, const char *key,
                                          [TNK__GW_CALL] = "fc"};
   const tnk__gw_said_t *said = &answer->choices[0].said;
   const tnk__gw_piece_kind_t kind = tnk__gw_said_piece(said, item)->kind;
-  size_t n = 0; /* items of this kind before it, see item.c of the gateway */
+  size_t n = 0; /* items of this kind before it, see ../response.c */
   char name[64];
 
   for (size_t i = 0; i < item; i = item_end(said, i))

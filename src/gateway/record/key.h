@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TNK_GATEWAY_KEY_H
-#define TNK_GATEWAY_KEY_H
+#ifndef TNK_GATEWAY_RECORD_KEY_H
+#define TNK_GATEWAY_RECORD_KEY_H
 
 #include <jansson.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TNK_GATEWAY_METRICS_H
-#define TNK_GATEWAY_METRICS_H
+#ifndef TNK_GATEWAY_TELEMETRY_METRICS_H
+#define TNK_GATEWAY_TELEMETRY_METRICS_H
 
 #include "gateway/wire/ask.h"
 #include "lib/base/buf.h"

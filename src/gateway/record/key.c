@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "gateway/key.h"
+#include "gateway/record/key.h"
 
 #include <string.h>
 

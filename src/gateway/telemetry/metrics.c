@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "gateway/metrics.h"
+#include "gateway/telemetry/metrics.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "rig.h"
+
+/* Reading responses again, several prompts, and answers that are continued. */
+
+/* The value of the first `"id":"..."` of an answer. */
+static void id_of(const peer_t *peer, char *out, size_t size) {
+  const char *at = strstr(peer->got, "\"id\":\"");
+
+  CHECK(at != NULL);
+  at += 6;
+  CHECK(strcspn(at, "\"") < size);
+  snprintf(out, size, "%.*s", (int)strcspn(at, "\""), at);
+}
+
+/* Whichever allocation fails, the request is answered with 200 or an error, or
+ * its connection ends. */
+static void fail_each(rig_t *rig, const char *method, const char *path,
+                      const char *body) {
+  int n_refused = 0;
+
+  for (int did_fail = 1, n = 0; did_fail; n++) {
+    peer_t *peer = ask_by(rig, method, path, body);
+    int status;
+
+    test_alloc_fail_at(n);
+    status = peer_end(rig, peer);
+    did_fail = test_alloc_did_fail();
+    test_alloc_fail_at(-1);
+    if (!did_fail && strcmp(method, "DELETE") != 0)
+      CHECK_INT(status, 200);
+    /* An earlier try may have deleted it. */
+    if (status == 404)
+      CHECK(strcmp(method, "DELETE") == 0);
+    n_refused += status != 200;
+    CHECK_INT(rig->gateway->n_jobs, 0);
+  }
+  CHECK(n_refused > 0);
+}
+
+TEST_LIMIT(each_allocation_of_a_retrieval_fails_in_turn, 60) {
+  char id[64], path[128];
+  peer_t *peer;
+  rig_t rig;
+
+  rig_open(&rig, 0);
+  peer = ask(&rig, "/v1/responses",
+             "{\"input\":\"hi\",\"instructions\":\"be kind\","
+             "\"max_output_tokens\":3}");
+  until_closed(&rig, peer);
+  id_of(peer, id, sizeof(id));
+  CHECK_INT(peer_end(&rig, peer), 200);
+  snprintf(path, sizeof(path), "/v1/responses/%s", id);
+  fail_each(&rig, "GET", path, "");
+  snprintf(path, sizeof(path), "/v1/responses/%s/input_items?order=asc", id);
+  fail_each(&rig, "GET", path, "");
+  snprintf(path, sizeof(path), "/v1/responses/%s", id);
+  fail_each(&rig, "DELETE", path, "");
+  CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", path, "")), 404);
+  rig_close(&rig);
+}
