@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "gateway/account.h"
+#include "gateway/draw.h"
 #include "tnk/error.h"
 
 /* More than the limit of any key, and far from an overflow. */
@@ -36,16 +37,22 @@ static int refuse(const char *what, uint64_t left, tnk__gw_fault_t *fault) {
   return -1;
 }
 
-int tnk__gw_account_begin(tnk__gw_job_t *job, int32_t max_tokens,
-                          tnk__gw_fault_t *fault) {
-  uint64_t n_prompt = job->ids.len / sizeof(int32_t);
-  uint64_t n_sampled = (uint64_t)job->ask.n * (uint64_t)max_tokens;
-  const tnk__gw_use_t most = {
-      .n_requests = 1,
-      .n_tokens = n_prompt + n_sampled,
-      .n_turns = (uint64_t)job->ask.n,
-      .pico =
-          cost_of(job->gateway, n_prompt * (uint64_t)job->ask.n, 0, n_sampled)};
+/* The most that these prompts can use. Each is read once by the service,
+ * whatever the number of its responses. */
+static tnk__gw_use_t most_of(const tnk__gw_job_t *job, uint64_t n_prompts,
+                             uint64_t n_tokens) {
+  uint64_t n_turns = n_prompts * (uint64_t)job->ask.n;
+  uint64_t n_sampled = n_turns * (uint64_t)tnk__gw_max_tokens(job);
+
+  return (tnk__gw_use_t){.n_requests = 1,
+                         .n_tokens = n_tokens + n_sampled,
+                         .n_turns = n_turns,
+                         .pico = cost_of(job->gateway, n_tokens, 0, n_sampled)};
+}
+
+int tnk__gw_account_begin(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  const tnk__gw_use_t most =
+      most_of(job, tnk__gw_n_prompts(job), job->ids.len / sizeof(int32_t));
   const char *what = "";
   uint64_t left = 0;
   int err;
@@ -64,41 +71,71 @@ int tnk__gw_account_begin(tnk__gw_job_t *job, int32_t max_tokens,
   return 0;
 }
 
-int tnk__gw_account_again(tnk__gw_job_t *job, int32_t max_tokens,
-                          tnk__gw_fault_t *fault) {
+int tnk__gw_account_again(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   static const tnk__gw_use_t nothing = {0};
 
   if (job->grant == NULL)
     return 0;
-  tnk__gw_grant_settle(&job->gateway->grants, job->grant, &job->most,
-                       &job->spent);
+  /* A sample that was kept has been settled. */
+  if (job->most.n_requests > 0)
+    tnk__gw_grant_settle(&job->gateway->grants, job->grant, &job->most,
+                         &job->spent);
   job->most = job->spent = nothing;
-  return tnk__gw_account_begin(job, max_tokens, fault);
+  return tnk__gw_account_begin(job, fault);
 }
 
-void tnk__gw_account_samples(tnk__gw_job_t *job, const tnk_samples_t *samples) {
+static void add(tnk__gw_use_t *sum, const tnk__gw_use_t *use) {
+  sum->n_requests = 1;
+  sum->n_tokens += use->n_tokens;
+  sum->n_turns += use->n_turns;
+  sum->pico += use->pico;
+}
+
+/* What the samples of a prompt have used. */
+static tnk__gw_use_t use_of(const tnk__gw_job_t *job, size_t i,
+                            const tnk_samples_t *samples) {
   size_t n = tnk_samples_count(samples);
   int32_t n_hits = tnk_samples_cache_hit_tokens(samples);
-  uint64_t n_prompt = job->ids.len / sizeof(int32_t);
-  uint64_t n_billed = n_prompt * (uint64_t)job->ask.n;
   uint64_t n_cached = n_hits > 0 ? (uint64_t)n_hits : 0;
   uint64_t n_sampled = 0;
+  size_t n_prompt;
 
-  if (job->grant == NULL)
-    return;
-  if (n_cached > n_billed)
-    n_cached = n_billed;
-  for (size_t i = 0; i < n; i++) {
+  (void)tnk__gw_prompt_at(job, i, &n_prompt);
+  if (n_cached > n_prompt)
+    n_cached = n_prompt;
+  for (size_t k = 0; k < n; k++) {
     size_t n_tokens;
 
-    (void)tnk_samples_tokens(samples, i, &n_tokens);
+    (void)tnk_samples_tokens(samples, k, &n_tokens);
     n_sampled += n_tokens;
   }
-  job->spent = (tnk__gw_use_t){
-      .n_requests = 1,
+  return (tnk__gw_use_t){
       .n_tokens = n_prompt + n_sampled,
       .n_turns = n,
-      .pico = cost_of(job->gateway, n_billed, n_cached, n_sampled)};
+      .pico = cost_of(job->gateway, n_prompt, n_cached, n_sampled)};
+}
+
+void tnk__gw_account_samples(tnk__gw_job_t *job, size_t i,
+                             const tnk_samples_t *samples) {
+  const tnk__gw_use_t use = use_of(job, i, samples);
+
+  if (job->grant != NULL)
+    add(&job->spent, &use);
+}
+
+void tnk__gw_account_failed(tnk__gw_job_t *job) {
+  for (size_t i = 0; job->grant != NULL && i < tnk__gw_n_prompts(job); i++) {
+    const tnk_promise_t *promise = tnk__gw_draw_at(job, i);
+    tnk__gw_use_t most;
+    size_t n_prompt;
+
+    (void)tnk__gw_prompt_at(job, i, &n_prompt);
+    most = most_of(job, 1, n_prompt);
+    if (tnk_promise_state(promise) == TNK_RESOLVED)
+      tnk__gw_account_samples(job, i, tnk_promise_samples(promise));
+    else if (tnk_promise_state(promise) == TNK_PENDING)
+      add(&job->spent, &most);
+  }
 }
 
 void tnk__gw_account_lost(tnk__gw_job_t *job) {
@@ -106,6 +143,7 @@ void tnk__gw_account_lost(tnk__gw_job_t *job) {
 }
 
 void tnk__gw_account_end(tnk__gw_job_t *job) {
+  static const tnk__gw_use_t nothing = {0};
   tnk__gw_grants_t *grants = &job->gateway->grants;
 
   if (job->grant == NULL)
@@ -113,4 +151,6 @@ void tnk__gw_account_end(tnk__gw_job_t *job) {
   if (job->most.n_requests > 0)
     tnk__gw_grant_settle(grants, job->grant, &job->most, &job->spent);
   tnk__gw_grant_leave(grants, job->grant);
+  job->grant = NULL;
+  job->most = job->spent = nothing;
 }

@@ -9,13 +9,15 @@
 
 /* Reserve the most that the request can use; its prompt is made. Returns 0, or
  * -1 with the reason in `fault`. */
-int tnk__gw_account_begin(tnk__gw_job_t *job, int32_t max_tokens,
-                          tnk__gw_fault_t *fault);
+int tnk__gw_account_begin(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
 /* Settle what was used, and reserve as much again. */
-int tnk__gw_account_again(tnk__gw_job_t *job, int32_t max_tokens,
-                          tnk__gw_fault_t *fault);
-/* The samples have arrived. */
-void tnk__gw_account_samples(tnk__gw_job_t *job, const tnk_samples_t *samples);
+int tnk__gw_account_again(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
+/* Add what the samples of a prompt have used. */
+void tnk__gw_account_samples(tnk__gw_job_t *job, size_t i,
+                             const tnk_samples_t *samples);
+/* A request to the service has failed. Of several prompts, those that were
+ * sampled or may still be count. */
+void tnk__gw_account_failed(tnk__gw_job_t *job);
 /* Nobody knows how much was sampled, because the client has hung up or the
  * gateway closes. All that was reserved counts: hanging up must not be a way to
  * sample for nothing. */

@@ -291,7 +291,8 @@ static int check_read(const tnk__gw_job_t *job, const tnk__buf_t *ids,
   const char *json;
   int err;
 
-  if (tnk__gw_talk_parser(job, &parser, fault) != 0)
+  if (tnk__gw_talk_parser(job, (const int32_t *)(const void *)job->ids.data,
+                          job->ids.len / sizeof(int32_t), &parser, fault) != 0)
     return -1;
   err = tnk_chat_parser_feed(parser, (const int32_t *)(const void *)ids->data,
                              ids->len / sizeof(int32_t), on_delta, &name);

@@ -26,12 +26,12 @@
 
 #include "gateway/account.h"
 #include "gateway/again.h"
+#include "gateway/draw.h"
 #include "gateway/form.h"
 #include "gateway/prompt.h"
 #include "gateway/render.h"
 #include "gateway/reply.h"
 #include "gateway/send.h"
-#include "gateway/stop.h"
 #include "lib/base/alloc.h"
 #include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
@@ -77,6 +77,7 @@ static void free_job(tnk__gw_job_t *job) {
   tnk__buf_deinit(&job->body);
   tnk__buf_deinit(&job->variables);
   tnk__buf_deinit(&job->ids);
+  tnk__buf_deinit(&job->ends);
   tnk__buf_deinit(&job->answer);
   tnk__free(&gateway->alloc, job->session);
   tnk__free(&gateway->alloc, job);
@@ -206,12 +207,7 @@ static void on_recorded(tnk__gw_waiter_t *waiter, int err) {
   fail(job, &fault);
 }
 
-static int32_t max_tokens(const tnk__gw_job_t *job) {
-  return job->ask.max_tokens != TNK_ABSENT ? (int32_t)job->ask.max_tokens
-                                           : job->gateway->max_tokens;
-}
-
-static int call_service(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
+static void on_sample(tnk_promise_t *promise, int status, void *user);
 
 /* Sample again if the response does not have the requested format. Returns
  * whether it is being sampled. If that is not possible or fails, the client
@@ -219,9 +215,8 @@ static int call_service(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
 static int try_again(tnk__gw_job_t *job) {
   tnk__gw_fault_t fault;
 
-  if (!tnk__gw_form_retries(job) ||
-      tnk__gw_account_again(job, max_tokens(job), &fault) != 0 ||
-      call_service(job, &fault) != 0)
+  if (!tnk__gw_form_retries(job) || tnk__gw_account_again(job, &fault) != 0 ||
+      tnk__gw_draw(job, on_sample, &fault) != 0)
     return 0;
   return 1;
 }
@@ -258,10 +253,10 @@ static void drop(tnk__gw_job_t *job, int status) {
 }
 
 /* Record the samples, and send the answer. */
-static void take_samples(tnk__gw_job_t *job, const tnk_samples_t *samples) {
+static void take_samples(tnk__gw_job_t *job) {
   tnk__gw_fault_t fault;
 
-  if (tnk__gw_reply(job, samples, &fault) != 0)
+  if (tnk__gw_reply(job, &fault) != 0)
     fail(job, &fault);
   else if (!try_again(job))
     wait_for_record(job);
@@ -271,8 +266,13 @@ static void take_samples(tnk__gw_job_t *job, const tnk_samples_t *samples) {
  * recorded before a client receives it. */
 static void keep(tnk__gw_job_t *job) {
   tnk__gw_account_end(job);
-  job->grant = NULL;
   tnk__gw_again_keep(job);
+}
+
+static void account(tnk__gw_job_t *job) {
+  for (size_t i = 0; i < tnk__gw_n_prompts(job); i++)
+    tnk__gw_account_samples(job, i,
+                            tnk_promise_samples(tnk__gw_draw_at(job, i)));
 }
 
 static void on_sample(tnk_promise_t *promise, int status, void *user) {
@@ -287,17 +287,21 @@ static void on_sample(tnk_promise_t *promise, int status, void *user) {
     return;
   }
   if (status == TNK_OK) {
-    tnk__gw_account_samples(job, tnk_promise_samples(promise));
+    account(job);
     if (has_client)
-      take_samples(job, tnk_promise_samples(promise));
+      take_samples(job);
     else if (job->once != NULL)
       keep(job);
     else
       drop(job, status);
     return;
   }
-  if (!has_client) {
+  if (!has_client)
     tnk__gw_account_lost(job);
+  else
+    tnk__gw_account_failed(job);
+  tnk__gw_draw_stop(job);
+  if (!has_client) {
     drop(job, status);
     return;
   }
@@ -353,55 +357,37 @@ static void on_gone(tnk__srv_req_t *req, void *user) {
 
 /* ---- Sampling ---- */
 
-/* Ask the service for samples, which were reserved. */
-static int call_service(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
-  const tnk__gw_ask_t *ask = &job->ask;
-  tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
-  tnk_sample_options_t options = TNK_SAMPLE_OPTIONS_INIT;
-  const tnk_model_input_t prompt = {
-      .tokens = (const int32_t *)(const void *)job->ids.data,
-      .n_tokens = job->ids.len / sizeof(int32_t)};
-  tnk__gw_stops_t stops;
+/* Returns 0, or -1 if a prompt has no tokens. */
+static int check_prompts(const tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  size_t n_prompts = tnk__gw_n_prompts(job);
 
-  params.max_tokens = max_tokens(job);
-  params.top_k = (int32_t)ask->top_k;
-  params.seed = ask->seed;
-  /* The same seed would sample the same tokens again. */
-  if (ask->seed != TNK_ABSENT)
-    params.seed = ask->seed > 0 ? ask->seed - (int64_t)job->n_attempts
-                                : ask->seed + (int64_t)job->n_attempts;
-  params.temperature = ask->temperature;
-  params.top_p = ask->top_p;
-  tnk__gw_stops_find(job, &stops);
-  params.stop_tokens = stops.n_ids > 0 ? stops.ids : NULL;
-  params.n_stop_tokens = stops.n_ids;
-  params.stop_texts = stops.n_texts > 0 ? stops.texts : NULL;
-  params.n_stop_texts = stops.n_texts;
-  options.n_samples = (uint32_t)ask->n;
-  options.topk_sample_logprobs = (uint32_t)ask->n_top;
-  tnk_promise_unref(job->promise);
-  job->n_attempts++;
-  job->promise =
-      tnk_sampling_sample(job->sampler->sampling, &prompt, &params, &options);
-  if (tnk_then(tnk_promise_ref(job->promise), on_sample, job) == TNK_OK)
-    return 0;
-  return tnk__gw_fault(fault, 503, NULL, "the service is closed");
+  for (size_t i = 0; i < n_prompts; i++) {
+    size_t n;
+
+    (void)tnk__gw_prompt_at(job, i, &n);
+    if (n == 0 && n_prompts > 1)
+      return tnk__gw_fault(fault, 400, "prompt", "prompt[%zu] has no tokens",
+                           i);
+    if (n == 0)
+      return tnk__gw_fault(fault, 400, NULL, "the prompt has no tokens");
+  }
+  return 0;
 }
 
 static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   int err;
 
-  if (job->ids.len == 0)
-    return tnk__gw_fault(fault, 400, NULL, "the prompt has no tokens");
+  if (check_prompts(job, fault) != 0)
+    return -1;
   job->number = tnk__gw_record_number(job->gateway->record);
-  if (tnk__gw_account_begin(job, max_tokens(job), fault) != 0)
+  if (tnk__gw_account_begin(job, fault) != 0)
     return -1;
   /* Do not sample if the result could not be recorded. */
   err = note(job, "asked", "session", job->session);
   if (err != TNK_OK)
     return not_recorded(fault, err);
   job->gateway->stats.n_continued += job->parent != 0;
-  return call_service(job, fault);
+  return tnk__gw_draw(job, on_sample, fault);
 }
 
 /* Write the number of tokens of the prompt. */
@@ -457,6 +443,7 @@ static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   tnk__buf_init(&job->body, &gateway->alloc, 0);
   tnk__buf_init(&job->variables, &gateway->alloc, SIZE_MAX);
   tnk__buf_init(&job->ids, &gateway->alloc, MAX_IDS);
+  tnk__buf_init(&job->ends, &gateway->alloc, SIZE_MAX);
   tnk__buf_init(&job->answer, &gateway->alloc, MAX_ANSWER);
   tnk__list_append(&gateway->jobs, &job->link);
   gateway->n_jobs++;
@@ -560,7 +547,10 @@ static void follow(tnk__gw_job_t *job) {
   if (!leader->is_kept)
     return;
   tnk__gw_again_take(leader);
-  take_samples(leader, tnk_promise_samples(leader->promise));
+  /* The key of this request pays for what is sampled from now on. */
+  leader->grant = job->grant;
+  job->grant = NULL;
+  take_samples(leader);
 }
 
 static void start(tnk__gw_job_t *job) {

@@ -269,30 +269,50 @@ static int prompt_of_ids(tnk__gw_job_t *job, const json_t *ids,
   return 0;
 }
 
-static int prompt_of_completion(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
-  const json_t *prompt = json_object_get(job->ask.body, "prompt");
-  const json_t *first = json_array_get(prompt, 0);
-
-  if (json_is_string(first) || json_is_array(first)) {
-    if (json_array_size(prompt) > 1)
-      return tnk__gw_fault(fault, 400, "prompt",
-                           "several prompts at a time are not supported here");
-    prompt = first;
-  }
+static int prompt_of(tnk__gw_job_t *job, const json_t *prompt,
+                     tnk__gw_fault_t *fault) {
   if (json_is_string(prompt))
     return prompt_of_text(job, prompt, fault);
   if (json_is_array(prompt))
     return prompt_of_ids(job, prompt, fault);
   return tnk__gw_fault(fault, 400, "prompt",
-                       "prompt must be a text or a list of token ids");
+                       "prompt must be a text, a list of token ids, or a list "
+                       "of such prompts");
+}
+
+/* Append several prompts, one after the other. */
+static int prompts_of(tnk__gw_job_t *job, const json_t *prompts,
+                      tnk__gw_fault_t *fault) {
+  size_t n = json_array_size(prompts);
+
+  if ((int64_t)n * job->ask.n > TNK__GW_MAX_CHOICES)
+    return tnk__gw_fault(fault, 400, "prompt",
+                         "prompt: a request may have %d responses at most",
+                         TNK__GW_MAX_CHOICES);
+  for (size_t i = 0; i < n; i++) {
+    size_t end;
+
+    if (prompt_of(job, json_array_get(prompts, i), fault) != 0)
+      return -1;
+    end = job->ids.len / sizeof(int32_t);
+    if (tnk__buf_append(&job->ends, &end, sizeof(end)) != TNK_OK)
+      return no_memory(fault);
+  }
+  return 0;
+}
+
+static int prompt_of_completion(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  const json_t *prompt = json_object_get(job->ask.body, "prompt");
+  const json_t *first = json_array_get(prompt, 0);
+
+  if (!json_is_string(first) && !json_is_array(first))
+    return prompt_of(job, prompt, fault);
+  return json_array_size(prompt) > 1 ? prompts_of(job, prompt, fault)
+                                     : prompt_of(job, first, fault);
 }
 
 int tnk__gw_prompt_read(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   if (job->ask.api != TNK__GW_COMPLETION)
     return prompt_of_chat(job, fault);
-  if (prompt_of_completion(job, fault) != 0)
-    return -1;
-  /* No conversation continues from a plain prompt. */
-  job->key = tnk__gw_hash(2, job->ids.data, job->ids.len);
-  return 0;
+  return prompt_of_completion(job, fault);
 }

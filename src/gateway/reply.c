@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/draw.h"
 #include "gateway/form.h"
 #include "gateway/record/key.h"
 #include "gateway/stop.h"
@@ -69,17 +70,16 @@ static void on_delta(const tnk_chat_delta_t *delta, void *user) {
  * client receives them as the start of the call. */
 static int parse(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
                  listener_t *listener, tnk__gw_fault_t *fault) {
-  const int32_t *ids = (const int32_t *)(const void *)job->ids.data;
   size_t step = job->ask.is_stream ? IDS_A_DELTA : choice->n_ids + 1;
+  size_t n_before = choice->n_prompt - job->n_forced;
   tnk_chat_parser_t *parser;
   const char *json;
   int err;
 
-  if (tnk__gw_talk_parser(job, &parser, fault) != 0)
+  if (tnk__gw_talk_parser(job, choice->prompt, n_before, &parser, fault) != 0)
     return -1;
-  err = tnk_chat_parser_feed(parser,
-                             ids + job->ids.len / sizeof(*ids) - job->n_forced,
-                             job->n_forced, on_delta, listener);
+  err = tnk_chat_parser_feed(parser, choice->prompt + n_before, job->n_forced,
+                             on_delta, listener);
   for (size_t i = 0; err == TNK_OK && i < choice->n_ids; i += step) {
     size_t n = choice->n_ids - i;
 
@@ -245,12 +245,19 @@ static const char *const apis[] = {[TNK__GW_CHAT] = "chat",
                                    [TNK__GW_RESPONSE] = "response",
                                    [TNK__GW_MESSAGE] = "message"};
 
+/* The key of the conversation before the response. No conversation continues
+ * from a plain prompt. */
+static uint64_t key_of(const tnk__gw_job_t *job,
+                       const tnk__gw_choice_t *choice) {
+  return job->chat != NULL ? job->key
+                           : tnk__gw_hash(2, choice->prompt,
+                                          choice->n_prompt * sizeof(int32_t));
+}
+
 static int record(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
                   const char *sequence, int64_t made_s,
                   tnk__gw_fault_t *fault) {
   const tnk_gateway_t *gateway = job->gateway;
-  const int32_t *ids = (const int32_t *)(const void *)job->ids.data;
-  size_t n_ids = job->ids.len / sizeof(int32_t);
   json_t *message = message_of(gateway, &choice->said);
   json_t *news = NULL;
   tnk__gw_turn_new_t turn = {.session = job->session,
@@ -278,14 +285,14 @@ static int record(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
     n_before = 0;
     turn.tools = json_object_get(job->doc, "tools");
   }
-  turn.prompt = ids + n_before;
-  turn.n_prompt = n_ids - n_before;
+  turn.prompt = choice->prompt + n_before;
+  turn.n_prompt = choice->n_prompt - n_before;
   turn.end = choice->end == TNK__GW_END_LENGTH ? "length" : "stop";
   if (message != NULL)
     news = news_of(job, turn.parent != NULL ? job->first : 0, message);
   if (news != NULL) {
     turn.messages = news;
-    turn.key = tnk__gw_key_add(job->key, message);
+    turn.key = tnk__gw_key_add(key_of(job, choice), message);
     err = tnk__gw_record_add(gateway->record, &turn, &made);
   }
   json_decref(message);
@@ -318,39 +325,98 @@ static const char *model_of(const tnk__gw_job_t *job) {
   return name != NULL ? name : job->sampler->name;
 }
 
-static int make_choices(tnk__gw_job_t *job, const tnk_samples_t *samples,
-                        tnk__gw_choice_t *choices, size_t n, int64_t made_s,
-                        tnk__gw_fault_t *fault) {
-  for (size_t i = 0; i < n; i++) {
-    tnk__gw_choice_t *choice = &choices[i];
-    size_t n_logprobs;
+/* Fill a response from sample `i` of a prompt. */
+static void set_choice(tnk__gw_choice_t *choice, const tnk_samples_t *samples,
+                       size_t i) {
+  size_t n_logprobs;
 
-    choice->ids = tnk_samples_tokens(samples, i, &choice->n_ids);
-    choice->logprobs = tnk_samples_logprobs(samples, i, &n_logprobs);
-    if (n_logprobs != choice->n_ids)
-      choice->logprobs = NULL;
-    choice->top = tnk_samples_topk(samples, i);
-    choice->end = tnk_samples_stop_reason(samples, i) == TNK_STOP_LENGTH
-                      ? TNK__GW_END_LENGTH
-                      : TNK__GW_END_STOP;
-    if (end_at_stop(job, choice, fault) != 0)
-      return -1;
-    job->gateway->stats.n_tokens += choice->n_ids;
-    job->n_sampled += choice->n_ids;
-    if (say(job, choice, tnk__gw_record_next(job->gateway->record), fault) !=
-            0 ||
-        tnk__gw_form_check(job, choice, fault) != 0 ||
-        record(job, choice, tnk_samples_sequence_id(samples, i), made_s,
-               fault) != 0)
-      return -1;
+  choice->ids = tnk_samples_tokens(samples, i, &choice->n_ids);
+  choice->logprobs = tnk_samples_logprobs(samples, i, &n_logprobs);
+  if (n_logprobs != choice->n_ids)
+    choice->logprobs = NULL;
+  choice->top = tnk_samples_topk(samples, i);
+  choice->end = tnk_samples_stop_reason(samples, i) == TNK_STOP_LENGTH
+                    ? TNK__GW_END_LENGTH
+                    : TNK__GW_END_STOP;
+}
+
+static int set_prompt(const tnk__gw_job_t *job, tnk__gw_choice_t *choice,
+                      const tnk_samples_t *samples, size_t at,
+                      tnk__gw_fault_t *fault) {
+  size_t n_logprobs;
+
+  choice->prompt = tnk__gw_prompt_at(job, at, &choice->n_prompt);
+  if (!job->ask.echo || !job->ask.with_logprobs)
+    return 0;
+  choice->prompt_logprobs = tnk_samples_prompt_logprobs(samples, &n_logprobs);
+  choice->prompt_top = tnk_samples_prompt_topk(samples);
+  return choice->prompt_logprobs != NULL && n_logprobs == choice->n_prompt
+             ? 0
+             : tnk__gw_fault(fault, 502, "echo",
+                             "echo: the service gave no log-probabilities of "
+                             "the prompt");
+}
+
+static int make_choice(tnk__gw_job_t *job, tnk__gw_choice_t *choice,
+                       const char *sequence, int64_t made_s,
+                       tnk__gw_fault_t *fault) {
+  if (end_at_stop(job, choice, fault) != 0)
+    return -1;
+  job->gateway->stats.n_tokens += choice->n_ids;
+  job->n_sampled += choice->n_ids;
+  return say(job, choice, tnk__gw_record_next(job->gateway->record), fault) !=
+                     0 ||
+                 tnk__gw_form_check(job, choice, fault) != 0 ||
+                 record(job, choice, sequence, made_s, fault) != 0
+             ? -1
+             : 0;
+}
+
+static const tnk_samples_t *samples_at(const tnk__gw_job_t *job, size_t i) {
+  return tnk_promise_samples(tnk__gw_draw_at(job, i));
+}
+
+static size_t count_choices(const tnk__gw_job_t *job) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < tnk__gw_n_prompts(job); i++)
+    n += tnk_samples_count(samples_at(job, i));
+  return n;
+}
+
+/* Make the responses, in the order of the prompts. Nothing is recorded if the
+ * service has not answered in full. */
+static int make_choices(tnk__gw_job_t *job, tnk__gw_answer_t *answer,
+                        tnk__gw_choice_t *choices, tnk__gw_fault_t *fault) {
+  tnk__gw_choice_t *choice = choices;
+
+  for (size_t at = 0; at < tnk__gw_n_prompts(job); at++) {
+    const tnk_samples_t *samples = samples_at(job, at);
+    size_t n = tnk_samples_count(samples);
+    int32_t n_cached = tnk_samples_cache_hit_tokens(samples);
+
+    if (n == 0)
+      return tnk__gw_fault(fault, 502, NULL, "the service gave no answer");
+    answer->n_cached += n_cached > 0 ? (size_t)n_cached : 0;
+    for (size_t i = 0; i < n; i++, choice++) {
+      set_choice(choice, samples, i);
+      if (set_prompt(job, choice, samples, at, fault) != 0)
+        return -1;
+    }
   }
+  choice = choices;
+  for (size_t at = 0; at < tnk__gw_n_prompts(job); at++)
+    for (size_t i = 0; i < tnk_samples_count(samples_at(job, at)); i++)
+      if (make_choice(job, choice++,
+                      tnk_samples_sequence_id(samples_at(job, at), i),
+                      answer->made_s, fault) != 0)
+        return -1;
   return 0;
 }
 
-int tnk__gw_reply(tnk__gw_job_t *job, const tnk_samples_t *samples,
-                  tnk__gw_fault_t *fault) {
+int tnk__gw_reply(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   tnk_gateway_t *gateway = job->gateway;
-  size_t n = tnk_samples_count(samples);
+  size_t n = count_choices(job);
   tnk__gw_choice_t *choices =
       tnk__calloc(&gateway->alloc, n + 1, sizeof(*choices));
   tnk__gw_answer_t answer = {.ask = &job->ask,
@@ -361,7 +427,6 @@ int tnk__gw_reply(tnk__gw_job_t *job, const tnk_samples_t *samples,
                              .text_of = text_of,
                              .user = gateway};
   uv_timeval64_t now = {0};
-  int32_t n_cached = tnk_samples_cache_hit_tokens(samples);
   int err;
 
   if (choices == NULL)
@@ -369,14 +434,12 @@ int tnk__gw_reply(tnk__gw_job_t *job, const tnk_samples_t *samples,
   tnk__buf_clear(&job->answer); /* of an earlier attempt */
   (void)uv_gettimeofday(&now);
   answer.made_s = now.tv_sec;
-  if (n_cached > 0)
-    answer.n_cached =
-        (size_t)n_cached < answer.n_prompt ? (size_t)n_cached : answer.n_prompt;
   answer.number = tnk__gw_record_next(gateway->record);
   for (size_t i = 0; i < n; i++)
     tnk__gw_said_init(&choices[i].said, &gateway->alloc);
-  err = n == 0 ? tnk__gw_fault(fault, 502, NULL, "the service gave no answer")
-               : make_choices(job, samples, choices, n, answer.made_s, fault);
+  err = make_choices(job, &answer, choices, fault);
+  if (answer.n_cached > answer.n_prompt)
+    answer.n_cached = answer.n_prompt;
   if (err == 0 && tnk__gw_answer_write(&answer, &job->answer) != TNK_OK)
     err = no_memory(fault);
   job->is_misfit = 0;

@@ -8,7 +8,6 @@
 
 /* Record all sequences and write the answer. 0, or -1 with the reason in
  * `fault`. */
-int tnk__gw_reply(tnk__gw_job_t *job, const tnk_samples_t *samples,
-                  tnk__gw_fault_t *fault);
+int tnk__gw_reply(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
 
 #endif

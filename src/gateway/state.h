@@ -159,7 +159,8 @@ typedef struct tnk__gw_job {
   const char *force_first, *force_last;
   uint64_t parent;     /* number of the turn it continues; 0: none */
   size_t first;        /* index of the first new message */
-  tnk__buf_t ids;      /* i32: the whole prompt */
+  tnk__buf_t ids;      /* i32: the whole prompt, or all prompts */
+  tnk__buf_t ends;     /* size_t: where each prompt ends; empty: there is one */
   size_t n_before;     /* how many ids are the parent's */
   size_t n_forced;     /* how many of the last ids start a forced call */
   uint32_t n_attempts; /* samples so far, see form.h */

@@ -87,13 +87,13 @@ int tnk__gw_talk_set(const tnk__gw_job_t *job, tnk_chat_t *chat,
   return 0;
 }
 
-int tnk__gw_talk_parser(const tnk__gw_job_t *job, tnk_chat_parser_t **out,
+int tnk__gw_talk_parser(const tnk__gw_job_t *job, const int32_t *prompt,
+                        size_t n, tnk_chat_parser_t **out,
                         tnk__gw_fault_t *fault) {
   static const char *const none[] = {NULL};
   const tnk_gateway_t *gateway = job->gateway;
   const tnk_chat_family_t family =
       job->ask.api != TNK__GW_COMPLETION ? gateway->family : TNK_CHAT_PLAIN;
-  size_t n = job->ids.len / sizeof(int32_t) - job->n_forced;
   tnk_chat_error_t error = {0};
   int err = tnk_chat_parser_open(out, family, &gateway->tokenizer, job->chat,
                                  &gateway->alloc, &error);
@@ -102,9 +102,8 @@ int tnk__gw_talk_parser(const tnk__gw_job_t *job, tnk_chat_parser_t **out,
     return tnk__gw_fault(fault, 500, NULL, "%s", error.text);
   /* The default stop of the plain family belongs to the plain template. A plain
    * prompt has no template, so it has no such stop. */
-  err =
-      tnk_chat_parser_prompt(*out, (const int32_t *)(const void *)job->ids.data,
-                             n, family == TNK_CHAT_PLAIN ? none : NULL);
+  err = tnk_chat_parser_prompt(*out, prompt, n,
+                               family == TNK_CHAT_PLAIN ? none : NULL);
   if (err == TNK_OK)
     return 0;
   tnk_chat_parser_free(*out);

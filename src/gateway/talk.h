@@ -23,9 +23,10 @@ int tnk__gw_talk_collect(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
 /* Set the collected variables. */
 int tnk__gw_talk_set(const tnk__gw_job_t *job, tnk_chat_t *chat,
                      tnk__gw_fault_t *fault);
-/* Create the parser of the response, and feed it the prompt. The caller frees
- * it. */
-int tnk__gw_talk_parser(const tnk__gw_job_t *job, tnk_chat_parser_t **out,
+/* Create the parser of the response, and feed it the `n` ids of the prompt. The
+ * caller frees it. */
+int tnk__gw_talk_parser(const tnk__gw_job_t *job, const int32_t *prompt,
+                        size_t n, tnk_chat_parser_t **out,
                         tnk__gw_fault_t *fault);
 /* Options to render the conversation of a job: with a clock, and canceled with
  * the job. Only the template and the assistant may use control tokens, unless

@@ -167,6 +167,7 @@ static tnk_chat_template_t *rig_template;
 static tnk_chat_family_t rig_family;
 /* NULL: no key is needed. */
 static const char *rig_admin_key;
+static tnk_gateway_formats_t rig_formats;
 /* USD per million tokens: of prompts, sampled, cached. */
 static double rig_usd[3];
 
@@ -186,6 +187,7 @@ static inline void rig_open_with(rig_t *rig, uint64_t latency_ms,
       .template_ = rig_template,
       .family = rig_family,
       .admin_key = rig_admin_key,
+      .formats = rig_formats,
       .usd_prompt = rig_usd[0],
       .usd_sampled = rig_usd[1],
       .usd_cached = rig_usd[2],

@@ -11,7 +11,7 @@ import pathlib
 import sys
 import tempfile
 
-from gateway import CALLING, Client, gateway, local, records, turns_of, whole
+from gateway import CALLING, Client, events, gateway, local, not_drawn, records, turns_of, whole
 from tap import check, plan
 
 TNK = sys.argv[1]
@@ -113,10 +113,84 @@ def reads_calls(folder):
               len({i["id"] for i in got}) == 5, "all of them as input", got)
 
 
+def completes_several(service, folder):
+    path = pathlib.Path(folder) / "several"
+    log = {"max_tokens": 4, "temperature": 0}
+    with gateway(TNK, service, "--record", path) as g:
+        client = Client(g.url, x_tnk_session="me")
+        prompts = ["one", "two!", "three"]
+        alone = [client.post("/v1/completions", {"prompt": p, **log})[1] for p in prompts]
+        for what in (prompts, [list(p.encode()) for p in prompts], ["one", list(b"two!"), "three"]):
+            status, a = client.post("/v1/completions", {"prompt": what, **log, "user": str(what)})
+            check(status == 200 and [(c["index"], c["text"]) for c in a["choices"]] ==
+                  [(i, b["choices"][0]["text"]) for i, b in enumerate(alone)], f"the same as each alone: {what}", a)
+        check(a["usage"]["prompt_tokens"] == 12 and a["usage"]["completion_tokens"] ==
+              sum(b["usage"]["completion_tokens"] for b in alone), "usage of all", a["usage"])
+        a = client.post("/v1/completions", {"prompt": prompts, "max_tokens": 4, "n": 2})[1]
+        check([c["index"] for c in a["choices"]] == list(range(6)), "two choices for each", a)
+        check([client.post("/tnk/reward", {"id": a["id"], "choice": i, "reward": i})[0] for i in range(7)] ==
+              [200] * 6 + [404], "each has a reward")
+        text = client.post("/v1/completions", {"prompt": prompts, **log, "stream": True})[1]
+        got = ["", "", ""]
+        for chunk in events(text):
+            got[chunk["choices"][0]["index"]] += chunk["choices"][0]["text"]
+        check(got == [b["choices"][0]["text"] for b in alone], "a stream", text)
+        for what, why in (([], "no tokens"), (["a", 1], "prompt must be"), (["a", ""], "prompt[1] has no tokens"),
+                          ([[1], [-1]], "is not a token id"), (["a"] * 129, "128"), ([["a"]], "is not a token id"),
+                          (1, "prompt must be"), (None, "prompt must be")):
+            status, got = client.post("/v1/completions", {"prompt": what})
+            check(status == 400 and why in got["error"]["message"], f"{str(what)[:40]}: {why}", (status, got))
+        check(client.post("/v1/completions", {"prompt": ["a"] * 65, "n": 2})[0] == 400, "nor so many choices")
+        check(client.post("/v1/completions", {"prompt": ["a"] * 64, "n": 2, "max_tokens": 1})[0] == 200, "but these")
+        number = int(a["id"].split("-")[1])
+    turns = turns_of(path)
+    six = [turns[number + i] for i in range(6)]
+    check([bytes(t["prompt"]).decode() for t in six] == [p for p in prompts for _ in range(2)], "their prompts", six)
+    check(len({t["request"] for t in six}) == 1 and not any("parent" in t for t in six), "of one request")
+    check(not not_drawn(path, service.samples), "as they were drawn")
+
+
+def echoes(service):
+    with gateway(TNK, service) as g:
+        client = Client(g.url)
+        ask = {"prompt": "h\u00e9llo", "max_tokens": 3, "temperature": 0}
+        said = client.post("/v1/completions", {**ask, "logprobs": 2})[1]["choices"][0]
+        a = client.post("/v1/completions", {**ask, "echo": True})[1]["choices"][0]
+        check(a["text"] == "h\u00e9llo" + said["text"] and a["logprobs"] is None, "the prompt, then the answer", a)
+        a = client.post("/v1/completions", {**ask, "echo": True, "logprobs": 2})[1]["choices"][0]
+        got = a["logprobs"]
+        check(len(got["tokens"]) == 6 + len(said["logprobs"]["tokens"]) and
+              got["tokens"][6:] == said["logprobs"]["tokens"], "a token for each", got)
+        check(got["token_logprobs"][0] is None and got["top_logprobs"][0] is None, "none of the first token", got)
+        check(all(isinstance(v, float) and v < 0 for v in got["token_logprobs"][1:]) and
+              got["token_logprobs"][6:] == said["logprobs"]["token_logprobs"], "logprobs", got)
+        check(all(t and max(t.values()) < 0 for t in got["top_logprobs"][1:]), "the likeliest tokens", got)
+        check(got["text_offset"] == list(range(len(got["tokens"]))), "offsets", got)
+        # A prompt of the same tokens has the same logprobs as sampled ones.
+        b = client.post("/v1/completions", {"prompt": list(b"h\xc3\xa9llo"), "max_tokens": 1, "echo": True,
+                                            "logprobs": 0})[1]["choices"][0]["logprobs"]
+        check(b["token_logprobs"][:6] == got["token_logprobs"][:6], "the same by ids", b)
+        text = client.post("/v1/completions", {**ask, "echo": True, "stream": True, "logprobs": 2})[1]
+        chunks = [c["choices"][0] for c in events(text)]
+        check("".join(c["text"] for c in chunks) == a["text"] and chunks[0]["text"] == "h\u00e9llo", "a stream", chunks)
+        check(chunks[-1]["logprobs"] == got, "with the logprobs at its end", chunks[-1])
+        a = client.post("/v1/completions", {"prompt": ["ab", "c"], "max_tokens": 1, "echo": True, "logprobs": 0})[1]
+        check([c["text"][:n] for c, n in zip(a["choices"], (2, 1))] == ["ab", "c"] and
+              [len(c["logprobs"]["tokens"]) for c in a["choices"]] == [3, 2], "of each prompt", a)
+        status, a = client.post("/v1/completions", {"prompt": "a", "echo": "x"})
+        check(status == 400 and "echo" in a["error"]["message"], "it is true or false", a)
+        status, a = client.chat("hi", echo=True)
+        check(status == 400 and a["error"]["param"] == "echo", "for completions alone", a)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        with local(TNK) as service:
+        log = pathlib.Path(folder) / "samples"
+        with local(TNK, "--sample-log", log) as service:
+            service.samples = log
             reads_responses(service, folder)
+            completes_several(service, folder)
+            echoes(service)
         reads_calls(folder)
     plan()
 

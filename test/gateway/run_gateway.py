@@ -226,7 +226,7 @@ def refuses(service):
                                    ("/v1/messages", {"messages": []}, 400),
                                    ("/v1/responses", {"input": "x", "previous_response_id": "resp_1"}, 404),
                                    ("/v1/completions", {"prompt": [-1]}, 400),
-                                   ("/v1/completions", {"prompt": ["a", "b"]}, 400),
+                                   ("/v1/completions", {"prompt": ["a", 1]}, 400),
                                    ("/v1/embeddings", {}, 404),
                                    ("/s/me", {}, 404),
                                    ("/v1/messages/batches", {}, 404),

@@ -65,16 +65,16 @@ static uint64_t cost_of(stage_t *stage, int32_t n_hits) {
   tnk__gw_job_t job = {.gateway = stage->rig.gateway,
                        .grant = grant,
                        .ids = {.len = 10 * sizeof(int32_t)},
-                       .ask = {.n = 1}};
+                       .ask = {.n = 1, .max_tokens = 5}};
   const uint64_t before = grant->used.pico;
   tnk__gw_fault_t fault;
   uint32_t wait_s;
 
   CHECK_INT(tnk__gw_grant_enter(&stage->rig.gateway->grants, grant, &wait_s),
             TNK__GW_ENTERED);
-  CHECK_INT(tnk__gw_account_begin(&job, 5, &fault), 0);
+  CHECK_INT(tnk__gw_account_begin(&job, &fault), 0);
   CHECK_INT(grant->used.pico - before, 40000000);
-  tnk__gw_account_samples(&job, &samples);
+  tnk__gw_account_samples(&job, 0, &samples);
   tnk__gw_account_end(&job);
   return grant->used.pico - before;
 }
@@ -95,6 +95,85 @@ TEST_LIMIT(cache_hits_have_their_own_price, 20) {
   rig_usd[2] = 0;
   stage_open(&stage, NEVER, NULL);
   CHECK_INT(cost_of(&stage, 6), 32000000);
+  rig_close(&stage.rig);
+}
+
+static int complete(stage_t *stage, const char *body) {
+  return peer_end(&stage->rig, ask_as(&stage->rig, stage->key, "POST",
+                                      "/v1/completions", body));
+}
+
+/* The service reads a prompt once, whatever the number of its responses. */
+TEST_LIMIT(a_prompt_costs_once, 20) {
+  const tnk__gw_use_t *used;
+  stage_t stage;
+
+  rig_usd[0] = 2;
+  rig_usd[1] = 4;
+  stage_open(&stage, 0, NULL);
+  used = &grant_of(&stage)->used;
+  CHECK_INT(complete(&stage, "{\"prompt\":\"abcde\",\"n\":3,\"max_tokens\":"
+                             "2,\"temperature\":0}"),
+            200);
+  CHECK_INT(used->n_turns, 3);
+  CHECK_INT(used->n_tokens, 5 + 3 * 2);
+  CHECK_INT(used->pico, 5 * 2000000 + 3 * 2 * 4000000);
+  /* Each of several prompts. */
+  CHECK_INT(complete(&stage, "{\"prompt\":[\"abc\",\"d\"],\"max_tokens\":2,"
+                             "\"temperature\":0}"),
+            200);
+  CHECK_INT(used->n_requests, 2);
+  CHECK_INT(used->n_turns, 3 + 2);
+  CHECK_INT(used->n_tokens, 11 + 4 + 2 * 2);
+  CHECK_INT(used->pico, 9 * 2000000 + 10 * 4000000);
+  rig_close(&stage.rig);
+}
+
+/* What is reserved for several prompts is the most that all of them can use. */
+TEST_LIMIT(several_prompts_need_the_sum, 20) {
+  tnk__gw_grant_t *grant;
+  stage_t stage;
+
+  stage_open(&stage, 0, NULL);
+  grant = grant_of(&stage);
+  grant->limits.max_tokens = 11;
+  CHECK_INT(complete(&stage, "{\"prompt\":[\"ab\",\"cd\"],\"max_tokens\":4}"),
+            403);
+  CHECK_INT(n_calls(&stage.rig, "asample"), 0);
+  CHECK_INT(complete(&stage, "{\"prompt\":[\"ab\",\"c\"],\"max_tokens\":4}"),
+            200);
+  rig_close(&stage.rig);
+}
+
+static peer_t *ask_object(stage_t *stage) {
+  return ask_as(&stage->rig, stage->key, "POST", "/v1/chat/completions",
+                "{\"max_tokens\":2,\"response_format\":{\"type\":"
+                "\"json_object\"},\"messages\":[{\"role\":\"user\","
+                "\"content\":\"hi\"}]}");
+}
+
+/* The client hangs up, and repeats its request when the sample is there. That
+ * sample was charged. The attempts that follow it are charged as well. */
+TEST_LIMIT(attempts_after_a_kept_sample_are_charged, 60) {
+  const tnk__gw_use_t *used;
+  stage_t stage;
+  peer_t *peer;
+
+  rig_formats = TNK_GATEWAY_FORMATS_RETRY;
+  stage_open(&stage, 100, NULL);
+  used = &grant_of(&stage)->used;
+  peer = ask_object(&stage);
+  until_sampled(&stage.rig, 1);
+  peer_close(peer);
+  (void)peer_end(&stage.rig, peer);
+  while (stage.rig.gateway->again.n_kept == 0)
+    uv_run(&stage.rig.e2e.uv, UV_RUN_ONCE);
+  CHECK_INT(used->n_turns, 1);
+  CHECK_INT(grant_of(&stage)->n_active, 0);
+  CHECK_INT(peer_end(&stage.rig, ask_object(&stage)), 200);
+  CHECK_INT(n_calls(&stage.rig, "asample"), 3);
+  CHECK_INT(used->n_turns, 3);
+  CHECK_INT(grant_of(&stage)->n_active, 0);
   rig_close(&stage.rig);
 }
 

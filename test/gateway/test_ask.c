@@ -86,7 +86,7 @@ static const struct {
      "{\"max_tokens\":1,\"output_format\":{\"type\":\"json_object\"}}",
      "output_format"},
     {TNK__GW_CHAT, "{\"modalities\":[\"text\",\"audio\"]}", "modalities"},
-    {TNK__GW_COMPLETION, "{\"echo\":true}", "echo"},
+    {TNK__GW_COMPLETION, "{\"echo\":1}", "echo"},
     {TNK__GW_COMPLETION, "{\"best_of\":2}", "best_of"},
     {TNK__GW_RESPONSE, "{\"background\":true}", "background"},
     {TNK__GW_RESPONSE, "{\"include\":[\"file_search_call.results\"]}",
@@ -126,7 +126,7 @@ TEST(what_changes_nothing_is_accepted) {
        "\"prompt_cache_key\":\"a\"}"},
       {TNK__GW_MESSAGE, "{\"max_tokens\":1,\"thinking\":{\"type\":\"enabled\"},"
                         "\"mcp_servers\":[]}"},
-      {TNK__GW_COMPLETION, "{\"echo\":false,\"best_of\":1}"}};
+      {TNK__GW_COMPLETION, "{\"echo\":true,\"best_of\":1}"}};
 
   for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
     tnk__gw_fault_t fault;

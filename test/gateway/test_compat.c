@@ -59,3 +59,63 @@ TEST_LIMIT(each_allocation_of_a_retrieval_fails_in_turn, 60) {
   CHECK_INT(peer_end(&rig, ask_by(&rig, "GET", path, "")), 404);
   rig_close(&rig);
 }
+
+/* ---- Several prompts ---- */
+
+static const char three[] =
+    "{\"prompt\":[\"a\",\"bc\",\"def\"],\"max_tokens\":2,\"echo\":true,"
+    "\"logprobs\":1}";
+
+TEST_LIMIT(each_allocation_of_several_prompts_fails_in_turn, 100) {
+  rig_t rig;
+
+  rig_open(&rig, 0);
+  fail_each(&rig, "POST", "/v1/completions", three);
+  rig_close(&rig);
+}
+
+/* All of them are canceled with their client. */
+TEST_LIMIT(a_client_of_several_prompts_hangs_up, 20) {
+  peer_t *peer;
+  rig_t rig;
+
+  rig_open(&rig, LONG_MS);
+  peer = ask(&rig, "/v1/completions", three);
+  until_sampled(&rig, 3);
+  peer_close(peer);
+  while (rig.gateway->stats.n_gone == 0)
+    uv_run(&rig.e2e.uv, UV_RUN_ONCE);
+  tnk__gw_jobs_keep(rig.gateway, uv_now(&rig.e2e.uv) + LONG_MS);
+  while (rig.gateway->n_jobs > 0)
+    uv_run(&rig.e2e.uv, UV_RUN_ONCE);
+  CHECK_INT(peer_end(&rig, peer), 0);
+  rig_close(&rig);
+}
+
+TEST_LIMIT(several_prompts_end_with_the_gateway, 20) {
+  peer_t *peer;
+  rig_t rig;
+
+  rig_open(&rig, LONG_MS);
+  peer = ask(&rig, "/v1/completions", three);
+  until_sampled(&rig, 3);
+  rig_close(&rig);
+  free(peer);
+}
+
+/* One prompt is refused by the service, so the request fails, and the others
+ * are canceled. Nothing is recorded. */
+TEST_LIMIT(one_of_several_prompts_fails, 20) {
+  peer_t *peer;
+  rig_t rig;
+
+  rig_open(&rig, 0);
+  peer = ask(&rig, "/v1/completions",
+             "{\"prompt\":[[97],[99999999]],\"max_tokens\":2}");
+  until_closed(&rig, peer);
+  CHECK(strstr(peer->got, "the service: ") != NULL);
+  CHECK_INT(peer_end(&rig, peer), 400);
+  CHECK_INT(rig.gateway->n_jobs, 0);
+  CHECK(tnk__gw_record_session(rig.gateway->record, "default") == NULL);
+  rig_close(&rig);
+}

@@ -21,7 +21,12 @@ typedef struct {
   const int32_t *ids;
   const float *logprobs; /* NULL: the service gave none */
   size_t n_ids;
-  const tnk_topk_t *top;           /* NULL: not requested */
+  const tnk_topk_t *top; /* NULL: not requested */
+  const int32_t *prompt;
+  size_t n_prompt;
+  /* Of the prompt, for a response that starts with it. NULL: not requested. */
+  const float *prompt_logprobs;
+  const tnk_topk_t *prompt_top;
   tnk__gw_fit_t fit;               /* if a format was requested */
   int is_checked;                  /* whether it was, and `fit` is set */
   char misfit[TNK__GW_SCHEMA_WHY]; /* why it does not fit, or "" */

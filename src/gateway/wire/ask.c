@@ -154,7 +154,8 @@ static int read_logprobs(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
     return read_response_logprobs(ask, fault);
   if (ask->api != TNK__GW_COMPLETION)
     return 0;
-  if (get_int(ask, "logprobs", 0, TNK__GW_MAX_TOP, &n, fault) != 0)
+  if (get_int(ask, "logprobs", 0, TNK__GW_MAX_TOP, &n, fault) != 0 ||
+      get_bool(ask, "echo", &ask->echo, fault) != 0)
     return -1;
   ask->with_logprobs = n >= 0;
   ask->n_top = n > 0 ? n : 0;

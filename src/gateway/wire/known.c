@@ -31,6 +31,7 @@ static const struct {
     {"seed", ALL},
     {"n", CHAT | COMPLETION},
     {"best_of", COMPLETION},
+    {"echo", COMPLETION},
     {"stop", CHAT | COMPLETION},
     {"stop_sequences", MESSAGE},
     {"logprobs", CHAT | COMPLETION},
