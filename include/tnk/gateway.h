@@ -60,6 +60,11 @@ extern "C" {
  * one has disconnected before its answer. Answers are known for ten minutes, at
  * most 64 MiB of them, in this process alone.
  *
+ * If the last message is the assistant's, the response continues it: always in
+ * /v1/messages, and with continue_final_message in /v1/chat/completions. A
+ * recorded response is continued from its sampled tokens. If the template
+ * cannot continue a message, the request is rejected.
+ *
  * GET /v1/responses/ID makes the response from its turn in the record. The
  * options of its request are not recorded, so they are null or have the
  * defaults of the API. A client can read and delete responses of its own

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "gateway/account.h"
-#include "gateway/draw.h"
+#include "gateway/reply.h"
 #include "tnk/error.h"
 
 /* More than the limit of any key, and far from an overflow. */

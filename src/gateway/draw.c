@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "gateway/draw.h"
+#include "gateway/reply.h"
 
 #include "gateway/stop.h"
 #include "lib/base/alloc.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "gateway/force.h"
+#include "gateway/begin.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -116,69 +116,22 @@ static int write_answer(const probe_t *probe, tnk__buf_t *out) {
   return err;
 }
 
-/* Render the conversation, with an answer or as a prompt. */
-static int render(const tnk__gw_job_t *job, const tnk_chat_t *chat,
-                  tnk_choice_t is_prompt, tnk__buf_t *out,
-                  tnk__gw_fault_t *fault) {
-  tnk_chat_options_t options = tnk__gw_talk_options(job);
-  tnk_chat_error_t error = {0};
-  char *text;
-  size_t n;
-  int err;
-
-  options.generation_prompt = is_prompt;
-  err =
-      tnk_chat_text(&text, &n, job->gateway->template_, chat, &options, &error);
-  if (err == TNK_ENOMEM)
-    return no_memory(fault);
-  if (err != TNK_OK)
-    return cannot(fault, error.text);
-  err = tnk__buf_append(out, text, n);
-  tnk_chat_free_text(chat, text);
-  return err == TNK_OK ? 0 : no_memory(fault);
-}
-
-/* Append the response of a probe to a conversation. */
-static int add_answer(tnk_chat_t *chat, const tnk_allocator_t *alloc,
-                      const probe_t *probe, tnk__gw_fault_t *fault) {
-  tnk_chat_error_t error = {0};
-  tnk__buf_t text;
-  int err;
-
-  tnk__buf_init(&text, alloc, MAX_TEXT);
-  err = write_answer(probe, &text);
-  if (err != TNK_OK)
-    err = no_memory(fault);
-  else if (tnk_chat_read(chat, TNK_CHAT_TEMPLATE, (const char *)text.data,
-                         text.len, &error) != TNK_OK)
-    err = tnk__gw_talk_failed(&error, fault);
-  tnk__buf_deinit(&text);
-  return err;
-}
-
 /* The conversation of the request with the response of a probe. `*out` is NULL
  * on failure. */
 static int make_chat(const tnk__gw_job_t *job, const probe_t *probe,
                      tnk_chat_t **out, tnk__gw_fault_t *fault) {
-  tnk_chat_error_t error = {0};
-  char *text;
-  size_t n;
+  tnk__buf_t text;
   int err;
 
   *out = NULL;
-  if (tnk_chat_write(job->chat, TNK_CHAT_TEMPLATE, &text, &n, &error) != TNK_OK)
-    return tnk__gw_talk_failed(&error, fault);
-  err = tnk__gw_talk_read(job, TNK_CHAT_TEMPLATE, text, n, out, fault);
-  tnk_chat_free_text(job->chat, text);
-  if (err == 0)
-    err = add_answer(*out, &job->gateway->alloc, probe, fault);
-  if (err == 0)
-    err = tnk__gw_talk_set(job, *out, fault);
-  if (err == 0)
-    return 0;
-  tnk_chat_free(*out);
-  *out = NULL;
-  return -1;
+  tnk__buf_init(&text, &job->gateway->alloc, MAX_TEXT);
+  err = write_answer(probe, &text);
+  if (err != TNK_OK)
+    err = no_memory(fault);
+  else
+    err = tnk__gw_talk_with(job, (const char *)text.data, text.len, out, fault);
+  tnk__buf_deinit(&text);
+  return err;
 }
 
 /* Render a response, without the prompt in front of it. */
@@ -190,7 +143,7 @@ static int render_answer(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
 
   if (make_chat(job, probe, &chat, fault) != 0)
     return -1;
-  err = render(job, chat, TNK_NO, out, fault);
+  err = tnk__gw_talk_text(job, chat, TNK_NO, out, cannot, fault);
   tnk_chat_free(chat);
   if (err != 0)
     return err;
@@ -204,40 +157,6 @@ static int render_answer(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
 
 /* ---- Ids ---- */
 
-static int take_ids(const int32_t *ids, size_t n, void *user) {
-  return tnk__buf_append(user, ids, n * sizeof(*ids));
-}
-
-static int take_bytes(const char *bytes, size_t n, void *user) {
-  return tnk__buf_append(user, bytes, n);
-}
-
-/* Encode a string. Fails if the ids do not decode to the same string. */
-static int encode_text(const tnk__gw_job_t *job, const tnk__buf_t *text,
-                       tnk__buf_t *ids, tnk__gw_fault_t *fault) {
-  const tnk_chat_tokenizer_t *tokenizer = &job->gateway->tokenizer;
-  const tnk_tokenizer_plugin_t *plugin = tokenizer->plugin;
-  tnk__buf_t back;
-  char why[256] = "";
-  int err = plugin->encode(tokenizer->tokenizer, (const char *)text->data,
-                           text->len, 0, take_ids, ids, why, sizeof(why));
-
-  tnk__buf_init(&back, &job->gateway->alloc, MAX_TEXT);
-  if (err == TNK_OK)
-    err = plugin->decode(
-        tokenizer->tokenizer, (const int32_t *)(const void *)ids->data,
-        ids->len / sizeof(int32_t), 0, take_bytes, &back, why, sizeof(why));
-  if (err == TNK_ENOMEM)
-    err = no_memory(fault);
-  else if (err != TNK_OK)
-    err = cannot(fault, why);
-  else if (back.len != text->len ||
-           memcmp(back.data, text->data, back.len) != 0)
-    err = cannot(fault, "its tokens are those of another text");
-  tnk__buf_deinit(&back);
-  return err;
-}
-
 /* Encode a response. */
 static int encode(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
                   const probe_t *probe, tnk__buf_t *ids,
@@ -248,7 +167,7 @@ static int encode(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
   tnk__buf_init(&text, &job->gateway->alloc, MAX_TEXT);
   err = render_answer(job, prompt, probe, &text, fault);
   if (err == 0)
-    err = encode_text(job, &text, ids, fault);
+    err = tnk__gw_talk_ids(job, &text, ids, cannot, fault);
   tnk__buf_deinit(&text);
   return err;
 }
@@ -340,7 +259,7 @@ int tnk__gw_force(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
 
   tnk__buf_init(&prompt, &job->gateway->alloc, MAX_TEXT);
   tnk__buf_init(&ids, &job->gateway->alloc, MAX_TEXT);
-  err = render(job, job->chat, TNK_YES, &prompt, fault);
+  err = tnk__gw_talk_text(job, job->chat, TNK_YES, &prompt, cannot, fault);
   if (err == 0)
     err = find_begin(job, &prompt, &ids, &job->n_forced, fault);
   if (err == 0 && tnk__buf_append(&job->ids, ids.data,

@@ -26,7 +26,6 @@
 
 #include "gateway/account.h"
 #include "gateway/again.h"
-#include "gateway/draw.h"
 #include "gateway/form.h"
 #include "gateway/prompt.h"
 #include "gateway/render.h"
@@ -73,9 +72,13 @@ static void free_job(tnk__gw_job_t *job) {
   give_back(job);
   tnk_chat_free(job->chat);
   json_decref(job->doc);
+  json_decref(job->begun);
   tnk__gw_ask_drop(&job->ask);
   tnk__buf_deinit(&job->body);
   tnk__buf_deinit(&job->variables);
+  tnk__buf_deinit(&job->begun_list);
+  tnk__buf_deinit(&job->begun_mark);
+  tnk__buf_deinit(&job->begun_text);
   tnk__buf_deinit(&job->ids);
   tnk__buf_deinit(&job->ends);
   tnk__buf_deinit(&job->answer);
@@ -442,6 +445,9 @@ static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   tnk__list_init(&job->followers);
   tnk__buf_init(&job->body, &gateway->alloc, 0);
   tnk__buf_init(&job->variables, &gateway->alloc, SIZE_MAX);
+  tnk__buf_init(&job->begun_list, &gateway->alloc, SIZE_MAX);
+  tnk__buf_init(&job->begun_mark, &gateway->alloc, SIZE_MAX);
+  tnk__buf_init(&job->begun_text, &gateway->alloc, SIZE_MAX);
   tnk__buf_init(&job->ids, &gateway->alloc, MAX_IDS);
   tnk__buf_init(&job->ends, &gateway->alloc, SIZE_MAX);
   tnk__buf_init(&job->answer, &gateway->alloc, MAX_ANSWER);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "gateway/force.h"
+#include "gateway/begin.h"
 #include "gateway/form.h"
 #include "gateway/record/key.h"
 #include "gateway/response.h"
@@ -162,14 +162,11 @@ static int read_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
     return tnk__gw_fault(fault, 400, "messages", "there are no messages");
   if (tnk__gw_form_put(job, fault) != 0)
     return -1;
+  if (tnk__gw_prefill_take(job, fault) != 0)
+    return -1;
+  is_new |= job->begun != NULL;
   if (is_new && remake_chat(job, fault) != 0)
     return -1;
-  if (is_role(json_array_get(messages_of(job),
-                             json_array_size(messages_of(job)) - 1),
-              "assistant"))
-    return tnk__gw_fault(fault, 400, "messages",
-                         "the last message is the assistant's: answers that "
-                         "are begun by the client are not supported here");
   return tnk__gw_talk_collect(job, fault) == 0
              ? tnk__gw_talk_set(job, job->chat, fault)
              : -1;
@@ -183,6 +180,7 @@ static int find_turns(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   const json_t *messages = messages_of(job);
   size_t n = json_array_size(messages);
   uint64_t *keys = tnk__alloc_array(&job->gateway->alloc, n + 1, sizeof(*keys));
+  int err;
 
   if (keys == NULL)
     return no_memory(fault);
@@ -190,6 +188,7 @@ static int find_turns(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   for (size_t i = 0; i < n; i++)
     keys[i + 1] = tnk__gw_key_add(keys[i], json_array_get(messages, i));
   job->key = keys[n];
+  err = job->begun != NULL ? tnk__gw_prefill_find(job, keys[n], fault) : 0;
   for (size_t i = n; i > 0 && job->n_tries < TNK__GW_MAX_TRIES; i--) {
     const tnk__gw_turn_t *turn =
         is_role(json_array_get(messages, i - 1), "assistant")
@@ -201,7 +200,7 @@ static int find_turns(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
           (tnk__gw_try_t){.number = turn->by_number.key, .first = i};
   }
   tnk__free(&job->gateway->alloc, keys);
-  return 0;
+  return err;
 }
 
 int tnk__gw_prompt_next(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
@@ -229,7 +228,7 @@ static int prompt_of_chat(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   if (job->ask.force != TNK__GW_FORCE_NOTHING &&
       tnk__gw_force_find(job, fault) != 0)
     return -1;
-  return tnk__gw_prompt_next(job, fault);
+  return job->is_own ? 0 : tnk__gw_prompt_next(job, fault);
 }
 
 /* ---- Plain prompts ---- */

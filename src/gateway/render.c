@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "gateway/render.h"
 
-#include "gateway/force.h"
+#include "gateway/begin.h"
 #include "gateway/prompt.h"
 #include "gateway/talk.h"
 #include "lib/base/alloc.h"
@@ -65,9 +65,12 @@ static int encode(tnk__gw_job_t *job, tnk_chat_tokens_t *tokens,
 }
 
 static int run(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
-  tnk_chat_tokens_t *tokens = tnk_chat_tokens_new(&job->gateway->alloc);
+  tnk_chat_tokens_t *tokens;
   int result;
 
+  if (job->is_own)
+    return DONE;
+  tokens = tnk_chat_tokens_new(&job->gateway->alloc);
   if (tokens == NULL)
     return no_memory(fault);
   result =
@@ -75,6 +78,8 @@ static int run(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   tnk_chat_tokens_free(tokens);
   if (result == DONE && job->ask.force != TNK__GW_FORCE_NOTHING)
     result = tnk__gw_force(job, fault);
+  if (result == DONE && job->begun_list.len > 0)
+    result = tnk__gw_prefill(job, fault);
   return result;
 }
 

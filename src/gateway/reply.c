@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gateway/draw.h"
+#include "gateway/begin.h"
 #include "gateway/form.h"
 #include "gateway/record/key.h"
 #include "gateway/stop.h"
@@ -68,7 +68,7 @@ static void on_delta(const tnk_chat_delta_t *delta, void *user) {
 
 /* Parse the ids of a forced call first. They belong to the prompt, but the
  * client receives them as the start of the call. */
-static int parse(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
+static int parse(const tnk__gw_job_t *job, tnk__gw_choice_t *choice,
                  listener_t *listener, tnk__gw_fault_t *fault) {
   size_t step = job->ask.is_stream ? IDS_A_DELTA : choice->n_ids + 1;
   size_t n_before = choice->n_prompt - job->n_forced;
@@ -80,6 +80,9 @@ static int parse(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
     return -1;
   err = tnk_chat_parser_feed(parser, choice->prompt + n_before, job->n_forced,
                              on_delta, listener);
+  if (job->begun != NULL)
+    for (int kind = 0; kind < TNK__GW_KINDS; kind++)
+      choice->given[kind] = tnk__gw_said_length(listener->said, kind);
   for (size_t i = 0; err == TNK_OK && i < choice->n_ids; i += step) {
     size_t n = choice->n_ids - i;
 
@@ -118,14 +121,16 @@ static void cut(const tnk__gw_job_t *job, tnk__gw_choice_t *choice) {
   size_t n = 0;
   int found;
 
-  found = tnk__gw_said_cut(&choice->said, job->ask.stops, job->ask.n_stops);
+  found = tnk__gw_said_cut(&choice->said, job->ask.stops, job->ask.n_stops,
+                           choice->given[TNK__GW_CONTENT]);
   if (found >= 0)
     choice->stop = job->ask.stops[found];
   if (job->ask.api == TNK__GW_COMPLETION)
     return;
   while (stops[n] != NULL)
     n++;
-  (void)tnk__gw_said_cut(&choice->said, stops, n);
+  (void)tnk__gw_said_cut(&choice->said, stops, n,
+                         choice->given[TNK__GW_CONTENT]);
 }
 
 static int say(const tnk__gw_job_t *job, tnk__gw_choice_t *choice,
@@ -134,6 +139,7 @@ static int say(const tnk__gw_job_t *job, tnk__gw_choice_t *choice,
 
   if (parse(job, choice, &listener, fault) != 0)
     return -1;
+  tnk__gw_prefill_match(job, choice);
   cut(job, choice);
   if (choice->end == TNK__GW_END_STOP &&
       tnk__gw_said_has(&choice->said, TNK__GW_CALL) > 0)
@@ -364,12 +370,12 @@ static int make_choice(tnk__gw_job_t *job, tnk__gw_choice_t *choice,
     return -1;
   job->gateway->stats.n_tokens += choice->n_ids;
   job->n_sampled += choice->n_ids;
-  return say(job, choice, tnk__gw_record_next(job->gateway->record), fault) !=
-                     0 ||
-                 tnk__gw_form_check(job, choice, fault) != 0 ||
-                 record(job, choice, sequence, made_s, fault) != 0
-             ? -1
-             : 0;
+  if (say(job, choice, tnk__gw_record_next(job->gateway->record), fault) != 0 ||
+      tnk__gw_form_check(job, choice, fault) != 0 ||
+      record(job, choice, sequence, made_s, fault) != 0)
+    return -1;
+  tnk__gw_prefill_cut(job, choice);
+  return 0;
 }
 
 static const tnk_samples_t *samples_at(const tnk__gw_job_t *job, size_t i) {

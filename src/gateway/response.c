@@ -288,6 +288,9 @@ static int add_history(const tnk__gw_record_t *record,
     return -1;
   if (tnk__gw_record_line(record, turn, &line) != TNK_OK)
     return -1;
+  /* A turn without new ids of its own continues the last message. */
+  if (turn->parent != NULL && turn->n_prompt == 0)
+    (void)json_array_remove(to, json_array_size(to) - 1);
   if (json_array_extend(to, json_object_get(line, "messages")) != 0)
     err = -1;
   json_decref(line);

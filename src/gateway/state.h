@@ -157,12 +157,17 @@ typedef struct tnk__gw_job {
   /* The tools whose calls are forced: the first and the last by name. Their
    * memory is the document's. NULL: none. */
   const char *force_first, *force_last;
-  uint64_t parent;     /* number of the turn it continues; 0: none */
-  size_t first;        /* index of the first new message */
-  tnk__buf_t ids;      /* i32: the whole prompt, or all prompts */
-  tnk__buf_t ends;     /* size_t: where each prompt ends; empty: there is one */
-  size_t n_before;     /* how many ids are the parent's */
-  size_t n_forced;     /* how many of the last ids start a forced call */
+  json_t *begun;         /* the message that the response continues; or NULL */
+  tnk__buf_t begun_list; /* it as JSON, in a list */
+  tnk__buf_t begun_mark; /* the same with another content, see prefill.c */
+  tnk__buf_t begun_text; /* its content */
+  int is_own;      /* it is a recorded response, and the prompt is complete */
+  uint64_t parent; /* number of the turn it continues; 0: none */
+  size_t first;    /* index of the first new message */
+  tnk__buf_t ids;  /* i32: the whole prompt, or all prompts */
+  tnk__buf_t ends; /* size_t: where each prompt ends; empty: there is one */
+  size_t n_before; /* how many ids are the parent's */
+  size_t n_forced; /* how many of the last ids start the response */
   uint32_t n_attempts; /* samples so far, see form.h */
   int is_misfit;       /* the last one does not have the requested format */
   tnk__gw_sampler_t *sampler;

@@ -138,3 +138,88 @@ tnk_chat_options_t tnk__gw_talk_options(const tnk__gw_job_t *job) {
   }
   return options;
 }
+
+int tnk__gw_talk_with(const tnk__gw_job_t *job, const char *json, size_t n,
+                      tnk_chat_t **out, tnk__gw_fault_t *fault) {
+  tnk_chat_error_t error = {0};
+  char *text;
+  size_t n_text;
+  int err;
+
+  *out = NULL;
+  if (tnk_chat_write(job->chat, TNK_CHAT_TEMPLATE, &text, &n_text, &error) !=
+      TNK_OK)
+    return tnk__gw_talk_failed(&error, fault);
+  err = tnk__gw_talk_read(job, TNK_CHAT_TEMPLATE, text, n_text, out, fault);
+  tnk_chat_free_text(job->chat, text);
+  if (err == 0 &&
+      tnk_chat_read(*out, TNK_CHAT_TEMPLATE, json, n, &error) != TNK_OK)
+    err = tnk__gw_talk_failed(&error, fault);
+  if (err == 0)
+    err = tnk__gw_talk_set(job, *out, fault);
+  if (err == 0)
+    return 0;
+  tnk_chat_free(*out);
+  *out = NULL;
+  return -1;
+}
+
+int tnk__gw_talk_text(const tnk__gw_job_t *job, const tnk_chat_t *chat,
+                      tnk_choice_t is_prompt, tnk__buf_t *out,
+                      tnk__gw_cannot_t cannot, tnk__gw_fault_t *fault) {
+  tnk_chat_options_t options = tnk__gw_talk_options(job);
+  tnk_chat_error_t error = {0};
+  char *text;
+  size_t n;
+  int err;
+
+  options.generation_prompt = is_prompt;
+  err =
+      tnk_chat_text(&text, &n, job->gateway->template_, chat, &options, &error);
+  if (err == TNK_ENOMEM)
+    return no_memory(fault);
+  if (err != TNK_OK)
+    return cannot(fault, error.text);
+  err = tnk__buf_append(out, text, n);
+  tnk_chat_free_text(chat, text);
+  return err == TNK_OK ? 0 : no_memory(fault);
+}
+
+static int take_ids(const int32_t *ids, size_t n, void *user) {
+  return tnk__buf_append(user, ids, n * sizeof(*ids));
+}
+
+static int take_bytes(const char *bytes, size_t n, void *user) {
+  return tnk__buf_append(user, bytes, n);
+}
+
+int tnk__gw_talk_ids(const tnk__gw_job_t *job, const tnk__buf_t *text,
+                     tnk__buf_t *ids, tnk__gw_cannot_t cannot,
+                     tnk__gw_fault_t *fault) {
+  const tnk_chat_tokenizer_t *tokenizer = &job->gateway->tokenizer;
+  const tnk_tokenizer_plugin_t *plugin = tokenizer->plugin;
+  size_t n_before = ids->len;
+  tnk__buf_t back;
+  char why[256] = "";
+  int err;
+
+  if (text->len == 0)
+    return 0;
+  err = plugin->encode(tokenizer->tokenizer, (const char *)text->data,
+                       text->len, 0, take_ids, ids, why, sizeof(why));
+  tnk__buf_init(&back, &job->gateway->alloc, SIZE_MAX);
+  if (err == TNK_OK && ids->len > n_before)
+    err = plugin->decode(tokenizer->tokenizer,
+                         (const int32_t *)(const void *)(ids->data + n_before),
+                         (ids->len - n_before) / sizeof(int32_t), 0, take_bytes,
+                         &back, why, sizeof(why));
+  if (err == TNK_ENOMEM)
+    err = no_memory(fault);
+  else if (err != TNK_OK)
+    err = cannot(fault, why);
+  else if (back.len != text->len ||
+           (back.len > 0 && memcmp(back.data, text->data, back.len) != 0))
+    err = cannot(fault, "its tokens are those of another text");
+  tnk__buf_deinit(&back);
+  return err;
+}

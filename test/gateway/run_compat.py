@@ -11,7 +11,7 @@ import pathlib
 import sys
 import tempfile
 
-from gateway import CALLING, Client, events, gateway, local, not_drawn, records, turns_of, whole
+from gateway import CALLING, Client, events, gateway, local, not_drawn, records, turns_of
 from tap import check, plan
 
 TNK = sys.argv[1]
@@ -183,6 +183,159 @@ def echoes(service):
         check(status == 400 and a["error"]["param"] == "echo", "for completions alone", a)
 
 
+USER = {"role": "user", "content": "hi"}
+
+
+def begun(text):
+    return [USER, {"role": "assistant", "content": text}]
+
+
+ON = {"continue_final_message": True, "add_generation_prompt": False}
+
+
+def prefills(service, folder):
+    """A response that the client begins, in words that nobody has sampled."""
+    path = pathlib.Path(folder) / "prefill"
+    with gateway(TNK, service, "--record", path) as g:
+        client = Client(g.url, x_tnk_session="me")
+        status, a = client.post("/v1/messages", {"max_tokens": 4, "messages": begun("The answer is")})
+        check(status == 200, "a prefill of Anthropic's", a)
+        rest = a["content"][0]["text"]
+        n = client.post("/v1/messages/count_tokens", {"messages": begun("The answer is")})[1]["input_tokens"]
+        check(n == a["usage"]["input_tokens"], "its tokens are counted", (n, a["usage"]))
+        status, b = client.chat([*begun("The answer is" + rest), {"role": "user", "content": "?"}])
+        check(status == 200, "the next turn", b)
+        status, c = client.chat(begun("Well"), **ON, stop=["W"], n=2)
+        check(status == 200 and not c["choices"][0]["message"]["content"].startswith("Well"),
+              "continue_final_message; a stop before it is none", c)
+        text = client.chat(begun("Well"), **ON, stream=True, seed=3)[1]
+        said = "".join(e["choices"][0]["delta"].get("content") or "" for e in events(text))
+        d = client.chat(begun("Well"), **ON, seed=3)[1]
+        check(said == d["choices"][0]["message"]["content"], "a stream says the same", text)
+        status, e = client.post("/v1/messages", {"max_tokens": 4, "messages": [USER, {"role": "assistant", "content": [
+            {"type": "text", "text": "The answer is"}]}]})
+        check(status == 200 and e["usage"]["input_tokens"] == n, "as a list of one part", e)
+    turns = turns_of(path)
+    first, second = turns[int(a["id"][4:])], turns[int(b["id"][9:])]
+    check(bytes(first["prompt"]).endswith(b"Assistant: The answer is"), "the prompt ends with it",
+          bytes(first["prompt"]))
+    check(first["messages"][-1]["content"].lstrip() == "The answer is" + rest, "the record has the whole response", first)
+    check(first["forced"] == len(" The answer is"), "and how much was given", first)
+    check(second["parent"] == first["turn"], "so the next turn goes on from it", second)
+    check(bytes(turns[int(c["id"][9:])]["prompt"]).endswith(b"Assistant: Well"), "of chat completions")
+
+
+def continues_own(service, folder):
+    """A response that was cut off is continued from its very tokens."""
+    path = pathlib.Path(folder) / "own"
+    with gateway(TNK, service, "--record", path) as g:
+        client = Client(g.url, x_tnk_session="me")
+        whole_text, ids = "", []
+        for i in range(3):
+            status, a = client.chat(begun(whole_text) if i else "hi", max_tokens=3, seed=i + 1,
+                                    **(ON if i else {}))
+            check(status == 200 and a["choices"][0]["finish_reason"] == "length", f"part {i}", a)
+            whole_text += a["choices"][0]["message"]["content"]
+            ids.append(int(a["id"][9:]))
+        a = client.chat([*begun(whole_text), {"role": "user", "content": "more"}])[1]
+        b = client.post("/v1/responses", {"input": "x", "max_output_tokens": 2, "previous_response_id": a["id"]})[1]
+        got = client.ask("GET", f"/v1/responses/{b['id']}/input_items?order=asc")[1]["data"]
+        check([i["role"] for i in got] == ["user", "assistant", "user", "assistant", "user"] and
+              got[1]["content"][0]["text"] == whole_text, "one message in the history", got)
+        status, lines = client.ask("GET", "/tnk/datums")
+        check(status == 200 and len(lines.splitlines()) == 1 and len(json.loads(lines)["turns"]) == 5, "one example", lines)
+    turns = turns_of(path)
+    parts = [turns[i] for i in ids]
+    check([t.get("parent") for t in parts] == [None, *ids[:2]] and [t["prompt"] for t in parts[1:]] == [[], []],
+          "no token is tokenized again", parts)
+    check([t.get("forced", 0) for t in parts] == [0, 3, 6], "what is given grows", parts)
+    check(parts[2]["messages"] == [{"role": "assistant", "content": whole_text}], "the message is whole", parts[2])
+    check(turns[int(a["id"][9:])]["parent"] == ids[2], "the next turn goes on", turns)
+    check(not not_drawn(path, service.samples), "as they were drawn")
+
+
+def continues_ended(service, folder):
+    """A response that has ended is continued without its stop."""
+    config = pathlib.Path(folder) / "tokenizer_config.json"
+    config.write_text(json.dumps({"eos_token": "<|end|>", "chat_template":
+        "{% for m in messages %}{{ m.role }}:{{ m.content }}<|end|>{% endfor %}"
+        "{% if add_generation_prompt %}assistant:{% endif %}"}))
+    path = pathlib.Path(folder) / "ended"
+    stop = list("abcdefghijklmnop")
+    with gateway(TNK, service, "--template", config, "--record", path) as g:
+        client = Client(g.url, x_tnk_session="me")
+        a = client.chat("hi", stop=stop, max_tokens=400, seed=1)[1]
+        said = a["choices"][0]["message"]["content"]
+        b = client.chat(begun(said), **ON, stop=stop, max_tokens=400, seed=2)[1]
+        more = b["choices"][0]["message"]["content"]
+    turns = turns_of(path)
+    first, second = (turns[int(x["id"][9:])] for x in (a, b))
+    check(first["end"] == second["end"] == "stop" and chr(first["sampled"][-1]) in stop, "both have ended", first)
+    check("parent" not in second and second["prompt"] == first["prompt"] + first["sampled"][:-1],
+          "a branch with the same tokens, without the stop", (first, second))
+    check(second["messages"][-1]["content"] == said + more, "the whole response", second)
+    with local(TNK, "--stub", "--stub-answers", answers(folder, ["Hello", " you", "!"])) as stub, \
+            gateway(TNK, stub, "--template", config, "--record", path.with_suffix(".stub")) as g:
+        client = Client(g.url, x_tnk_session="me")
+        a = client.chat("hi")[1]
+        b = client.chat(begun("Hello"), **ON)[1]
+        c = client.chat(begun("Hel"), **ON)[1]
+    turns = turns_of(path.with_suffix(".stub"))
+    first, second, third = (turns[int(x["id"][9:])] for x in (a, b, c))
+    check(b["choices"][0]["message"]["content"] == " you", "what follows it", b)
+    check(second["parent"] == first["turn"] and second["prompt"] == [], "a service that keeps the stop", second)
+    check(third["prompt"] == first["prompt"] + list(b"Hel"), "and words that nobody has sampled", third)
+
+
+def continues_thoughts(folder):
+    """The client gets what follows: the rest of the thoughts, and a call."""
+    template = pathlib.Path(folder) / "calling.jinja"
+    template.write_text(CALLING)
+    path = pathlib.Path(folder) / "thoughts"
+    said = ["ore</think>\n\nHi", 'tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>']
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+    with local(TNK, "--stub", "--stub-answers", answers(folder, said)) as stub, \
+            gateway(TNK, stub, "--renderer", "qwen3", "--template", template, "--record", path) as g:
+        client = Client(g.url)
+        a = client.chat(begun("<think>\nhm m"), **ON, max_tokens=500)[1]["choices"][0]["message"]
+        b = client.chat(begun("Yes: <"), **ON, tools=tools, max_tokens=500)[1]["choices"][0]["message"]
+    turns = list(turns_of(path).values())
+    check(a["reasoning_content"] == "ore" and a["content"] == "Hi", "the rest of the thoughts", a)
+    check(turns[0]["messages"][-1]["reasoning_content"].strip() == "hm more", "the record has all of them", turns[0])
+    check(b["tool_calls"][0]["function"]["name"] == "f" and not b["content"], "a call that the client has begun", b)
+
+
+def continues_not(service, folder):
+    """What cannot be continued is refused by its name."""
+    thinks = pathlib.Path(folder) / "thinks.jinja"
+    thinks.write_text(CALLING.replace("assistant\n{% endif", "assistant\n<think>\n{% endif"))
+    trims = pathlib.Path(folder) / "trims.jinja"
+    trims.write_text(CALLING.replace("m.content or ''", "m.content | trim"))
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+    for template, messages, more, why in (
+            ("plain", begun("Well"), {}, "continue_final_message"),
+            ("plain", begun("Well"), {"continue_final_message": True, "add_generation_prompt": True}, "to be false"),
+            ("plain", [USER], {"add_generation_prompt": False}, "add_generation_prompt"),
+            ("plain", [USER], ON, "is not the assistant's"),
+            ("plain", begun("Well")[1:], ON, "no message before it"),
+            ("plain", begun("Well"), {**ON, "continue_final_message": "x"}, "continue_final_message"),
+            ("plain", [USER, {"role": "assistant", "content": "", "tool_calls": [call]}], ON, "calls a tool"),
+            ("plain", [USER, {"role": "assistant", "content": [{"type": "text", "text": "a"},
+                                                               {"type": "text", "text": "b"}]}], ON, None),
+            ("plain", begun("Well"), {**ON, "tools": tools, "tool_choice": "required"}, "tool_choice"),
+            (thinks, begun("Well"), ON, "after the begin of a new response"),
+            (trims, begun("Well "), ON, "white space"),
+            (trims, begun("Well"), ON, None)):
+        with gateway(TNK, service, "--template", template) as g:
+            status, a = Client(g.url).chat(messages, **more)
+            check(status == 200 if why is None else status == 400 and why in a["error"]["message"],
+                  f"{getattr(template, 'name', template)}: {why}", (status, a))
+    with gateway(TNK, service) as g:
+        status, a = Client(g.url).post("/v1/responses", {"input": begun("Well")})
+        check(status == 400 and "the last message is the assistant's" in a["error"]["message"], "responses have none", a)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder) / "samples"
@@ -191,7 +344,12 @@ def main():
             reads_responses(service, folder)
             completes_several(service, folder)
             echoes(service)
+            prefills(service, folder)
+            continues_own(service, folder)
+            continues_ended(service, folder)
+            continues_not(service, folder)
         reads_calls(folder)
+        continues_thoughts(folder)
     plan()
 
 

@@ -119,3 +119,55 @@ TEST_LIMIT(one_of_several_prompts_fails, 20) {
   CHECK(tnk__gw_record_session(rig.gateway->record, "default") == NULL);
   rig_close(&rig);
 }
+
+/* ---- Answers that are continued ---- */
+
+TEST_LIMIT(each_allocation_of_a_prefill_fails_in_turn, 100) {
+  rig_t rig;
+
+  rig_open(&rig, 0);
+  fail_each(&rig, "POST", "/v1/messages",
+            "{\"max_tokens\":2,\"messages\":[{\"role\":\"user\",\"content\":"
+            "\"hi\"},{\"role\":\"assistant\",\"content\":\"Well\"}]}");
+  rig_close(&rig);
+}
+
+/* The recorded response has one token, which the text shows. */
+TEST_LIMIT(each_allocation_of_a_continuation_fails_in_turn, 100) {
+  char body[512];
+  const tnk__gw_session_t *session;
+  json_t *line, *text;
+  rig_t rig;
+
+  rig_open(&rig, 0);
+  CHECK_INT(peer_end(&rig, ask(&rig, "/v1/chat/completions",
+                               "{\"max_tokens\":1,\"messages\":[{\"role\":"
+                               "\"user\",\"content\":\"hi\"}]}")),
+            200);
+  session = tnk__gw_record_session(rig.gateway->record, "default");
+  CHECK(session != NULL);
+  CHECK_INT(tnk__gw_record_line(
+                rig.gateway->record,
+                tnk__container_of(session->turns.next, tnk__gw_turn_t, link),
+                &line),
+            TNK_OK);
+  text = json_object_get(json_array_get(json_object_get(line, "messages"), 1),
+                         "content");
+  {
+    char *quoted = json_dumps(text, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+
+    CHECK(quoted != NULL);
+    snprintf(body, sizeof(body),
+             "{\"max_tokens\":2,\"continue_final_message\":true,"
+             "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},"
+             "{\"role\":\"assistant\",\"content\":%s}]}",
+             quoted);
+    free(quoted);
+  }
+  json_decref(line);
+  fail_each(&rig, "POST", "/v1/chat/completions", body);
+  CHECK_INT(
+      tnk__container_of(session->turns.prev, tnk__gw_turn_t, link)->n_prompt,
+      0);
+  rig_close(&rig);
+}

@@ -376,8 +376,8 @@ TEST(the_content_ends_before_a_stop) {
   tnk__gw_said_init(&said, test_allocator());
   tnk__gw_said_add(&said, TNK__GW_CONTENT, "hello", 5);
   tnk__gw_said_add(&said, TNK__GW_CONTENT, " world XY", 9);
-  CHECK_INT(tnk__gw_said_cut(&said, stops + 2, 1), -1);
-  CHECK_INT(tnk__gw_said_cut(&said, stops, 3), 1);
+  CHECK_INT(tnk__gw_said_cut(&said, stops + 2, 1, 0), -1);
+  CHECK_INT(tnk__gw_said_cut(&said, stops, 3, 0), 1);
   tnk__buf_init(&text, test_allocator(), SIZE_MAX);
   CHECK_INT(tnk__gw_said_join(&said, TNK__GW_CONTENT, 0, &text), TNK_OK);
   CHECK_STR(tnk__buf_cstr(&text), "hell");

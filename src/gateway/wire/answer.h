@@ -16,6 +16,9 @@ typedef enum {
 
 typedef struct {
   tnk__gw_said_t said;
+  /* Bytes of `said` of each kind that the client has already, as it has begun
+   * the response. */
+  size_t given[TNK__GW_KINDS];
   tnk__gw_end_t end;
   const char *stop; /* the stop string of the request that ended it, or NULL */
   const int32_t *ids;

@@ -211,6 +211,26 @@ static int read_tool_choice(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
   return 0;
 }
 
+/* As vLLM names them. */
+static int read_continuation(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
+  static const char final[] = "continue_final_message";
+  static const char prompt[] = "add_generation_prompt";
+  int has_prompt = -1;
+
+  if (ask->api != TNK__GW_CHAT)
+    return 0;
+  if (get_bool(ask, final, &ask->continues, fault) != 0 ||
+      get_bool(ask, prompt, &has_prompt, fault) != 0)
+    return -1;
+  if (ask->continues && has_prompt == 1)
+    return tnk__gw_fault(fault, 400, final, "%s needs %s to be false", final,
+                         prompt);
+  if (!ask->continues && has_prompt == 0)
+    return tnk__gw_fault(fault, 400, prompt, "%s may be false only with %s",
+                         prompt, final);
+  return 0;
+}
+
 static int read_words(tnk__gw_ask_t *ask, tnk__gw_fault_t *fault) {
   static const char variables[] = "chat_template_kwargs";
   const json_t *stream = json_object_get(ask->body, "stream_options");
@@ -287,8 +307,9 @@ static int read_ask(tnk__gw_ask_t *ask, tnk__gw_api_t api, int only_counts,
   if (err != TNK_OK)
     return refuse_body(body, n, fault);
   return tnk__gw_known_check(api, ask->body, fault) != 0 ||
-                 read_words(ask, fault) != 0 || read_numbers(ask, fault) != 0 ||
-                 read_stops(ask, fault) != 0 ||
+                 read_words(ask, fault) != 0 ||
+                 read_continuation(ask, fault) != 0 ||
+                 read_numbers(ask, fault) != 0 || read_stops(ask, fault) != 0 ||
                  read_logprobs(ask, fault) != 0 ||
                  check_modalities(ask, fault) != 0 ||
                  tnk__gw_form_read(&ask->form, api, ask->body, fault) != 0 ||

@@ -45,8 +45,9 @@ typedef struct {
   int with_usage; /* report usage at the end of a stream */
   int with_logprobs;
   int64_t n_top;
-  int echo;     /* the response starts with the prompt */
-  int no_tools; /* the prompt lists tools, but none may be called */
+  int echo;      /* the response starts with the prompt */
+  int continues; /* continue_final_message */
+  int no_tools;  /* the prompt lists tools, but none may be called */
   tnk__gw_force_t force;
   const char *forced_name; /* the tool that must be called, or NULL */
   tnk__gw_form_t form;

@@ -47,6 +47,8 @@ static const struct {
     {"output_config", MESSAGE},
     {"output_format", MESSAGE},
     {"modalities", CHAT},
+    {"continue_final_message", CHAT},
+    {"add_generation_prompt", CHAT},
     {"chat_template_kwargs", ALL},
     /* Without an effect here. They are for the operation of the service, or a
      * wish of which the response may fall short. */

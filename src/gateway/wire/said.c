@@ -102,14 +102,42 @@ int tnk__gw_said_join(const tnk__gw_said_t *said, tnk__gw_piece_kind_t kind,
   return out->err;
 }
 
+size_t tnk__gw_said_length(const tnk__gw_said_t *said,
+                           tnk__gw_piece_kind_t kind) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < tnk__gw_said_count(said); i++)
+    if (tnk__gw_said_piece(said, i)->kind == kind)
+      n += tnk__gw_said_piece(said, i)->n;
+  return n;
+}
+
+void tnk__gw_said_skip(tnk__gw_said_t *said, tnk__gw_piece_kind_t kind,
+                       size_t n) {
+  tnk__gw_piece_t *pieces = (tnk__gw_piece_t *)(void *)said->pieces.data;
+  size_t n_kept = 0;
+
+  for (size_t i = 0; i < tnk__gw_said_count(said); i++) {
+    tnk__gw_piece_t piece = pieces[i];
+    size_t n_cut = piece.kind == kind ? (piece.n < n ? piece.n : n) : 0;
+
+    n -= n_cut;
+    piece.at += n_cut;
+    piece.n -= n_cut;
+    if (piece.n > 0 || n_cut == 0)
+      pieces[n_kept++] = piece;
+  }
+  said->pieces.len = n_kept * sizeof(*pieces);
+}
+
 /* ---- Stops ---- */
 
 /* Find a string in text that may contain NUL. Returns `n` if it is not
  * there. */
-static size_t find(const char *text, size_t n, const char *what) {
+static size_t find(const char *text, size_t n, const char *what, size_t from) {
   size_t n_what = strlen(what);
 
-  for (size_t i = 0; i + n_what <= n; i++)
+  for (size_t i = from; i + n_what <= n; i++)
     if (memcmp(text + i, what, n_what) == 0)
       return i;
   return n;
@@ -128,7 +156,8 @@ static void keep(tnk__gw_said_t *said, size_t n_kept) {
   }
 }
 
-int tnk__gw_said_cut(tnk__gw_said_t *said, const char *const *stops, size_t n) {
+int tnk__gw_said_cut(tnk__gw_said_t *said, const char *const *stops, size_t n,
+                     size_t from) {
   tnk__buf_t content;
   size_t first;
   int found = -1;
@@ -137,7 +166,7 @@ int tnk__gw_said_cut(tnk__gw_said_t *said, const char *const *stops, size_t n) {
   (void)tnk__gw_said_join(said, TNK__GW_CONTENT, 0, &content);
   first = content.len;
   for (size_t i = 0; i < n && content.len > 0; i++) {
-    size_t at = find((const char *)content.data, content.len, stops[i]);
+    size_t at = find((const char *)content.data, content.len, stops[i], from);
 
     if (at < first) {
       first = at;

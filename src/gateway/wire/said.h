@@ -12,7 +12,8 @@ typedef enum {
   TNK__GW_THINKING = 0,
   TNK__GW_CONTENT,
   TNK__GW_CALL, /* start of a call: the text is the name, followed by the id */
-  TNK__GW_ARGUMENTS /* a fragment of JSON for the call before it */
+  TNK__GW_ARGUMENTS, /* a fragment of JSON for the call before it */
+  TNK__GW_KINDS
 } tnk__gw_piece_kind_t;
 
 typedef struct {
@@ -46,8 +47,15 @@ size_t tnk__gw_said_has(const tnk__gw_said_t *said, tnk__gw_piece_kind_t kind);
  * call. */
 int tnk__gw_said_join(const tnk__gw_said_t *said, tnk__gw_piece_kind_t kind,
                       size_t first, tnk__buf_t *out);
-/* Cut the content off at the first occurrence of one of these strings. Returns
- * the index of that string, or -1. */
-int tnk__gw_said_cut(tnk__gw_said_t *said, const char *const *stops, size_t n);
+/* Cut the content off at the first occurrence of one of these strings at or
+ * after byte `from`. Returns the index of that string, or -1. */
+int tnk__gw_said_cut(tnk__gw_said_t *said, const char *const *stops, size_t n,
+                     size_t from);
+/* Number of bytes of all text of a kind. */
+size_t tnk__gw_said_length(const tnk__gw_said_t *said,
+                           tnk__gw_piece_kind_t kind);
+/* Remove the first `n` bytes of a kind. */
+void tnk__gw_said_skip(tnk__gw_said_t *said, tnk__gw_piece_kind_t kind,
+                       size_t n);
 
 #endif
