@@ -15,12 +15,14 @@ import json
 import pathlib
 import re
 import select
+import struct
 import sys
 import tempfile
 
 from gateway import Client, gateway, local, records
 from tap import check, plan
-from wire import Http2, answer1, dial, fields, head1, http1, http2
+from wire import (CONTINUATION, DATA, HEADERS, PING, PRIORITY, RST, SETTINGS, WINDOW, Http2, answer1, dial, fields, frame,
+                  head1, http1, http2, packed)
 
 TNK = sys.argv[1]
 CHAT = "/v1/chat/completions"
@@ -42,6 +44,7 @@ class Place:
         self.own = self.ask(self.mine["key"], CHAT, HI)["id"]
         self.other = self.ask(self.victim["key"], CHAT, HI)["id"]
         self.response = self.ask(self.victim["key"], "/v1/responses", {"input": "hi", "max_output_tokens": 4})["id"]
+        self.owned = self.ask(self.mine["key"], "/v1/responses", {"input": "hi", "max_output_tokens": 4})["id"]
         self.revoked = self.key(session="mine")
         self.admin.ask("DELETE", "/tnk/sessions/" + self.revoked["id"])
         self.old = self.key(session="mine")
@@ -126,7 +129,7 @@ def rows(p):
     yield row("key, header and path", "POST", "/s/mine" + CHAT, HI, ("X-Tnk-Session", "mine"), key=m + ":victim")
     yield row("another's response", "POST", "/v1/responses", {"input": "x", "previous_response_id": p.response,
                                                               "max_output_tokens": 4})
-    yield row("another's response, read", "GET", "/v1/responses/" + p.response)
+    yield from responses(p, row)
     for name, value in (("session", "victim"), ("session_id", "victim"), ("user", "victim"),
                         ("metadata", {"session": "victim"}), ("model", "victim")):
         yield row(f"the body's {name}", "POST", CHAT, {**HI, name: value}, ok=(200, 400))
@@ -171,6 +174,33 @@ def rows(p):
     yield row("a body with a coding", "POST", CHAT, HI, ("Content-Encoding", "gzip"), key=p.small["key"], ok=(415,))
 
 
+def responses(p, row):
+    """Responses of another session, read, deleted, and continued."""
+    m, n = p.mine["key"], int(p.response[5:])
+    where = "/v1/responses/" + p.response
+    for method in ("GET", "HEAD", "DELETE"):
+        yield row(f"{method} another's response", method, where)
+        yield row(f"{method} it by the path", method, "/s/victim" + where)
+        yield row(f"{method} it by its own path", method, "/s/mine" + where)
+        yield row(f"{method} it by the header", method, where, None, ("X-Tnk-Session", "victim"))
+        yield row(f"{method} it after the key", method, where, key=m + ":victim")
+        yield row(f"{method} it in the query", method, where + "?session=victim", ok=(400, 404))
+    for name in (p.other.replace("chatcmpl-", "resp_"), p.other, str(n), f"resp_0{n}", f"resp_+{n}", f"resp_{n}%00",
+                 f"resp_{n}%2finput_items", f"..%2fresponses%2f{p.response}", f"{p.response}/../{p.response}",
+                 f"resp_{n + (1 << 64)}", f"{p.response}/input_items", f"{p.response}/input_items?after=x",
+                 f"{p.response}/input_items/", f"{p.response}/cancel"):
+        for method in ("GET", "DELETE"):
+            yield row(f"{method} another's response as {name[:30]}", method, f"/v1/responses/{name}")
+    for name in ("../../tnk/datums", "..%2f..%2ftnk/datums", "%2e%2e/%2e%2e/tnk/sessions"):
+        yield row(f"the record as the response {name}", "GET", f"/v1/responses/{name}")
+    for kind in ("msg", "rs", "fc", "msg_in"):
+        yield row(f"another's item {kind}", "POST", "/v1/responses", {
+            "input": [{"type": "item_reference", "id": f"{kind}_{n}_0"}], "max_output_tokens": 4})
+    yield row("another's chat as a previous response", "POST", "/v1/responses", {
+        "input": "x", "previous_response_id": p.other, "max_output_tokens": 4})
+    yield row("its own response, by the key of the victim's path", "GET", f"/s/victim/v1/responses/{p.owned}")
+
+
 def attacks(p):
     n = 0
     red = []
@@ -188,7 +218,62 @@ def attacks(p):
                 red.append(f"{name}, {wire}: {before} became {p.harm()}")
         n += 1
     check(not red, f"{n} attacks, each over both versions", "\n".join(red))
-    check(n >= 60, "so many", n)
+    check(n >= 200, "so many", n)
+
+
+# ---- What is told ----
+
+def tells_nothing(p):
+    """What exists in another session is answered as what does not exist."""
+    client = Client(p.url, x_api_key=p.rewards["key"])
+    there, absent = p.response, "resp_" + "9" * len(p.response[5:])
+    for name, ask in (
+            ("a response", lambda i: client.ask("GET", f"/v1/responses/{i}")),
+            ("its input", lambda i: client.ask("GET", f"/v1/responses/{i}/input_items")),
+            ("its end", lambda i: client.ask("DELETE", f"/v1/responses/{i}")),
+            ("what follows", lambda i: client.post("/v1/responses", {"input": "x", "previous_response_id": i})),
+            ("an item", lambda i: client.post("/v1/responses", {"input": [
+                {"type": "item_reference", "id": f"msg_{i[5:]}_0"}]})),
+            ("a reward", lambda i: client.post("/tnk/reward", {"id": i, "reward": 1})),
+            ("a key", lambda i: client.ask("DELETE", "/tnk/sessions/" + (p.victim["id"] if i == there else "x")))):
+        got = [json.dumps(ask(i)).replace(i[5:], "") for i in (there, absent)]
+        check(got[0] == got[1], f"{name} of another session is as none", got)
+
+
+def steals(p, record):
+    """Answers and tokens of the victim, by its words, its keys and its answers."""
+    words = {"max_tokens": 4, "messages": [{"role": "user", "content": "a secret of mine"}]}
+    victim, mine = (Client(p.url, x_api_key=key) for key in (p.victim["key"], p.mine["key"]))
+    for name, headers in (("the same body", {}), ("its Idempotency-Key", {"idempotency_key": "k"}),
+                          ("a retry", {"x_stainless_retry_count": "1"})):
+        body = {**words, "user": name}
+        a = victim.post(CHAT, body, **headers)[1]
+        b = mine.post(CHAT, body, **headers)[1]
+        check(a["id"] != b["id"], f"{name} gives another answer", (a, b))
+    said = a["choices"][0]["message"]["content"]
+    asks = [{**words, "messages": [*words["messages"], {"role": "assistant", "content": said}], "user": "more",
+             "continue_final_message": True},
+            {**words, "messages": [*words["messages"], {"role": "assistant", "content": said},
+                                   {"role": "user", "content": "more"}]}]
+    ids = []
+    for body in asks:
+        status, b = mine.post(CHAT, body)
+        check(status == 200, "a history of the victim's", b)
+        ids.append(int(b["id"][9:]))
+    turns = {r["turn"]: r for r in records(record) if r["type"] == "turn"}
+    check(all("parent" not in turns[i] for i in ids), "does not go on from the victim's tokens", ids)
+    check({turns[i]["session"] for i in ids} == {"mine"}, "and stays in its own session")
+
+
+def hides_nothing(p):
+    """An agent that deletes its response removes no example."""
+    def examples():
+        return [row for row in map(json.loads, p.admin.ask("GET", "/tnk/datums")[1].splitlines())
+                if any(turn["turn"] == int(p.owned[5:]) for turn in row["turns"])]
+    before = examples()
+    status = Client(p.url, x_api_key=p.mine["key"]).ask("DELETE", "/v1/responses/" + p.owned)[0]
+    check(status == 200 and len(before) == 1 and examples() == before, "a deleted response is still an example")
+    check(p.admin.post("/tnk/reward", {"id": p.owned, "reward": 0})[0] == 200, "which can be rewarded")
 
 
 # ---- Connections ----
@@ -299,6 +384,21 @@ def races(p):
         check(got.count(200) == n, f"{limits}: {n} in the end", (got, used(p, made)))
 
 
+def exceeds(p):
+    """More in one request than a key permits."""
+    many = {"prompt": ["abcd"] * 10, "max_tokens": 4}
+    for limits, path, body in (
+            ({"max_turns": 9}, "/v1/completions", many), ({"max_tokens": 79}, "/v1/completions", many),
+            ({"max_turns": 7}, "/v1/completions", {**many, "prompt": ["a"] * 2, "n": 4}),
+            ({"max_turns": 3}, CHAT, {**HI, "n": 4}), ({"max_tokens": 35}, CHAT, {**HI, "n": 4}),
+            ({"max_tokens": 100}, CHAT, {**HI, "max_tokens": 1 << 30}),
+            ({"max_usd": 1e-5}, "/v1/completions", many)):
+        made = p.key(session="mine", **limits)
+        got = Client(p.url, x_api_key=made["key"]).post(path, body)
+        check(got[0] == 403 and got[1]["error"]["code"] == "key_limit", f"{limits} by {path}", got)
+        check(not any(used(p, made).values()), "nothing was used", used(p, made))
+
+
 def hangs_up(p):
     """A sample costs as much if nobody waits for it."""
     made = p.key(session="mine", max_tokens=60)
@@ -343,6 +443,59 @@ def floods(p):
         check(got == [200] * 3, "and those are answered", got)
 
 
+def floods2(p):
+    """Frames that cost a server more than their sender. Meanwhile the victim is
+    served, and in the end nothing is in progress."""
+    made = p.key(session="mine", max_concurrent=5)
+    head = fields("POST", CHAT, [("x-api-key", made["key"])])
+    body = json.dumps(HI).encode()
+    reset = struct.pack("!I", 8)
+
+    def resets(conn):
+        for _ in range(2000):
+            conn.peer.sendall(frame(RST, 0, conn.head(head), reset))
+
+    def many_resets_of_bodies(conn):
+        for _ in range(500):
+            stream = conn.head(head)
+            conn.data(stream, body)
+            conn.peer.sendall(frame(RST, 0, stream, reset))
+
+    floods_of = (
+        ("streams that are reset", resets),
+        ("requests that are reset", many_resets_of_bodies),
+        ("pings", lambda conn: conn.peer.sendall(frame(PING, 0, 0, b"x" * 8) * 20000)),
+        ("settings", lambda conn: conn.peer.sendall(frame(SETTINGS, 0, 0, struct.pack("!HI", 3, 100)) * 20000)),
+        ("empty data", lambda conn: conn.peer.sendall(frame(DATA, 0, conn.head(head), b"") * 20000)),
+        ("a head without an end", lambda conn: conn.peer.sendall(
+            frame(HEADERS, 0, 1, packed(head)) + frame(CONTINUATION, 0, 1, packed([("x-a", "b" * 1000)])) * 2000)),
+        ("priorities", lambda conn: conn.peer.sendall(frame(PRIORITY, 0, 1, b"\0\0\0\3\1") * 20000)),
+        ("windows", lambda conn: conn.peer.sendall(frame(WINDOW, 0, 0, struct.pack("!I", 1)) * 20000)))
+    for name, flood in floods_of:
+        with Http2(p.url) as conn:
+            try:
+                flood(conn)
+            except OSError:
+                pass  # the gateway has ended the connection
+            p.ask(p.victim["key"], CHAT, {**HI, "user": name})
+        while active(p, made) > 0:
+            pass
+        check(True, f"HTTP/2: a flood of {name}")
+
+
+def crawls(p):
+    """Heads that never end hold connections, and no requests of other clients."""
+    peers = [dial(p.url) for _ in range(FEW)]
+    for i, peer in enumerate(peers):
+        peer.sendall((b"POST ", b"PRI * HTTP/2.0\r\n", b"POST /v1 HTTP/1.1\r\nX-A: ", b"\r\n")[i % 4])
+    p.ask(p.victim["key"], CHAT, {**HI, "user": "slow heads"})
+    for peer in peers:
+        peer.close()
+    check(True, "50 heads that never end")
+    got = raw(p, b"POST /v1/models HTTP/1.1\r\nHost: localhost\r\n", b"X-A: b\r\n" * 20000, b"\r\n")
+    check(got in ([431], [400], []), "a head without an end", got)
+
+
 def waits_together(tnk):
     """Requests in progress are limited while they are sampled, too."""
     with local(tnk, "--latency-ms", "300") as service:
@@ -363,10 +516,16 @@ def main():
                          "1,2", "-v", log=pathlib.Path(folder) / "log") as g:
                 p = Place(g.url)
                 attacks(p)
+                tells_nothing(p)
+                steals(p, record)
+                hides_nothing(p)
                 smuggles(p)
                 pseudo_headers(p)
                 races(p)
+                exceeds(p)
                 floods(p)
+                floods2(p)
+                crawls(p)
                 secret = [k["key"] for k in (p.mine, p.rewards, p.victim, p.small, p.revoked, p.old)]
             said = g.said + record.read_text()
             check(not any(key in said for key in secret), "no key is in the log or in the record")

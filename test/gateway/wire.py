@@ -11,7 +11,7 @@ import struct
 DIGITS = {format(code, f"0{n}b"): digit for digit, (code, n) in
           {**{str(i): (i, 5) for i in range(3)}, **{str(i): (0x16 + i, 6) for i in range(3, 10)}}.items()}
 STATIC = {8: 200, 9: 204, 10: 206, 11: 304, 12: 400, 13: 404, 14: 500}
-DATA, HEADERS, RST, SETTINGS, GOAWAY = 0, 1, 3, 4, 7
+DATA, HEADERS, PRIORITY, RST, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 2, 3, 4, 6, 7, 8, 9
 
 
 def dial(url):
