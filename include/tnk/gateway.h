@@ -132,7 +132,10 @@ typedef struct {
   uint32_t max_connections; /**< Most open connections; further ones wait. 0
                                means 65,536. */
   /** Interval in milliseconds of comments in a stream that has no data yet.
-   * They keep proxies from closing the connection. 0 means 15,000. */
+   * They keep proxies from closing the connection. 0 means 15,000. Other
+   * responses get their head after three intervals of sampling, with status
+   * 200, and then an empty line per interval before the JSON. If such a request
+   * fails, the response is cut off. */
   uint32_t keep_alive_ms;
   const tnk_allocator_t *allocator; /**< NULL means malloc(). Copied. */
   const char *tls_cert;             /**< PEM files. Both NULL means no TLS. */

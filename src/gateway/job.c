@@ -39,7 +39,8 @@ enum {
   MAX_IDS = 256 << 20,
   MAX_ANSWER = 1 << 30,
   HOLD_MS = 60000,
-  CANCEL_AT_ONCE = 1
+  CANCEL_AT_ONCE = 1,
+  WHOLE_FACTOR = 3 /* intervals before the head of a whole response */
 };
 
 #define JOB(node) tnk__container_of(node, tnk__gw_job_t, link)
@@ -125,7 +126,7 @@ static void tell_fault(tnk__gw_job_t *job, const tnk__gw_fault_t *fault) {
   count(job, fault->status);
   tnk__gw_log_job(job, req, fault->status);
   if (job->is_begun)
-    tnk__gw_break_stream(job->gateway, req, job->ask.api, fault);
+    tnk__gw_break_stream(job->gateway, req, &job->ask, fault);
   else
     tnk__gw_refuse(job->gateway, req, job->ask.api, fault);
 }
@@ -623,6 +624,22 @@ void tnk__gw_job_count(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   open_job(gateway, req, api, session, tnk__gw_ask_read_count);
 }
 
+/* Returns whether a client needs data before the next check. The head of a
+ * response has its status. A response that is no stream gets its head later,
+ * and only while it is sampled, so that most errors still have their status. */
+static int is_silent_at(const tnk__gw_job_t *job, uint64_t now_ms) {
+  const tnk_gateway_t *gateway = job->gateway;
+  const tnk__gw_job_t *leader = job->leader != NULL ? job->leader : job;
+  uint64_t most_ms = gateway->keep_alive_ms;
+
+  if (!job->ask.is_stream && !job->is_begun) {
+    if (leader->promise == NULL || !job->req->is_framed)
+      return 0;
+    most_ms *= WHOLE_FACTOR;
+  }
+  return now_ms - job->told_ms + gateway->keep_tick_ms > most_ms;
+}
+
 void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms) {
   begin_walk(gateway);
   TNK__LIST_FOREACH_SAFE (node, next, &gateway->jobs) {
@@ -637,16 +654,16 @@ void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms) {
     }
     if (is_canceled_at(job, now_ms))
       cancel(job);
-    if (job->req == NULL || !job->ask.is_stream ||
-        now_ms - job->told_ms + gateway->keep_tick_ms <= gateway->keep_alive_ms)
+    if (job->req == NULL || !is_silent_at(job, now_ms))
       continue;
     job->told_ms = now_ms;
     if (!job->is_begun)
-      tnk__gw_begin_stream(job->req);
+      tnk__gw_begin_stream(job->req, job->ask.is_stream);
     job->is_begun = 1;
     /* The write above may have detected that the client is gone. */
     if (job->req != NULL)
-      tnk__srv_req_keep(job->req, tnk__gw_keep_alive(job->ask.api));
+      tnk__srv_req_keep(job->req,
+                        tnk__gw_keep_alive(job->ask.api, job->ask.is_stream));
   }
   end_walk(gateway);
   expire(gateway, now_ms);

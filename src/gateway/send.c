@@ -123,13 +123,14 @@ void tnk__gw_confirm(const tnk__gw_call_t *call, tnk__buf_t *body,
     tnk__srv_req_park(call->req, on_confirm_gone, confirm);
 }
 
-/* ---- Streams that have waited ---- */
+/* ---- Responses that have waited ---- */
 
-void tnk__gw_begin_stream(tnk__srv_req_t *req) {
+void tnk__gw_begin_stream(tnk__srv_req_t *req, int is_stream) {
   char extra[MAX_EXTRA];
 
-  write_extra(req, no_cache, extra);
-  tnk__srv_req_open(req, 200, stream_type, extra);
+  write_extra(req, is_stream ? no_cache : "", extra);
+  tnk__srv_req_open(req, 200, is_stream ? stream_type : "application/json",
+                    extra);
 }
 
 void tnk__gw_end_stream(tnk__srv_req_t *req, tnk__buf_t *body) {
@@ -140,13 +141,14 @@ void tnk__gw_end_stream(tnk__srv_req_t *req, tnk__buf_t *body) {
 }
 
 void tnk__gw_break_stream(tnk_gateway_t *gateway, tnk__srv_req_t *req,
-                          tnk__gw_api_t api, const tnk__gw_fault_t *fault) {
+                          const tnk__gw_ask_t *ask,
+                          const tnk__gw_fault_t *fault) {
   tnk__buf_t body;
 
   tnk__buf_init(&body, &gateway->alloc, MAX_ERROR);
-  /* If the event cannot be written, drop the request: a stream that ends
-   * without it is a failure to the client as well. */
-  if (tnk__gw_fault_event(fault, api, &body) != TNK_OK)
+  /* Drop the request if the event cannot be written, or if there are no events:
+   * a response without its end is a failure to the client as well. */
+  if (!ask->is_stream || tnk__gw_fault_event(fault, ask->api, &body) != TNK_OK)
     tnk__srv_req_drop(req);
   else
     tnk__gw_end_stream(req, &body);

@@ -22,13 +22,15 @@ void tnk__gw_confirm(const tnk__gw_call_t *call, tnk__buf_t *body,
                      const char *what);
 /* The name of the request's session. */
 const char *tnk__gw_call_session(const tnk__gw_call_t *call);
-/* Start the stream of a request that waits. */
-void tnk__gw_begin_stream(tnk__srv_req_t *req);
-/* End a stream with all of its events. Takes the content of `body`. */
+/* Start the response of a request that waits. */
+void tnk__gw_begin_stream(tnk__srv_req_t *req, int is_stream);
+/* End it with all of its events, or with its JSON. Takes the content of
+ * `body`. */
 void tnk__gw_end_stream(tnk__srv_req_t *req, tnk__buf_t *body);
-/* End a stream with an error. */
+/* End it with an error. If it is no stream of events, it is cut off. */
 void tnk__gw_break_stream(tnk_gateway_t *gateway, tnk__srv_req_t *req,
-                          tnk__gw_api_t api, const tnk__gw_fault_t *fault);
+                          const tnk__gw_ask_t *ask,
+                          const tnk__gw_fault_t *fault);
 /* Convert the service's error to an error of the gateway. */
 void tnk__gw_service_fault(tnk__gw_fault_t *fault,
                            const tnk_promise_t *promise);

@@ -82,7 +82,7 @@ struct tnk_gateway {
   uint32_t version; /* latest version of the weights */
   int64_t began_s;
   uv_timer_t sweeper; /* drops idle connections */
-  uv_timer_t keeper;  /* sends keep-alives to waiting streams */
+  uv_timer_t keeper;  /* sends keep-alives to waiting clients */
   uint64_t keep_alive_ms;
   uint64_t keep_tick_ms; /* interval of checks for waiting streams */
   uv_idle_t exporter;    /* runs while `exports` is not empty */
@@ -226,8 +226,8 @@ void tnk__gw_job_begin(tnk_gateway_t *gateway, tnk__srv_req_t *req,
 /* Count the tokens of the prompt of such a request. */
 void tnk__gw_job_count(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                        tnk__gw_api_t api, const char *session);
-/* Send keep-alives to the streams that would otherwise be silent for too long
- * before the next check. `now_ms` is the loop's time. */
+/* Send keep-alives to the clients for which it would otherwise be silent for
+ * too long before the next check. `now_ms` is the loop's time. */
 void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms);
 /* A sampler has been created or has failed: resume the requests that are
  * held. */

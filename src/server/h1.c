@@ -98,6 +98,8 @@ static int on_headers_complete(llhttp_t *parser) {
   /* Ignore requests to upgrade the protocol, as RFC 9110 allows (section
    * 7.8). */
   parser->upgrade = 0;
+  /* Without chunks the end of the connection is the end of a response. */
+  conn->h1.req.is_framed = parser->http_major > 1 || parser->http_minor > 0;
   refusal = conn->is_refused ? TNK__SRV_REFUSE_FULL
                              : check_coding(&conn->h1.req, parser);
   if (refusal == 0)

@@ -71,6 +71,7 @@ void tnk__srv_req_begin(tnk__srv_req_t *req) {
   req->n_headers = 0;
   req->seq_id = -1;
   req->is_head = 0;
+  req->is_framed = 1;
   req->tag = 0;
   req->note = 0;
   end_owner(req);

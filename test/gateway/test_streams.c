@@ -141,6 +141,90 @@ TEST_LIMIT(a_stream_that_has_begun_tells_its_failure, 60) {
   }
 }
 
+/* ---- Whole responses that wait ---- */
+
+static const struct {
+  const char *path;
+  const char *body;
+} wholes[] = {{"/v1/chat/completions",
+               "{\"max_tokens\":3,\"messages\":[{\"role\":\"user\","
+               "\"content\":\"hi\"}]}"},
+              {"/v1/completions", "{\"max_tokens\":3,\"prompt\":\"hi\"}"},
+              {"/v1/responses", "{\"max_output_tokens\":3,\"input\":\"hi\"}"},
+              {"/v1/messages",
+               "{\"max_tokens\":3,\"messages\":[{\"role\":\"user\","
+               "\"content\":\"hi\"}]}"}};
+
+/* A chunk of one line end. */
+static const char line_end[] = "1\r\n\n\r\n";
+
+TEST_LIMIT(a_whole_response_that_waits_is_kept_alive, 60) {
+  peer_t *peer;
+  rig_t rig;
+
+  for (size_t i = 0; i < sizeof(wholes) / sizeof(*wholes); i++) {
+    rig_open_with(&rig, 100, NULL, 0, 1);
+    peer = ask(&rig, wholes[i].path, wholes[i].body);
+    until_got(&rig, peer, line_end, 1);
+    CHECK(strstr(peer->got, "HTTP/1.1 200 OK\r\n") == peer->got);
+    CHECK(strstr(peer->got, "Transfer-Encoding: chunked\r\n") != NULL);
+    CHECK(strstr(peer->got, "Content-Type: application/json") != NULL);
+    CHECK(strchr(peer->got, '{') == NULL);
+    until_closed(&rig, peer);
+    CHECK(strstr(peer->got, "\r\n{\"id\":\"") != NULL);
+    CHECK(strcmp(peer->got + peer->n_got - 8, "}\r\n0\r\n\r\n") == 0);
+    CHECK_INT(peer_end(&rig, peer), 200);
+    rig_close(&rig);
+  }
+}
+
+/* It could not tell a response that is cut off. */
+TEST_LIMIT(a_client_of_http_1_0_waits_for_its_status, 60) {
+  peer_t *peer;
+  char *version;
+  rig_t rig;
+
+  rig_open_with(&rig, 100, NULL, 0, 1);
+  peer = ask(&rig, wholes[0].path, wholes[0].body);
+  version = strstr(peer->request, "HTTP/1.1");
+  CHECK(version != NULL);
+  version[7] = '0';
+  until_closed(&rig, peer);
+  CHECK(strstr(peer->got, "Content-Length: ") != NULL);
+  CHECK(strstr(peer->got, "chunked") == NULL);
+  CHECK_INT(peer_end(&rig, peer), 200);
+  rig_close(&rig);
+}
+
+/* The disk is full when the sample has come. */
+TEST_LIMIT(a_whole_response_that_has_begun_is_cut_off, 60) {
+  char path[] = "/tmp/tnk-gateway-XXXXXX";
+  struct rlimit limit;
+  struct rlimit small;
+  peer_t *peer;
+  rig_t rig;
+  int fd = mkstemp(path);
+
+  CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+  CHECK_INT(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  CHECK(fd >= 0);
+  close(fd);
+  rig_open_with(&rig, 100, path, 0, 1);
+  peer = ask(&rig, wholes[0].path, wholes[0].body);
+  until_got(&rig, peer, line_end, 1);
+  small = limit;
+  small.rlim_cur = 16;
+  CHECK_INT(setrlimit(RLIMIT_FSIZE, &small), 0);
+  until_closed(&rig, peer);
+  CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  CHECK(strchr(peer->got, '{') == NULL);
+  CHECK(strstr(peer->got, "\r\n0\r\n\r\n") == NULL);
+  CHECK_INT(peer_end(&rig, peer), 200);
+  CHECK_INT(rig.gateway->n_jobs, 0);
+  rig_close(&rig);
+  unlink(path);
+}
+
 /* ---- Exports ---- */
 
 enum { N_BRANCHES = 40 };

@@ -119,7 +119,9 @@ int tnk__gw_fault_event(const tnk__gw_fault_t *fault, tnk__gw_api_t api,
   return out->err;
 }
 
-const char *tnk__gw_keep_alive(tnk__gw_api_t api) {
+const char *tnk__gw_keep_alive(tnk__gw_api_t api, int is_stream) {
+  if (!is_stream)
+    return "\n";
   return api == TNK__GW_MESSAGE ? "event: ping\ndata: {\"type\":\"ping\"}\n\n"
                                 : ": keep-alive\n\n";
 }
