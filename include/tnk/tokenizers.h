@@ -16,11 +16,12 @@ extern "C" {
  * A hub of libtnk (hub.h) finds and downloads the files of a model and opens
  * them with this library through tnk_tokenizer_plugin().
  *
- * The library reads three kinds of files: Hugging Face's tokenizer.json,
- * tiktoken rank files (such as Kimi's tiktoken.model), and SentencePiece
- * models. The ids equal those of the reference implementation of each format.
- * If a file uses an unsupported feature, loading fails with an error that names
- * the feature. Files are never read approximately.
+ * The library reads four kinds of files: Hugging Face's tokenizer.json,
+ * tiktoken rank files (such as o200k_base.tiktoken, Whisper's files and Kimi's
+ * tiktoken.model), Mistral's tekken.json, and SentencePiece models. The ids
+ * equal those of the reference implementation of each format. If a file uses an
+ * unsupported feature, loading fails with an error that names the feature.
+ * Files are never read approximately.
  *
  *     tnk_tokenizer_t *tok;
  *     tnk_tokens_t *tokens = tnk_tokens_new(NULL);
@@ -52,7 +53,7 @@ typedef struct {
 /** File formats. */
 typedef enum {
   TNK_TOKENIZER_AUTO = 0,         /**< Detect from the first bytes. */
-  TNK_TOKENIZER_HF_JSON = 1,      /**< tokenizer.json */
+  TNK_TOKENIZER_HF_JSON = 1,      /**< tokenizer.json or tekken.json */
   TNK_TOKENIZER_TIKTOKEN = 2,     /**< Lines of base64 and rank. */
   TNK_TOKENIZER_SENTENCEPIECE = 3 /**< A .model file. */
 } tnk_tokenizer_format_t;
@@ -67,8 +68,14 @@ typedef struct {
    * tnk_tokenizer_load() reads the file next to the main file. */
   const void *config;
   size_t n_config;
-  /** tiktoken only: the pre-tokenizer pattern. Special tokens are then those of
-   * `config`. NULL selects Kimi's pattern, its 256 special tokens after the
+  /** tiktoken only: the pre-tokenizer pattern, with the special tokens of
+   * `config`; or the name of an encoding, with the special tokens of that
+   * encoding: "gpt2", "r50k_base", "p50k_base", "p50k_edit", "cl100k_base",
+   * "o200k_base", "o200k_harmony", "whisper" (99 languages), "whisper_v3" (100
+   * languages) or "whisper_en". NULL selects the encoding that is the name of
+   * the file before ".tiktoken"; Whisper's multilingual.tiktoken is "whisper"
+   * and its gpt2.tiktoken is "whisper_en". For any other name, and for a file
+   * in memory, NULL selects Kimi's pattern, its 256 special tokens after the
    * ranks, and its way of splitting long texts. */
   const char *pattern;
   tnk_tokenizer_format_t format;
@@ -78,7 +85,8 @@ typedef struct {
 
 /** Flags of encoding. By default, added tokens in the text become their ids,
  * and no BOS or EOS token is added. A SentencePiece model has no added tokens.
- * It always finds its user-defined pieces and never its control tokens. */
+ * It always finds its user-defined pieces and never its control tokens. No text
+ * becomes a special token of a tekken.json. */
 enum {
   /** Add the tokens that the file prescribes around the text, usually BOS. */
   TNK_ENCODE_ADD_SPECIAL = 1,
@@ -115,8 +123,8 @@ typedef struct {
  * Load a tokenizer from a file or a directory.
  *
  * @param[out] out  One reference, owned by the caller; NULL after an error.
- * @param path      A file, or a directory with tokenizer.json, tiktoken.model
- * or tokenizer.model. The first one found in this order is used.
+ * @param path      A file, or a directory with tokenizer.json, tekken.json,
+ * tiktoken.model or tokenizer.model. The first one found in this order is used.
  * @param options   NULL for defaults.
  * @param[out] error  Receives the error; may be NULL.
  *
@@ -293,7 +301,8 @@ TNK_API int32_t tnk_tokenizer_eos(const tnk_tokenizer_t *tok);
  *
  * The concatenation of all returned texts equals the result of
  * tnk_tokenizer_decode() for all ids. A character is returned when its last
- * byte is known.
+ * byte is known. With a tokenizer.json that has byte fallback, a run of byte
+ * tokens is returned when it ends, because one wrong byte replaces all of them.
  *
  * @param[out] out  NULL after an error. It holds a reference to @p tok.
  * @param flags     TNK_DECODE_* or 0.

@@ -6,7 +6,7 @@
 
 #include "lib/base/alloc.h"
 #include "lib/base/options.h"
-#include "tokenizers/format/format.h"
+#include "tokenizers/format/ranks.h"
 #include "tokenizers/sentencepiece/sp.h"
 
 /* Loading: find the file, detect its format, and call a reader. */
@@ -61,8 +61,8 @@ static int read_file(file_t *file, const tnk_allocator_t *alloc,
 /* Find the main file of a directory, or the path itself. */
 static int find_main(char *out, size_t size, const char *path,
                      tnk_tokenizer_error_t *error) {
-  static const char *const names[] = {"", "/tokenizer.json", "/tiktoken.model",
-                                      "/tokenizer.model"};
+  static const char *const names[] = {"", "/tokenizer.json", "/tekken.json",
+                                      "/tiktoken.model", "/tokenizer.model"};
   struct stat about;
   int n;
 
@@ -76,8 +76,8 @@ static int find_main(char *out, size_t size, const char *path,
       return cannot_read(error, path, strerror(errno));
   }
   return tnk__fault(error, TNK_ENOTFOUND, 0,
-                    "%.256s has no tokenizer.json, tiktoken.model or "
-                    "tokenizer.model",
+                    "%.256s has no tokenizer.json, tekken.json, "
+                    "tiktoken.model or tokenizer.model",
                     path);
 }
 
@@ -121,7 +121,8 @@ static int read_format(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
     return tnk__fault(error, TNK_EPROTO, 0, "the file is empty");
   switch (format) {
   case TNK_TOKENIZER_HF_JSON:
-    return tnk__hf_load(tok, data, n, error);
+    return tnk__tekken_is(data, n) ? tnk__tekken_load(tok, data, n, error)
+                                   : tnk__hf_load(tok, data, n, error);
   case TNK_TOKENIZER_TIKTOKEN:
     return tnk__tiktoken_load(tok, data, n, options, error);
   case TNK_TOKENIZER_SENTENCEPIECE:
@@ -213,6 +214,8 @@ int tnk_tokenizer_load(tnk_tokenizer_t **out, const char *path,
     own.config = config.data;
     own.n_config = config.n;
   }
+  if (own.pattern == NULL)
+    own.pattern = tnk__encoding_of_file(main_path);
   if (err == TNK_OK)
     err = load(out, main_file.data, main_file.n, &own, error);
   tnk__free(alloc, main_file.data);

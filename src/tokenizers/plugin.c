@@ -7,8 +7,8 @@
 #include "tnk/tokenizers.h"
 #include "tokenizers/model/tokenizer.h"
 
-static const char *const main_files[] = {"tokenizer.json", "tiktoken.model",
-                                         "tokenizer.model", NULL};
+static const char *const main_files[] = {
+    "tokenizer.json", "tekken.json", "tiktoken.model", "tokenizer.model", NULL};
 static const char *const more_files[] = {"tokenizer_config.json", NULL};
 
 static int say(char *why, size_t size, int err, const char *text) {

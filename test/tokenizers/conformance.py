@@ -7,13 +7,15 @@ usage: conformance.py LIBRARY CACHE_DIR [--megabytes N] [--strings N]
 For each vocabulary of reference.py: mixed text (what this machine has of
 English and code, and text put together from the vocabulary's own tokens in all
 its languages) and random strings that are made to hit the seams. Ids must be
-equal, and so must decoded text. Then rank files against tiktoken and models of
-every type against sentencepiece. Ends with a skip and its reason when the
+equal, and so must decoded text. Then files with other normalizers and
+pre-tokenizers, rank files against tiktoken, Whisper's and Mistral's files
+against their packages, and models of every type against sentencepiece. Ends with a skip and its reason when the
 registries are out of reach. One process a core.
 """
 import argparse
 import base64
 import concurrent.futures
+import importlib.util
 import io
 import json
 import pathlib
@@ -144,9 +146,40 @@ def compare(check, ours, theirs, texts):
                         theirs.decode(got.ids, skip_special_tokens=False))
 
 
+# Vocabularies with a part of their files replaced.
+VARIANTS = {
+    "digits": ("claude", "pre_tokenizer", [
+        {"type": "Digits", "individual_digits": True},
+        {"type": "ByteLevel", "add_prefix_space": False,
+         "trim_offsets": True, "use_regex": True}]),
+    "numbers": ("claude", "pre_tokenizer", [
+        {"type": "Digits", "individual_digits": False},
+        {"type": "ByteLevel", "add_prefix_space": False,
+         "trim_offsets": True, "use_regex": True}]),
+    "steps": ("llama2", "normalizer", [
+        {"type": "NFKC"},
+        {"type": "Replace", "pattern": {"String": "aa"}, "content": "é b"},
+        {"type": "Prepend", "prepend": "▁"},
+        {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]),
+}
+
+
+def variant(folder, name):
+    base, member, parts = VARIANTS[name]
+    file = json.loads((reference.vocabulary(folder, base) /
+                       "tokenizer.json").read_text())
+    kind = member.replace("_", "") + "s"
+    file[member] = {"type": "Sequence", kind: parts}
+    path = folder / "variants" / name
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "tokenizer.json").write_text(json.dumps(file))
+    return path
+
+
 def hugging_face(library, folder, name, megabytes, n_strings):
     from tokenizers import Tokenizer
-    path = reference.vocabulary(folder, name)
+    path = (variant(folder, name) if name in VARIANTS
+            else reference.vocabulary(folder, name))
     theirs = Tokenizer.from_file(str(path / "tokenizer.json"))
     ours = library.load(path)
     rng = random.Random(name)
@@ -216,6 +249,81 @@ def rank_file(library, folder, name, megabytes, n_strings):
     return check.report()
 
 
+def check_both(check, ours, encode, decode, texts):
+    for text in texts:
+        ids = encode(text)
+        check.equal("ids", text, ours.encode(text), ids)
+        check.equal("text", "", ours.decode(ids), decode(ids))
+
+
+def named_file(library, folder, name, megabytes, n_strings):
+    """A rank file whose name tells its expression and special tokens."""
+    import tiktoken
+    from tiktoken_ext import openai_public
+    path = folder / "ranks" / f"{name}.tiktoken"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if name in ("multilingual", "gpt2"):
+        source = reference.whisper(folder)
+        spec = importlib.util.spec_from_file_location(
+            "whisper_tokenizer", source / "tokenizer.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        assets = source / "assets"
+        assets.mkdir(exist_ok=True)
+        (assets / f"{name}.tiktoken").write_bytes(
+            (source / f"{name}.tiktoken").read_bytes())
+        theirs, path = module.get_encoding(name), assets / f"{name}.tiktoken"
+    else:
+        file = json.loads((reference.vocabulary(folder, "gptoss") /
+                           "tokenizer.json").read_text())
+        table = byte_alphabet()
+        ranks = {bytes(table[ch] for ch in token): i
+                 for token, i in file["model"]["vocab"].items()}
+        if name == "cl100k_base":  # the expression matters, not the ranks
+            ranks = {t: i for t, i in ranks.items() if i < 100256}
+        path.write_text("".join(f"{base64.b64encode(t).decode()} {i}\n"
+                                for t, i in ranks.items()))
+        openai_public.load_tiktoken_bpe = lambda *args, **kw: ranks
+        theirs = tiktoken.Encoding(**getattr(openai_public, name)())
+    check = Check(f"tiktoken {name}")
+    ours = library.load(path)
+    rng = random.Random(name)
+    known = whole_tokens(ours, len(theirs._mergeable_ranks))
+    specials = sorted(theirs.special_tokens_set)
+
+    def strings():
+        for _ in range(n_strings):
+            text = random_string(rng)
+            yield text + rng.choice(specials) * (rng.random() < 0.2)
+
+    for texts in (mixed_texts(known, megabytes, rng), strings()):
+        check_both(check, ours, lambda t: theirs.encode(
+            t, allowed_special="all"), theirs.decode, texts)
+    for text in specials:
+        check.equal("special", text, ours.encode(text),
+                    [theirs._special_tokens[text]])
+    return check.report()
+
+
+def tekken(library, folder, name, megabytes, n_strings):
+    from mistral_common.tokens.tokenizers import tekken as module
+    path = pathlib.Path(module.__file__).parents[2] / "data" / f"{name}.json"
+    theirs = module.Tekkenizer.from_file(path)
+    ours = library.load(path)
+    check = Check(f"mistral {name}")
+    rng = random.Random(name)
+    known = whole_tokens(ours, theirs.n_words)[1000:]
+    for texts in (mixed_texts(known, megabytes, rng),
+                  (random_string(rng) for _ in range(n_strings))):
+        check_both(check, ours, lambda t: theirs.encode(t, bos=False, eos=False),
+                   theirs.decode, texts)
+    check.equal("bos", "a", ours.encode("a", reference.ADD_SPECIAL),
+                theirs.encode("a", bos=True, eos=False))
+    for i in range(theirs.num_special_tokens):
+        check.equal("special", "", ours.decode([i]), theirs.id_to_piece(i))
+    return check.report()
+
+
 MODEL_TYPES = ("unigram", "bpe", "char", "word")
 NORMALIZERS = ("identity", "nmt_nfkc", "nfkc", "nfkc_cf")
 
@@ -279,14 +387,22 @@ def main():
         reference.enter_venv(folder)
         for name in reference.VOCABULARIES:
             reference.vocabulary(folder, name)
+        reference.whisper(folder)
     except reference.Skip as e:
         print(f"conformance: skipped: {e}")
         return 0
     models = [(kind, rule) for kind in MODEL_TYPES for rule in NORMALIZERS]
     jobs = [(compare_one, args.tokenizers.resolve(), folder, name,
              args.megabytes, args.strings)
-            for compare_one, names in ((hugging_face, reference.VOCABULARIES),
+            for compare_one, names in ((hugging_face,
+                                        [*reference.VOCABULARIES, *VARIANTS]),
                                        (rank_file, ("o200k", "kimi")),
+                                       (named_file,
+                                        ("o200k_base", "o200k_harmony",
+                                         "cl100k_base", "multilingual",
+                                         "gpt2")),
+                                       (tekken, ("tekken_240718",
+                                                 "tekken_240911")),
                                        (sentencepiece_model, models))
             for name in names]
     with concurrent.futures.ProcessPoolExecutor() as pool:

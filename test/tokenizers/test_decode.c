@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tokenizers/small.h"
+#include "tokenizers/golden.h"
 
 /* Ids to text, whole and streamed; ids and tokens. */
 
@@ -81,6 +81,31 @@ static void check_stream(const tnk_tokenizer_t *tok, const int32_t *ids,
   CHECK_MEM(joined, n_joined, whole, n_whole);
   tnk_tokenizer_free_text(tok, whole);
   tnk_detokenizer_free(detok);
+}
+
+/* data/NAME_decoded.golden: the text of ids, with many tokens of bytes. */
+TEST(texts_of_tokens_of_bytes_are_those_of_the_reference) {
+  static const char *const names[] = {"llama2", "gemma"};
+  static golden_t golden;
+
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    tnk_tokenizer_t *tok = small_load(names[i]);
+    char file[64], *text;
+    size_t n_lines = 0, n_text;
+
+    (void)snprintf(file, sizeof(file), "%s_decoded", names[i]);
+    golden_open(&golden, file);
+    for (; golden_next(&golden); n_lines++) {
+      CHECK_INT(tnk_tokenizer_decode(tok, &text, &n_text, golden.ids,
+                                     golden.n_ids, 0),
+                TNK_OK);
+      CHECK_MEM(text, n_text, golden.text, golden.n);
+      tnk_tokenizer_free_text(tok, text);
+      check_stream(tok, golden.ids, golden.n_ids, n_lines + 1);
+    }
+    CHECK(n_lines > 200);
+    tnk_tokenizer_unref(tok);
+  }
 }
 
 TEST(a_stream_adds_up_to_the_whole) {

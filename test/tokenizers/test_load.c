@@ -49,7 +49,11 @@ TEST(features_that_are_lacking_are_refused_by_name) {
   static const struct {
     const char *from, *to, *said;
   } cases[] = {
-      {"\"type\": \"NFC\"", "\"type\": \"NFKC\"", "normalizer NFKC"},
+      {"\"type\": \"NFC\"", "\"type\": \"NFKD\"", "normalizer NFKD"},
+      {"\"type\": \"NFC\"",
+       "\"type\": \"Replace\", \"pattern\": {\"Regex\": \"a\"}, "
+       "\"content\": \"b\"",
+       "normalizer Replace without a String"},
       {"\"type\": \"BPE\"", "\"type\": \"Unigram\"", "model.type Unigram"},
       {"\"dropout\": null", "\"dropout\": 0.1", "model.dropout"},
       {"\"end_of_word_suffix\": null", "\"end_of_word_suffix\": \"</w>\"",
@@ -59,14 +63,15 @@ TEST(features_that_are_lacking_are_refused_by_name) {
       {"\"type\": \"Split\"", "\"type\": \"Digits\"", "pre_tokenizer Digits"},
       {"\"add_prefix_space\": false", "\"add_prefix_space\": true",
        "add_prefix_space"},
-      {"\"pattern\": {\n\"Regex\"", "\"pattern\": {\n\"String\"",
+      {"\"pattern\": {\n\"Regex\"",
+       "\"pattern\": {\"String\": \"a\"}, \"x\": {\"Regex\"",
        "Split with a String pattern"},
       {"\"dropout\": null", "\"\\u0064ropout\": 0.1", "model.dropout"},
       {"\"normalizer\": {",
        "\"\\u006eormalizer\": {\"type\": \"NFD\"}, \"x\": {", "normalizer NFD"},
       {"\"version\": \"1.0\"", "\"version\": \"1.1\"", "version 1.1"},
       {"\"content\": \"<|im_end|>\"", "\"content\": \"<think>\"", "twice"},
-      {"\"content\": \"n\\u1e17\"", "\"content\": \"ne\\u0304\"", "NFC"},
+      {"\"content\": \"n\\u1e17\"", "\"content\": \"ne\\u0304\"", "normalizer"},
       {"\"type\": \"TemplateProcessing\",\n\"single\": [",
        "\"type\": \"TemplateProcessing\",\n\"single\": [],\n\"x\": [",
        "post_processor without the text"},
@@ -85,6 +90,73 @@ TEST(features_that_are_lacking_are_refused_by_name) {
     if (err != TNK_EUNSUPPORTED || strstr(error.text, cases[i].said) == NULL)
       test_fail(__FILE__, __LINE__, "%s: %d, %s", cases[i].to, err, error.text);
   }
+}
+
+TEST(features_that_files_with_bytes_lack_are_refused_by_name) {
+  static const struct {
+    const char *from, *to, *said;
+  } cases[] = {
+      {"\"byte_fallback\": true", "\"byte_fallback\": false",
+       "without byte_fallback"},
+      {"\"<0xFF>\": 258,", "", "0xFF"},
+      {"\"ignore_merges\": false", "\"ignore_merges\": true",
+       "model.ignore_merges"},
+      {"\"type\": \"Fuse\"", "\"type\": \"Metaspace\"", "decoder Metaspace"},
+      {"\"stop\": 0", "\"stop\": 1", "decoder Strip"},
+      {"\"pre_tokenizer\": null",
+       "\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"String\": "
+       "\"a\"}, \"behavior\": \"MergedWithPrevious\", \"invert\": false}",
+       "Split at a text"},
+      {"\"pre_tokenizer\": null",
+       "\"pre_tokenizer\": {\"type\": \"Metaspace\"}",
+       "pre_tokenizer Metaspace"},
+      {"\"pre_tokenizer\": null",
+       "\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": "
+       "false}",
+       "0x00"},
+      {"\"merges\": [", "\"merges\": [[\"<0x41>\", \"a\"],", "merges"},
+  };
+  tnk_tokenizer_error_t error;
+
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    int err = load_changed("llama2", cases[i].from, cases[i].to, &error);
+
+    if (err >= 0 || strstr(error.text, cases[i].said) == NULL)
+      test_fail(__FILE__, __LINE__, "%s: %d, %s", cases[i].to, err, error.text);
+  }
+  CHECK_INT(load_changed("gpt2", "\"type\": \"ByteLevel\"",
+                         "\"type\": \"Digits\"", &error),
+            TNK_EUNSUPPORTED);
+}
+
+/* A model may come before what says how to read it. */
+TEST(the_model_may_come_first) {
+  tnk_tokenizer_t *tok = small_load("llama2"), *other;
+  tnk_tokenizer_options_t options = small_options();
+  size_t n;
+  char *text = small_read("llama2.json", &n);
+  const char *model = strstr(text, "\"model\": {");
+  char *swapped = test_allocator()->malloc(n + 2, test_allocator()->user);
+  tnk_tokens_t *tokens, *expected = small_encode(tok, " Word 123 \xe4", 10, 0);
+  const int32_t *ids;
+  size_t n_ids;
+
+  /* The model is the last member: "{" model "," the rest "}". */
+  CHECK(model != NULL);
+  n = (size_t)snprintf(swapped, n + 2, "{%.*s,%.*s}",
+                       (int)(strrchr(text, '}') - model), model,
+                       (int)(model - text) - 2 - 1, text + 1);
+  swapped[n] = '\0';
+  CHECK_INT(tnk_tokenizer_load_memory(&other, swapped, n, &options, NULL),
+            TNK_OK);
+  tokens = small_encode(other, " Word 123 \xe4", 10, 0);
+  ids = tnk_tokens_ids(expected, &n_ids);
+  small_check_ids(tokens, ids, n_ids);
+  tnk_tokens_free(tokens);
+  tnk_tokens_free(expected);
+  tnk_tokenizer_unref(tok);
+  tnk_tokenizer_unref(other);
+  test_allocator()->free(swapped, test_allocator()->user);
 }
 
 TEST(malformed_files_are_refused_with_the_place) {
@@ -123,6 +195,8 @@ TEST(malformed_files_are_refused_with_the_place) {
   CHECK_INT(load_text("{", &error), TNK_EPROTO);
   CHECK_INT(load_text("{}", &error), TNK_EPROTO);
   CHECK_INT(load_text("{\"model\":{\"vocab\":{},\"merges\":[]}} x", &error),
+            TNK_EPROTO);
+  CHECK_INT(load_text("{\"model\":{\"vocab\":{},\"merges\":[]}}", &error),
             TNK_EUNSUPPORTED);
   CHECK_INT(load_text("{\"a\":\"\xff\"}", &error), TNK_EPROTO);
   CHECK_INT(error.offset, 6);

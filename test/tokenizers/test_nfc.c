@@ -6,22 +6,29 @@
 #include "tokenizers/unicode/nfc.h"
 #include "tokenizers/unicode/unicode.h"
 
-static void check(const char *text, const char *expected) {
+static void check_form(tnk__form_t form, const char *text,
+                       const char *expected) {
   tnk__buf_t out, work, changes;
   size_t n = strlen(text);
 
   tnk__buf_init(&out, test_allocator(), 1 << 20);
   tnk__buf_init(&work, test_allocator(), 1 << 20);
   tnk__buf_init(&changes, test_allocator(), 1 << 20);
-  CHECK_INT(tnk__nfc((const uint8_t *)text, n, &out, &work, &changes), TNK_OK);
+  CHECK_INT(tnk__nfc(form, (const uint8_t *)text, n, &out, &work, &changes),
+            TNK_OK);
   CHECK_MEM(out.data, out.len, expected, strlen(expected));
   if (strcmp(text, expected) == 0)
     CHECK_INT(changes.len, 0);
   else
-    CHECK(changes.len > 0 && tnk__nfc_check((const uint8_t *)text, n) < n);
+    CHECK(changes.len > 0 &&
+          tnk__nfc_check(form, (const uint8_t *)text, n) < n);
   tnk__buf_deinit(&out);
   tnk__buf_deinit(&work);
   tnk__buf_deinit(&changes);
+}
+
+static void check(const char *text, const char *expected) {
+  check_form(TNK__NFC, text, expected);
 }
 
 TEST(composes) {
@@ -41,6 +48,26 @@ TEST(composes_hangul) {
   check("\xe1\x84\x80\xe1\x85\xa1\xe1\x86\xa8", "\xea\xb0\x81");
   check("\xea\xb0\x80\xe1\x86\xa8", "\xea\xb0\x81");
   check("\xea\xb0\x81\xe1\x86\xa8", "\xea\xb0\x81\xe1\x86\xa8");
+}
+
+TEST(compatibility_characters_are_replaced) {
+  /* A ligature, a circled digit, a wide letter, a blank of Latin 1. */
+  check_form(TNK__NFKC, "\xef\xac\x81\xe2\x91\xa0\xef\xbc\xa1\xc2\xa0z",
+             "fi1A z");
+  check("\xef\xac\x81\xe2\x91\xa0\xef\xbc\xa1\xc2\xa0z",
+        "\xef\xac\x81\xe2\x91\xa0\xef\xbc\xa1\xc2\xa0z");
+  /* Half-width katakana: the mark composes with the letter before it. */
+  check_form(TNK__NFKC, "\xef\xbd\xb6\xef\xbe\x9e", "\xe3\x82\xac");
+  check_form(TNK__NFKC, "\xe3\x81\x8b\xef\xbe\x9e", "\xe3\x81\x8c");
+  /* Compatibility letters of Hangul compose to a syllable. */
+  check_form(TNK__NFKC, "\xe3\x84\xb1\xe3\x85\x8f", "\xea\xb0\x80");
+  check_form(TNK__NFKC, "e\xcc\x81", "\xc3\xa9");
+  /* The longest: 18 characters. */
+  check_form(TNK__NFKC, "\xef\xb7\xba",
+             "\xd8\xb5\xd9\x84\xd9\x89 "
+             "\xd8\xa7\xd9\x84\xd9\x84\xd9\x87 "
+             "\xd8\xb9\xd9\x84\xd9\x8a\xd9\x87 "
+             "\xd9\x88\xd8\xb3\xd9\x84\xd9\x85");
 }
 
 TEST(a_mark_of_the_same_class_stops_composition) {
@@ -67,7 +94,7 @@ TEST(long_runs_of_marks) {
   }
   tnk__buf_init(&out, test_allocator(), 1 << 20);
   tnk__buf_init(&work, test_allocator(), 1 << 24);
-  CHECK_INT(tnk__nfc((uint8_t *)text, n, &out, &work, NULL), TNK_OK);
+  CHECK_INT(tnk__nfc(TNK__NFC, (uint8_t *)text, n, &out, &work, NULL), TNK_OK);
   CHECK_INT(out.len, n);
   CHECK_MEM(out.data, 5, "\xe1\xba\xa1\xcc\xa3", 5);
   tnk__buf_deinit(&out);

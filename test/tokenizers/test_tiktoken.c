@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <unistd.h>
+
 #include "tokenizers/golden.h"
 
 /* Rank files: ids against the reference's, special tokens, refusals. */
@@ -67,7 +69,10 @@ TEST_LIMIT(ids_of_rank_files_are_those_of_the_reference, 30) {
                {"o200k", O200K},
                {"tekken", TEKKEN},
                {"llama3", LLAMA3},
-               {"qwen2", QWEN2}};
+               {"qwen2", QWEN2},
+               {"o200k", "o200k_base"},
+               {"cl100k_base", "cl100k_base"},
+               {"r50k_base", "r50k_base"}};
   static golden_t golden;
 
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -87,6 +92,90 @@ TEST_LIMIT(ids_of_rank_files_are_those_of_the_reference, 30) {
     CHECK(n_lines > 200);
     tnk_tokenizer_unref(tok);
   }
+}
+
+/* tiktoken's files have only ranks. */
+TEST(an_encoding_has_its_special_tokens) {
+  static const struct {
+    const char *encoding, *text;
+    int32_t id;
+  } cases[] = {{"r50k_base", "<|endoftext|>", 50256},
+               {"p50k_edit", "<|fim_suffix|>", 50283},
+               {"cl100k_base", "<|endofprompt|>", 100276},
+               {"o200k_base", "<|endofprompt|>", 200018},
+               {"o200k_harmony", "<|endofprompt|>", 200018},
+               {"o200k_harmony", "<|reserved_200018|>", 200018},
+               {"o200k_harmony", "<|reserved_201087|>", 201087},
+               {"o200k_harmony", "<|call|>", 200012},
+               {"whisper", "<|endoftext|>", 1160},
+               {"whisper", "<|en|>", 1162},
+               {"whisper", "<|su|>", 1162 + 98},
+               {"whisper", "<|translate|>", 1162 + 99},
+               {"whisper_v3", "<|yue|>", 1162 + 99},
+               {"whisper_v3", "<|0.00|>", 1162 + 106},
+               {"whisper_v3", "<|0.02|>", 1162 + 107},
+               {"whisper_v3", "<|29.98|>", 1162 + 106 + 1499},
+               {"whisper_v3", "<|30.00|>", 1162 + 106 + 1500}};
+
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    tnk_tokenizer_t *tok = load_ranks(cases[i].encoding);
+    tnk_tokens_t *tokens =
+        small_encode(tok, cases[i].text, strlen(cases[i].text), 0);
+
+    small_check_ids(tokens, &cases[i].id, 1);
+    tnk_tokens_free(tokens);
+    tnk_tokenizer_unref(tok);
+  }
+}
+
+/* A file's name tells its encoding. */
+TEST(a_file_with_the_name_of_an_encoding_is_one) {
+  static const struct {
+    const char *file, *special;
+    int32_t id;
+  } cases[] = {{"o200k_base.tiktoken", "<|endofprompt|>", 200018},
+               {"multilingual.tiktoken", "<|zh|>", 1163},
+               {"gpt2.tiktoken", "<|zh|>", 1163},
+               {"other.tiktoken", "<|reserved_token_1163|>", 1163},
+               {"o200k_base.model", "<|reserved_token_1163|>", 1163}};
+  char folder[] = "/tmp/tnk-encodings-XXXXXX", path[128];
+
+  CHECK(mkdtemp(folder) != NULL);
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    tnk_tokenizer_options_t options = small_options();
+    tnk_tokenizer_t *tok;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, cases[i].file);
+    CHECK_INT(symlink(TNK_TEST_DATA "/ranks.tiktoken", path), 0);
+    CHECK_INT(tnk_tokenizer_load(&tok, path, &options, NULL), TNK_OK);
+    CHECK_INT(tnk_tokenizer_id(tok, cases[i].special, strlen(cases[i].special)),
+              cases[i].id);
+    tnk_tokenizer_unref(tok);
+    CHECK_INT(unlink(path), 0);
+  }
+  CHECK_INT(rmdir(folder), 0);
+}
+
+/* The ranks of another vocabulary reach into the special tokens. */
+TEST(an_encoding_that_is_not_that_of_the_ranks_is_refused) {
+  static char text[64 * 1024];
+  tnk_tokenizer_options_t options = small_options();
+  tnk_tokenizer_error_t error;
+  tnk_tokenizer_t *tok;
+  size_t n;
+
+  memcpy(text, small_read("ranks.tiktoken", &n), sizeof(text));
+  n += (size_t)snprintf(text + n, sizeof(text) - n, "eHl6 50256\n");
+  options.pattern = "r50k_base";
+  CHECK_INT(tnk_tokenizer_load_memory(&tok, text, n, &options, &error),
+            TNK_EPROTO);
+  CHECK(strstr(error.text, "r50k_base") != NULL);
+  /* An empty token, as Whisper's file has one. */
+  n += (size_t)snprintf(text + n, sizeof(text) - n, "= 50257\n");
+  options.pattern = "whisper";
+  CHECK_INT(tnk_tokenizer_load_memory(&tok, text, n, &options, &error), TNK_OK);
+  CHECK_INT(tnk_tokenizer_id(tok, "<|endoftext|>", 13), 50258);
+  tnk_tokenizer_unref(tok);
 }
 
 TEST(kimi_has_256_special_tokens_behind_the_ranks) {

@@ -4,7 +4,7 @@
 #include "lib/base/alloc.h"
 #include "tokenizers/coding/encode.h"
 #include "tokenizers/model/chars.h"
-#include "tokenizers/unicode/nfc.h"
+#include "tokenizers/model/fallback.h"
 #include "tokenizers/unicode/unicode.h"
 
 /* ---- Pieces ----
@@ -48,6 +48,9 @@ static int64_t merge(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
   const tnk__bpe_t *bpe = &encoder->tok->bpe;
   tnk__bpe_work_t *work = &encoder->tokens->scratch.work;
 
+  if (encoder->tok->by_chars)
+    return tnk__bpe_ids(bpe, work, out,
+                        tnk__fallback_ids(encoder->tok, p, n, out));
   /* Long text outside ASCII starts as characters. Its middle byte decides. */
   if (n >= 6 && p[n / 2] >= 0x80)
     return tnk__bpe_ids(bpe, work, out, tnk__chars_ids(bpe, p, n, out));
@@ -237,6 +240,8 @@ static inline int is_dense(const uint8_t *p, size_t n) {
 /* Encode one piece. */
 static int64_t piece(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
                      size_t readable, int32_t *out) {
+  if (encoder->tok->by_chars)
+    return cached(encoder, p, n, readable, 0, merge, out);
   if (is_dense(p, n)) {
     int32_t id;
     const uint8_t *stop = tnk__chars_segment(&encoder->tok->bpe, p, p + n, &id);
@@ -316,15 +321,15 @@ static size_t map_back(const tnk__buf_t *changes, size_t at, int is_end) {
 typedef struct {
   tnk__encoder_t *encoder;
   size_t gap;   /* start of the gap in the repaired text */
-  int mapped;   /* `changes` maps the gap to the repaired text */
+  int mapped;   /* `changes` map the gap to the repaired text */
   size_t slice; /* start of the chunk that contains the gap */
 } cut_t;
 
 static size_t to_given(const cut_t *cut, size_t at, int is_end) {
   const tnk__scratch_t *scratch = &cut->encoder->tokens->scratch;
 
-  if (cut->mapped)
-    at = map_back(&scratch->changes, at, is_end);
+  for (unsigned i = cut->encoder->tok->normal.n; cut->mapped && i-- > 0;)
+    at = map_back(&scratch->changes[i], at, is_end);
   at += cut->gap;
   if (scratch->cleaned.len > 0)
     at = map_back(&scratch->cleaned, at, is_end);
@@ -354,7 +359,9 @@ static int put_id(tnk__encoder_t *encoder, int32_t id, size_t start,
 
 /* Append the offsets of the ids from index `first` on. Their bytes start at
  * `at` in the gap. */
-static int add_spans(const cut_t *cut, size_t first, size_t at) {
+static int add_spans(const cut_t *cut, const uint8_t *gap, size_t first,
+                     size_t at) {
+  const tnk_tokenizer_t *tok = cut->encoder->tok;
   tnk_tokens_t *tokens = cut->encoder->tokens;
 
   if (tnk__tokens_reserve_spans(tokens, tokens->n - first) < 0)
@@ -363,8 +370,10 @@ static int add_spans(const cut_t *cut, size_t first, size_t at) {
     tnk_token_span_t *span = &tokens->spans[tokens->n_spans++];
     size_t n;
 
-    (void)tnk__vocab_bytes(&cut->encoder->tok->vocab, (uint32_t)tokens->ids[i],
-                           &n);
+    if (tok->by_chars)
+      n = tnk__fallback_length(tok, tokens->ids[i], gap + at);
+    else
+      (void)tnk__vocab_bytes(&tok->vocab, (uint32_t)tokens->ids[i], &n);
     span->start = to_given(cut, at, 0);
     at += n;
     span->end = to_given(cut, at, 1);
@@ -381,7 +390,7 @@ static int encode_rest(const cut_t *cut, const uint8_t *gap, size_t from,
 
   if (err == TNK_OK && (encoder->flags & TNK_ENCODE_OFFSETS) &&
       !encoder->count_only)
-    err = add_spans(cut, first, from);
+    err = add_spans(cut, gap, first, from);
   return err;
 }
 
@@ -416,28 +425,44 @@ static int rest_gap(cut_t *cut, const uint8_t *text, size_t from, size_t to) {
   return encode_rest(cut, text, from, to);
 }
 
+/* Normalize a gap. Each step reads the buffer that the previous one wrote. */
+static int normalize(cut_t *cut, const uint8_t **text, size_t *n) {
+  const tnk__normal_t *normal = &cut->encoder->tok->normal;
+  tnk__scratch_t *scratch = &cut->encoder->tokens->scratch;
+  int with_changes = (cut->encoder->flags & TNK_ENCODE_OFFSETS) != 0, err;
+  unsigned n_run = 0;
+
+  cut->mapped = 0;
+  for (unsigned i = 0; i < normal->n; i++) {
+    tnk__buf_t *out = &scratch->normal[n_run % 2];
+
+    tnk__buf_clear(&scratch->changes[i]);
+    if (!tnk__step_changes(&normal->steps[i], *text, *n))
+      continue;
+    n_run++;
+    tnk__buf_clear(out);
+    err = tnk__step_run(&normal->steps[i], *text, *n, out, &scratch->cps,
+                        with_changes ? &scratch->changes[i] : NULL);
+    if (err < 0)
+      return err;
+    *text = out->data;
+    *n = out->len;
+  }
+  cut->mapped = n_run > 0 && with_changes;
+  return TNK_OK;
+}
+
 /* Encode a gap between the added tokens of raw text. */
 static int raw_gap(cut_t *cut, const uint8_t *text, size_t from, size_t to) {
-  const tnk_tokenizer_t *tok = cut->encoder->tok;
-  tnk__scratch_t *scratch = &cut->encoder->tokens->scratch;
   size_t n = to - from;
   int err;
 
   text += from;
   cut->gap = cut->slice + from;
-  cut->mapped = 0;
-  if (tok->nfc && tnk__nfc_check(text, n) < n) {
-    tnk__buf_clear(&scratch->normal);
-    tnk__buf_clear(&scratch->changes);
-    cut->mapped = (cut->encoder->flags & TNK_ENCODE_OFFSETS) != 0;
-    err = tnk__nfc(text, n, &scratch->normal, &scratch->cps,
-                   cut->mapped ? &scratch->changes : NULL);
-    if (err < 0)
-      return err;
-    text = scratch->normal.data;
-    n = scratch->normal.len;
-  }
-  return search(cut, &tok->normalized, text, n, rest_gap, cut);
+  err = normalize(cut, &text, &n);
+  if (err < 0)
+    return err;
+  return search(cut, &cut->encoder->tok->normalized, text, n, rest_gap, cut);
 }
 
 /* Replace invalid UTF-8, and record where, so that offsets can be mapped
@@ -550,7 +575,7 @@ static int encode_text(tnk__encoder_t *encoder, const uint8_t *text, size_t n,
   cut_t whole = {encoder, 0, 0, 0};
   int err = put_around(encoder, tok->before, tok->n_before, 0);
 
-  if (err == TNK_OK && tok->engine != NULL)
+  if (err == TNK_OK && tok->engine != NULL && tok->engine->encode != NULL)
     err = tok->engine->encode(tok, text, n,
                               (encoder->flags & TNK_ENCODE_OFFSETS) != 0,
                               put_piece, &whole);

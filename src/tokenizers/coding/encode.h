@@ -27,11 +27,13 @@ typedef struct {
       *cached;   /* tokenizer of the cached pieces, with a reference; or NULL */
   size_t n_seen; /* bytes encoded with `cached` */
   tnk__bpe_work_t work;
-  tnk__buf_t clean;   /* text with replacements */
-  tnk__buf_t normal;  /* normalized text */
-  tnk__buf_t cps;     /* code points of a section being normalized */
-  tnk__buf_t cleaned; /* tnk__nfc_change_t: from repaired to given text */
-  tnk__buf_t changes; /* tnk__nfc_change_t: from normalized to repaired text */
+  tnk__buf_t clean;     /* text with replacements */
+  tnk__buf_t normal[2]; /* normalized text, of the last step and of the one
+                           before */
+  tnk__buf_t cps;       /* code points of a section being normalized */
+  tnk__buf_t cleaned;   /* tnk__nfc_change_t: from repaired to given text */
+  /* tnk__nfc_change_t: from the result of a step to its source */
+  tnk__buf_t changes[TNK__MAX_STEPS];
 } tnk__scratch_t;
 
 struct tnk_tokens {

@@ -13,10 +13,12 @@ void tnk__tokens_init(tnk_tokens_t *tokens, const tnk_allocator_t *alloc) {
   alloc = &tokens->alloc;
   scratch->work.alloc = alloc;
   tnk__buf_init(&scratch->clean, alloc, SIZE_MAX / 2);
-  tnk__buf_init(&scratch->normal, alloc, SIZE_MAX / 2);
+  for (unsigned i = 0; i < 2; i++)
+    tnk__buf_init(&scratch->normal[i], alloc, SIZE_MAX / 2);
   tnk__buf_init(&scratch->cps, alloc, SIZE_MAX / 2);
   tnk__buf_init(&scratch->cleaned, alloc, SIZE_MAX / 2);
-  tnk__buf_init(&scratch->changes, alloc, SIZE_MAX / 2);
+  for (unsigned i = 0; i < TNK__MAX_STEPS; i++)
+    tnk__buf_init(&scratch->changes[i], alloc, SIZE_MAX / 2);
 }
 
 void tnk__tokens_deinit(tnk_tokens_t *tokens) {
@@ -27,10 +29,12 @@ void tnk__tokens_deinit(tnk_tokens_t *tokens) {
   tnk__free(&tokens->alloc, scratch->cache);
   tnk__free(&tokens->alloc, scratch->work.memory);
   tnk__buf_deinit(&scratch->clean);
-  tnk__buf_deinit(&scratch->normal);
+  for (unsigned i = 0; i < 2; i++)
+    tnk__buf_deinit(&scratch->normal[i]);
   tnk__buf_deinit(&scratch->cps);
   tnk__buf_deinit(&scratch->cleaned);
-  tnk__buf_deinit(&scratch->changes);
+  for (unsigned i = 0; i < TNK__MAX_STEPS; i++)
+    tnk__buf_deinit(&scratch->changes[i]);
   tnk_tokenizer_unref((tnk_tokenizer_t *)(uintptr_t)scratch->cached);
 }
 

@@ -12,6 +12,9 @@ typedef struct {
   tnk_tokenizer_error_t *error;
   const uint8_t *added;  /* start of the value; NULL if absent */
   const uint8_t *around; /* post_processor */
+  const uint8_t *model;  /* set if it comes before the pre_tokenizer */
+  tnk__step_t split;     /* text at which the pre_tokenizer splits, if any */
+  int has_fallback;      /* the decoder joins bytes of "<0x41>" and so on */
   tnk__buf_t text;       /* buffer for one name */
 } tnk__hf_t;
 
@@ -36,6 +39,18 @@ int tnk__hf_off(tnk__hf_t *hf);
  * alphabet. `out` may be `name`. */
 int64_t tnk__hf_bytes(const uint8_t *name, size_t n, uint8_t *out);
 
+/* Convert a name to the bytes that the vocabulary has. A name with a character
+ * outside the byte alphabet is a literal token: its bytes are the name, and
+ * *flags is TNK__TOKEN_LITERAL. `out` needs room for n bytes. Returns their
+ * number. */
+size_t tnk__hf_stored(const tnk__hf_t *hf, const uint8_t *name, size_t n,
+                      uint8_t *out, unsigned *flags);
+
+/* hf_steps.c. tnk__hf_check_steps() checks what depends on several of them. */
+int tnk__hf_normalizer(tnk__hf_t *hf);
+int tnk__hf_pre_tokenizer(tnk__hf_t *hf);
+int tnk__hf_decoder(tnk__hf_t *hf);
+int tnk__hf_check_steps(tnk__hf_t *hf);
 /* hf_template.c */
 int tnk__hf_post_processor(tnk__hf_t *hf);
 /* hf_model.c */

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "tokenizers/unicode/nfc.h"
-
 /*
  * added_tokens. The reference ignores the ids in this list. A token that the
  * model has keeps the model's id, and any other gets the next free id. A file
@@ -103,25 +101,19 @@ static int put_token(tnk__hf_t *hf, const entry_t *entry, numbers_t *numbers) {
   const uint8_t *name = hf->text.data;
   size_t n = hf->text.len;
   uint8_t *room = tnk__vocab_reserve(vocab, n + 1);
-  int64_t n_bytes;
-  unsigned literal = 0;
+  unsigned literal;
   int32_t known;
   int err;
 
   if (room == NULL)
     return tnk__fault_memory(hf->error);
-  n_bytes = tnk__hf_bytes(name, n, room);
-  if (n_bytes < 0) {
-    literal = TNK__TOKEN_LITERAL;
-    memcpy(room, name, n);
-    n_bytes = (int64_t)n;
-  }
-  known = tnk__vocab_find(vocab, room, (size_t)n_bytes, literal);
+  n = tnk__hf_stored(hf, name, n, room, &literal);
+  known = tnk__vocab_find(vocab, room, n, literal);
   err = check_id(hf, numbers, entry->id, known);
   if (err < 0)
     return err;
   if (known < 0) {
-    err = tnk__vocab_put(vocab, entry->id, (size_t)n_bytes, literal, 0);
+    err = tnk__vocab_put(vocab, entry->id, n, literal, 0);
     if (err == TNK_ENOMEM)
       return tnk__fault_memory(hf->error);
     if (err < 0)
@@ -145,24 +137,6 @@ static int put_search(tnk__hf_t *hf, const entry_t *entry) {
   return err < 0 ? tnk__fault_memory(hf->error) : TNK_OK;
 }
 
-/* Returns whether normalization leaves the content unchanged. */
-static int is_composed(tnk__hf_t *hf) {
-  const tnk_allocator_t *alloc = &hf->tok->alloc;
-  tnk__buf_t normal, cps;
-  int err, same;
-
-  if (tnk__nfc_check(hf->text.data, hf->text.len) == hf->text.len)
-    return 1;
-  tnk__buf_init(&normal, alloc, SIZE_MAX / 2);
-  tnk__buf_init(&cps, alloc, SIZE_MAX / 2);
-  err = tnk__nfc(hf->text.data, hf->text.len, &normal, &cps, NULL);
-  same = err == TNK_OK && normal.len == hf->text.len &&
-         memcmp(normal.data, hf->text.data, normal.len) == 0;
-  tnk__buf_deinit(&normal);
-  tnk__buf_deinit(&cps);
-  return err < 0 ? err : same;
-}
-
 /* The number of tokens of the model. Added tokens are numbered from there. */
 static uint32_t count_tokens(const tnk__vocab_t *vocab) {
   uint32_t n = 0;
@@ -173,15 +147,19 @@ static uint32_t count_tokens(const tnk__vocab_t *vocab) {
 }
 
 static int put_entry(tnk__hf_t *hf, const entry_t *entry, numbers_t *numbers) {
-  int composed = entry->normalized && hf->tok->nfc ? is_composed(hf) : 1, err;
+  int same = entry->normalized
+                 ? tnk__normal_keeps(&hf->tok->normal, hf->text.data,
+                                     hf->text.len, &hf->tok->alloc)
+                 : 1,
+      err;
 
-  if (composed < 0)
+  if (same < 0)
     return tnk__fault_memory(hf->error);
-  /* The reference searches for the composed text. For decoding and skipping it
-   * uses sometimes the one form and sometimes the other. */
-  if (!composed)
+  /* The reference searches for the normalized text. For decoding and skipping
+   * it uses sometimes the one form and sometimes the other. */
+  if (!same)
     return tnk__hf_unsupported(hf, "added_tokens",
-                               "with a content that NFC changes");
+                               "with a content that the normalizer changes");
   err = put_token(hf, entry, numbers);
   return err < 0 ? err : put_search(hf, entry);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tokenizers/model/chars.h"
+#include "tokenizers/model/fallback.h"
 
 /* The model: its type BPE, vocabulary and merges. */
 
@@ -24,13 +25,14 @@ static int put_name(tnk__hf_t *hf, const tnk__jread_text_t *key, size_t *n,
       return tnk__hf_malformed(hf, "model.vocab");
     name = room;
   }
-  n_bytes = tnk__hf_bytes(name, *n, room);
+  n_bytes = hf->tok->by_chars ? -1 : tnk__hf_bytes(name, *n, room);
   if (n_bytes >= 0) {
     *n = (size_t)n_bytes;
     return TNK_OK;
   }
+  if (!hf->tok->by_chars)
+    *flags = TNK__TOKEN_LITERAL;
   /* Start again: some bytes were converted before the first other character. */
-  *flags = TNK__TOKEN_LITERAL;
   if (!key->escaped)
     memcpy(room, key->p, key->n);
   else
@@ -99,16 +101,11 @@ typedef struct {
 static int add_half(tnk__hf_t *hf, group_t *group, const uint8_t *p, size_t n) {
   half_t *half = &group->halves[group->n++];
   uint8_t *out = tnk__buf_reserve(&hf->text, n);
-  int64_t n_bytes;
 
   if (out == NULL)
     return tnk__fault_memory(hf->error);
-  n_bytes = tnk__hf_bytes(p, n, out);
-  if (n_bytes < 0)
-    memcpy(out, p, n);
   half->at = hf->text.len;
-  half->n = n_bytes < 0 ? n : (size_t)n_bytes;
-  half->flags = n_bytes < 0 ? TNK__TOKEN_LITERAL : 0;
+  half->n = tnk__hf_stored(hf, p, n, out, &half->flags);
   half->hash = tnk__vocab_hash(out, half->n, half->flags);
   hf->text.len += half->n;
   tnk__vocab_soon(&hf->tok->vocab, half->hash, 0);
@@ -141,6 +138,10 @@ static int add_merge(tnk__hf_t *hf, const half_t *half) {
 
   if (left < 0 || right < 0)
     return tnk__hf_malformed(hf, "model.merges: it is not in the vocabulary");
+  if (hf->tok->by_chars &&
+      (tnk__fallback_is_byte(hf->text.data + half[0].at, half[0].n) ||
+       tnk__fallback_is_byte(hf->text.data + half[1].at, half[1].n)))
+    return tnk__hf_unsupported(hf, "model.merges", "of tokens of bytes");
   /* No text contains literal tokens, so this merge never happens. */
   if (half[0].flags != 0 || half[1].flags != 0)
     return TNK_OK;
@@ -276,6 +277,7 @@ typedef struct {
   const uint8_t *merges; /* set if they come before the vocabulary */
   int has_vocab;
   int has_merges;
+  int byte_fallback;
 } model_t;
 
 static int member_merges(tnk__hf_t *hf, model_t *model) {
@@ -315,6 +317,10 @@ static int model_member(tnk__hf_t *hf, const tnk__jread_text_t *key,
                ? tnk__hf_malformed(hf, "model.ignore_merges")
                : TNK_OK;
   }
+  if (tnk__jread_is(key, "byte_fallback") && hf->tok->by_chars)
+    return tnk__jread_bool(json, &model->byte_fallback) < 0
+               ? tnk__hf_malformed(hf, "model.byte_fallback")
+               : TNK_OK;
   if (tnk__jread_is(key, "vocab")) {
     if (model->has_vocab)
       return tnk__hf_malformed(hf, "model.vocab: it is there twice");
@@ -326,6 +332,28 @@ static int model_member(tnk__hf_t *hf, const tnk__jread_text_t *key,
   return tnk__jread_skip(json) < 0 ? tnk__hf_malformed(hf, "model") : TNK_OK;
 }
 
+static int lacks_byte(tnk__hf_t *hf, unsigned byte) {
+  return tnk__fault(hf->error, TNK_EUNSUPPORTED, 0,
+                    "tokenizer.json: model.vocab without a token for byte "
+                    "0x%02X is not implemented",
+                    byte);
+}
+
+/* With a token for each byte, no character is unknown. */
+static int finish_chars(tnk__hf_t *hf, const model_t *model) {
+  unsigned byte;
+  int err;
+
+  if (!model->byte_fallback)
+    return tnk__hf_unsupported(hf, "model", "without byte_fallback");
+  if (hf->tok->ignore_merges)
+    return tnk__hf_unsupported(hf, "model.ignore_merges", "with byte_fallback");
+  err = tnk__fallback_prepare(hf->tok, &byte);
+  if (err == TNK_EUNSUPPORTED)
+    return lacks_byte(hf, byte);
+  return err < 0 ? tnk__fault_memory(hf->error) : TNK_OK;
+}
+
 static int finish(tnk__hf_t *hf) {
   tnk_tokenizer_t *tok = hf->tok;
 
@@ -334,10 +362,7 @@ static int finish(tnk__hf_t *hf) {
 
     tok->bpe.byte_id[i] = tnk__vocab_find(&tok->vocab, &byte, 1, 0);
     if (tok->bpe.byte_id[i] < 0)
-      return tnk__fault(hf->error, TNK_EUNSUPPORTED, 0,
-                        "tokenizer.json: model.vocab without a token for "
-                        "byte 0x%02X is not implemented",
-                        i);
+      return lacks_byte(hf, i);
   }
   if (tnk__bpe_finish(&tok->bpe) < 0 ||
       tnk__chars_prepare(&tok->bpe, &tok->vocab) < 0)
@@ -346,7 +371,7 @@ static int finish(tnk__hf_t *hf) {
 }
 
 int tnk__hf_model(tnk__hf_t *hf) {
-  model_t model = {NULL, 0, 0};
+  model_t model = {NULL, 0, 0, 0};
   tnk__jread_text_t key;
   int more, err;
   size_t n = 0;
@@ -371,5 +396,5 @@ int tnk__hf_model(tnk__hf_t *hf) {
       return err;
     hf->json.p = behind;
   }
-  return finish(hf);
+  return hf->tok->by_chars ? finish_chars(hf, &model) : finish(hf);
 }

@@ -4,7 +4,7 @@
 
 #include "lib/base/base64.h"
 #include "lib/base/number.h"
-#include "tokenizers/format/format.h"
+#include "tokenizers/format/ranks.h"
 #include "tokenizers/model/chars.h"
 
 /*
@@ -56,8 +56,10 @@ static int read_line(reader_t *reader) {
   if (out == NULL)
     return tnk__fault_memory(reader->error);
   n = (size_t)(reader->p - start);
-  n = n == 0 || n % 4 != 0 ? SIZE_MAX
-                           : tnk__base64_decode(out, (const char *)start, n);
+  /* Whisper's file has an empty token, written as "=". */
+  n = n == 1 && *start == '=' ? 0
+      : n == 0 || n % 4 != 0  ? SIZE_MAX
+                              : tnk__base64_decode(out, (const char *)start, n);
   if (n == SIZE_MAX) {
     reader->p = start;
     return malformed(reader, "no base64");
@@ -72,7 +74,7 @@ static int read_line(reader_t *reader) {
     reader->p++;
   if (reader->p < reader->end && *reader->p++ != '\n')
     return malformed(reader, "something behind the rank");
-  err = tnk__vocab_put(vocab, rank, n, 0, 1);
+  err = tnk__vocab_put(vocab, rank, n, n == 0 ? TNK__TOKEN_LITERAL : 0, n > 0);
   if (err == TNK_ENOMEM)
     return tnk__fault_memory(reader->error);
   return err == TNK_OK
@@ -118,26 +120,25 @@ static int add_merges(tnk_tokenizer_t *tok) {
   return TNK_OK;
 }
 
-static int finish_bytes(reader_t *reader) {
-  tnk_tokenizer_t *tok = reader->tok;
-
+int tnk__ranks_finish(tnk_tokenizer_t *tok, const char *file,
+                      tnk_tokenizer_error_t *error) {
   for (unsigned i = 0; i < 256; i++) {
     uint8_t byte = (uint8_t)i;
 
     tok->bpe.byte_id[i] = tnk__vocab_find(&tok->vocab, &byte, 1, 0);
     if (tok->bpe.byte_id[i] < 0)
-      return tnk__fault(reader->error, TNK_EUNSUPPORTED, 0,
-                        "rank file: a vocabulary without a token for byte "
-                        "0x%02X is not implemented",
-                        i);
+      return tnk__fault(error, TNK_EUNSUPPORTED, 0,
+                        "%s: a vocabulary without a token for byte 0x%02X is "
+                        "not implemented",
+                        file, i);
   }
   if (add_merges(tok) < 0 || tnk__bpe_finish(&tok->bpe) < 0 ||
       tnk__chars_prepare(&tok->bpe, &tok->vocab) < 0)
-    return tnk__fault_memory(reader->error);
+    return tnk__fault_memory(error);
   return TNK_OK;
 }
 
-static int put_special(tnk_tokenizer_t *tok, uint32_t id, const uint8_t *text,
+int tnk__ranks_special(tnk_tokenizer_t *tok, uint32_t id, const uint8_t *text,
                        size_t n, unsigned flags) {
   unsigned kind = TNK__TOKEN_LITERAL | TNK__TOKEN_ADDED |
                   (flags & TNK__ADDED_SPECIAL ? TNK__TOKEN_SPECIAL : 0);
@@ -159,7 +160,7 @@ static int put_kimi_special(tnk_tokenizer_t *tok, uint32_t id,
 
   return id < first || id >= first + KIMI_SPECIALS
              ? TNK_OK
-             : put_special(tok, id, text, n, flags);
+             : tnk__ranks_special(tok, id, text, n, flags);
 }
 
 static int reserve_kimi(tnk_tokenizer_t *tok) {
@@ -171,23 +172,52 @@ static int reserve_kimi(tnk_tokenizer_t *tok) {
     if (tnk__vocab_has(&tok->vocab, id))
       continue;
     n = snprintf(name, sizeof(name), "<|reserved_token_%u|>", (unsigned)id);
-    err = put_special(tok, id, (const uint8_t *)name, (size_t)n,
-                      TNK__ADDED_SPECIAL);
+    err = tnk__ranks_special(tok, id, (const uint8_t *)name, (size_t)n,
+                             TNK__ADDED_SPECIAL);
     if (err < 0)
       return err;
   }
   return TNK_OK;
 }
 
+/* Add the special tokens: of a named encoding, or of Kimi, or of the config. */
+static int put_specials(tnk_tokenizer_t *tok, int named,
+                        const tnk_tokenizer_options_t *options,
+                        tnk_tokenizer_error_t *error) {
+  int kimi = options->pattern == NULL, err = TNK_OK;
+
+  if (named) {
+    err = tnk__encoding_specials(tok, options->pattern);
+    if (err == TNK_EPROTO)
+      return tnk__fault(error, TNK_EPROTO, 0,
+                        "rank file: its ranks are not those of %.64s",
+                        options->pattern);
+  } else if (options->config != NULL) {
+    err =
+        tnk__config_added(tok, options->config, options->n_config,
+                          kimi ? put_kimi_special : tnk__ranks_special, error);
+    if (err < 0)
+      return err;
+  }
+  if (kimi)
+    err = reserve_kimi(tok);
+  if (err == TNK_ENOMEM)
+    return tnk__fault_memory(error);
+  return err < 0 ? tnk__fault(error, err, 0, "rank file: too many tokens")
+                 : TNK_OK;
+}
+
 int tnk__tiktoken_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                        const tnk_tokenizer_options_t *options,
                        tnk_tokenizer_error_t *error) {
   reader_t reader = {tok, data, data, data + n, error};
-  int kimi = options->pattern == NULL, err;
+  int kimi = options->pattern == NULL, named = 0, err;
 
-  tok->shape =
-      kimi ? TNK__SHAPE_KIMI
-           : tnk__split_find(options->pattern, strlen(options->pattern));
+  tok->shape = kimi ? TNK__SHAPE_KIMI : tnk__encoding_shape(options->pattern);
+  if (!kimi && tok->shape != TNK__SHAPE_NONE)
+    named = 1;
+  else if (!kimi)
+    tok->shape = tnk__split_find(options->pattern, strlen(options->pattern));
   if (tok->shape == TNK__SHAPE_NONE)
     return tnk__fault(error, TNK_EUNSUPPORTED, 0,
                       "rank file: pattern %.200s is not implemented",
@@ -196,19 +226,12 @@ int tnk__tiktoken_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
   tok->long_cuts = kimi;
   err = read_lines(&reader);
   if (err == TNK_OK)
-    err = finish_bytes(&reader);
+    err = tnk__ranks_finish(tok, "rank file", error);
   tok->n_ranks = tok->vocab.n;
-  if (err == TNK_OK && options->config != NULL)
-    err = tnk__config_added(tok, options->config, options->n_config,
-                            kimi ? put_kimi_special : put_special, error);
+  if (err == TNK_OK)
+    err = put_specials(tok, named, options, error);
   if (err < 0)
     return err;
-  if (kimi)
-    err = reserve_kimi(tok);
-  if (err < 0)
-    return err == TNK_ENOMEM
-               ? tnk__fault_memory(error)
-               : tnk__fault(error, err, 0, "rank file: too many tokens");
   tnk__added_finish(&tok->raw);
   tnk__added_finish(&tok->normalized);
   if (tnk__added_twice(&tok->raw, &tok->normalized))

@@ -35,7 +35,7 @@ void tnk_tokenizer_unref(tnk_tokenizer_t *tok) {
       atomic_fetch_sub_explicit(&tok->refs, 1, memory_order_acq_rel) != 1)
     return;
   alloc = tok->alloc;
-  if (tok->engine != NULL)
+  if (tok->engine != NULL && tok->engine->unload != NULL)
     tok->engine->unload(tok);
   tnk__vocab_deinit(&tok->vocab);
   tnk__bpe_deinit(&tok->bpe);

@@ -9,6 +9,7 @@
 #include "tokenizers/model/added.h"
 #include "tokenizers/model/bpe.h"
 #include "tokenizers/split/split.h"
+#include "tokenizers/model/normal.h"
 #include "tokenizers/model/vocab.h"
 
 /* Most ids that a file adds before a text, or after it. */
@@ -16,15 +17,15 @@
 
 /* State of streaming decoding by an engine. */
 typedef struct {
-  tnk__buf_t pending; /* int32_t: ids that are not decoded yet */
+  tnk__buf_t pending; /* what is not decoded yet: int32_t ids, or bytes */
   int begun;          /* some text was returned: keep leading white space */
 } tnk__engine_stream_t;
 
-/* A model that encodes and decodes whole texts by itself, such as
- * SentencePiece. Its pieces are in the vocabulary too. */
+/* A model that encodes or decodes whole texts by itself, such as SentencePiece.
+ * Its pieces are in the vocabulary too. */
 typedef struct {
   /* Encode valid UTF-8. Calls `put` for each piece, with offsets if requested.
-   * A negative code of `put` ends the call. */
+   * A negative code of `put` ends the call. NULL: byte-pair encoding. */
   int (*encode)(const tnk_tokenizer_t *tok, const uint8_t *text, size_t n,
                 int with_places,
                 int (*put)(void *user, int32_t id, size_t begin, size_t end),
@@ -37,8 +38,11 @@ typedef struct {
   int (*push)(const tnk_tokenizer_t *tok, tnk__engine_stream_t *stream,
               const int32_t *ids, size_t n, unsigned flags, int at_end,
               tnk__buf_t *out);
-  void (*unload)(tnk_tokenizer_t *tok); /* free the model */
+  void (*unload)(tnk_tokenizer_t *tok); /* free the model; may be NULL */
 } tnk__engine_t;
+
+/* fallback.h: decodes tokens of bytes. */
+extern const tnk__engine_t tnk__fallback_engine;
 
 /* After loading only `refs` and `bpe.settled` change. */
 struct tnk_tokenizer {
@@ -49,7 +53,9 @@ struct tnk_tokenizer {
   tnk__added_t raw;        /* searched for in raw text */
   tnk__added_t normalized; /* searched for in normalized text */
   tnk__shape_t shape;
-  int nfc;           /* compose the text first */
+  tnk__normal_t normal;
+  int by_chars;      /* pieces start as characters, see fallback.h */
+  unsigned strip;    /* leading spaces that its decoder removes */
   int ignore_merges; /* a piece that is a token is not merged */
   int long_cuts;     /* Kimi: cut long texts and long runs */
   uint32_t n_ranks;  /* tiktoken: lower ids are ranks */
@@ -57,7 +63,7 @@ struct tnk_tokenizer {
   int32_t behind[TNK__MAX_AROUND];
   unsigned n_before;
   unsigned n_behind;
-  const tnk__engine_t *engine; /* NULL: byte-pair encoding */
+  const tnk__engine_t *engine; /* NULL: byte-pair encoding of bytes */
   struct tnk__sp *sp;          /* the SentencePiece model of the engine */
   int32_t anchor;              /* see find_anchor() of the engine; or -1 */
   int32_t bos;

@@ -145,7 +145,7 @@ static int grow_tokens(tnk__vocab_t *vocab, uint32_t id) {
 
 /* Insert a token of the list into the table. */
 static int put_slot(tnk__vocab_t *vocab, uint32_t id) {
-  const tnk__token_t *token = &vocab->tokens[id];
+  tnk__token_t *token = &vocab->tokens[id];
   const uint8_t *bytes = vocab->blob + token->offset;
   size_t n = token->packed >> 8;
   uint32_t hash = hash_bytes(bytes, n, token->packed);
@@ -154,6 +154,7 @@ static int put_slot(tnk__vocab_t *vocab, uint32_t id) {
   if (vocab->slots[at] != 0)
     return TNK_EPROTO;
   vocab->slots[at] = (uint64_t)hash << 32 | (id + 1);
+  token->packed |= TNK__TOKEN_INDEXED;
   vocab->n_used++;
   if (n > vocab->longest)
     vocab->longest = (uint32_t)n;
@@ -194,6 +195,17 @@ int tnk__vocab_index(tnk__vocab_t *vocab) {
     if (tnk__vocab_has(vocab, id))
       err = put_slot(vocab, id);
   return err;
+}
+
+void tnk__vocab_reindex(tnk__vocab_t *vocab) {
+  if (vocab->slots == NULL)
+    return;
+  memset(vocab->slots, 0, ((size_t)vocab->mask + 1) * sizeof(*vocab->slots));
+  vocab->n_used = 0;
+  vocab->longest = 0;
+  for (uint32_t id = 0; id < vocab->n; id++)
+    if (vocab->tokens[id].packed & TNK__TOKEN_INDEXED)
+      (void)put_slot(vocab, id);
 }
 
 int tnk__vocab_is(const tnk__vocab_t *vocab, uint32_t id, const uint8_t *bytes,

@@ -26,6 +26,10 @@
 #define TNK__TOKEN_ADDED 2u
 /* A control token. */
 #define TNK__TOKEN_SPECIAL 4u
+/* A token of a byte, see fallback.h. */
+#define TNK__TOKEN_BYTE 16u
+/* A token of the table from bytes to ids. */
+#define TNK__TOKEN_INDEXED 32u
 /* Set for every id that has a token. */
 #define TNK__TOKEN_PRESENT 8u
 
@@ -64,6 +68,9 @@ int tnk__vocab_put(tnk__vocab_t *vocab, uint32_t id, size_t n, unsigned flags,
 /* Insert all tokens into the empty table. This is faster than one by one.
  * TNK_EPROTO: two tokens have the same bytes. Also TNK_ENOMEM. */
 int tnk__vocab_index(tnk__vocab_t *vocab);
+/* Fill the table again, after the bytes of tokens were changed. Of tokens with
+ * the same bytes, the table has the first one. */
+void tnk__vocab_reindex(tnk__vocab_t *vocab);
 /* Returns whether the id has these bytes. */
 int tnk__vocab_is(const tnk__vocab_t *vocab, uint32_t id, const uint8_t *bytes,
                   size_t n, unsigned flags);

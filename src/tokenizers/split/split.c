@@ -39,6 +39,12 @@ static const struct {
     {TNK__SHAPE_TEKKEN, CASED("", "", "\\p{N}", "[\\r\\n/]*")},
     {TNK__SHAPE_KIMI, "[\\p{Han}]+|" CASED("&&[^\\p{Han}]", CONTRACTIONS "?",
                                            "\\p{N}{1,3}", "[\\r\\n]*")},
+    {TNK__SHAPE_CL100K_END,
+     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+"
+     "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s"},
+    {TNK__SHAPE_GPT2,
+     "'(?:[sdmt]|ll|ve|re)| ?\\p{L}++| ?\\p{N}++| ?[^\\s\\p{L}\\p{N}]++|\\s++$"
+     "|\\s+(?!\\S)|\\s"},
     {TNK__SHAPE_GPT2,
      "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+"
      "|\\s+(?!\\S)|\\s+"},
@@ -232,6 +238,16 @@ static const uint8_t *next_cl100k3(tnk__splitter_t *splitter, const uint8_t *p,
   return cl100k(p, end, TNK__C_LETTER, 3);
 }
 
+/* `\s++$` comes before `\s*[\r\n]`, so white space at the end of the segment
+ * is not cut after a newline. */
+static const uint8_t *next_cl100k_end(tnk__splitter_t *splitter,
+                                      const uint8_t *p, const uint8_t *end) {
+  const uint8_t *stop = scan_run(p, end, TNK__C_SPACE, 0);
+
+  (void)splitter;
+  return stop == end ? end : cl100k(p, end, TNK__C_LETTER, 3);
+}
+
 static const uint8_t *next_qwen35(tnk__splitter_t *splitter, const uint8_t *p,
                                   const uint8_t *end) {
   (void)splitter;
@@ -255,6 +271,45 @@ static const uint8_t *next_gpt2(tnk__splitter_t *splitter, const uint8_t *p,
     return stop;
   stop = symbols(p, end, TNK__C_LETTER);
   return stop != p ? stop : scan_space(p, end, 0);
+}
+
+/* Digits are cut off first. Their neighbors end there, as at the end of the
+ * text. The reference takes these classes from a newer version of Unicode than
+ * those of the expressions: it has 13 more. */
+static int is_digit(const uint8_t *p) {
+  uint32_t cp = tnk__utf8_get(p);
+
+  return (tnk__char_class(cp) & TNK__C_NUMBER) != 0 ||
+         (cp >= 0x11de0 && cp <= 0x11de9) || (cp >= 0x16ff4 && cp <= 0x16ff6);
+}
+
+static const uint8_t *digits_or(tnk__splitter_t *splitter, const uint8_t *p,
+                                const uint8_t *end, int run) {
+  if (splitter->region == NULL || p >= splitter->region) {
+    const uint8_t *stop = p;
+
+    while (stop < end && is_digit(stop)) {
+      stop += tnk__utf8_length(*stop);
+      if (!run)
+        break;
+    }
+    if (stop != p)
+      return stop;
+    while (stop < end && !is_digit(stop))
+      stop += tnk__utf8_length(*stop);
+    splitter->region = stop;
+  }
+  return next_gpt2(splitter, p, splitter->region);
+}
+
+static const uint8_t *next_digits(tnk__splitter_t *splitter, const uint8_t *p,
+                                  const uint8_t *end) {
+  return digits_or(splitter, p, end, 0);
+}
+
+static const uint8_t *next_numbers(tnk__splitter_t *splitter, const uint8_t *p,
+                                   const uint8_t *end) {
+  return digits_or(splitter, p, end, 1);
 }
 
 /* ---- Words end before a capital letter ---- */
@@ -467,11 +522,18 @@ static const uint8_t *next_whole(tnk__splitter_t *splitter, const uint8_t *p,
 
 void tnk__split_init(tnk__splitter_t *splitter, tnk__shape_t shape) {
   static const tnk__split_fn scanners[] = {
-      [TNK__SHAPE_NONE] = next_whole,       [TNK__SHAPE_GPT2] = next_gpt2,
-      [TNK__SHAPE_CL100K1] = next_cl100k1,  [TNK__SHAPE_CL100K3] = next_cl100k3,
-      [TNK__SHAPE_QWEN35] = next_qwen35,    [TNK__SHAPE_O200K] = next_o200k,
-      [TNK__SHAPE_TEKKEN] = next_tekken,    [TNK__SHAPE_KIMI] = next_kimi,
-      [TNK__SHAPE_DEEPSEEK] = next_deepseek};
+      [TNK__SHAPE_NONE] = next_whole,
+      [TNK__SHAPE_GPT2] = next_gpt2,
+      [TNK__SHAPE_CL100K1] = next_cl100k1,
+      [TNK__SHAPE_CL100K3] = next_cl100k3,
+      [TNK__SHAPE_QWEN35] = next_qwen35,
+      [TNK__SHAPE_O200K] = next_o200k,
+      [TNK__SHAPE_TEKKEN] = next_tekken,
+      [TNK__SHAPE_KIMI] = next_kimi,
+      [TNK__SHAPE_DEEPSEEK] = next_deepseek,
+      [TNK__SHAPE_CL100K_END] = next_cl100k_end,
+      [TNK__SHAPE_DIGITS] = next_digits,
+      [TNK__SHAPE_NUMBERS] = next_numbers};
 
   splitter->region = NULL;
   splitter->next = scanners[shape];

@@ -19,7 +19,8 @@ typedef const uint8_t *(*tnk__split_fn)(tnk__splitter_t *splitter,
 /* State of a scanner within a segment. */
 struct tnk__splitter {
   tnk__split_fn next;
-  const uint8_t *region; /* DeepSeek: end of the region around p, or NULL */
+  /* DeepSeek and digits: end of the region around p, or NULL. */
+  const uint8_t *region;
 };
 
 typedef enum {
@@ -31,7 +32,10 @@ typedef enum {
   TNK__SHAPE_O200K,   /* gpt-oss */
   TNK__SHAPE_TEKKEN,  /* Nemotron, Mistral */
   TNK__SHAPE_KIMI,
-  TNK__SHAPE_DEEPSEEK /* three expressions in sequence */
+  TNK__SHAPE_DEEPSEEK,   /* three expressions in sequence */
+  TNK__SHAPE_CL100K_END, /* tiktoken's own: blanks at the end are one piece */
+  TNK__SHAPE_DIGITS,     /* each digit is cut off, then GPT2: Command R */
+  TNK__SHAPE_NUMBERS     /* each run of digits is cut off, then GPT2 */
 } tnk__shape_t;
 
 /* The shape of an expression, or NONE if it is unknown. */

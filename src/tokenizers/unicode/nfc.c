@@ -12,9 +12,17 @@
 #define HANGUL_T 0x11a7u
 #define HANGUL_N 11172u
 
-/* Characters below this lead byte (U+0300) are changed only if a character
- * above it follows. */
-#define FIRST_LEAD 0xccu
+/* Characters below U+0300 are changed by NFC only if a character above it
+ * follows. NFKC changes some from U+00A0 on. */
+static inline uint8_t first_lead(tnk__form_t form) {
+  return form == TNK__NFC ? 0xcc : 0xc2;
+}
+
+/* The highest kind of characters that this form neither changes nor composes
+ * with the one before. */
+static inline unsigned plain_kind(tnk__form_t form) {
+  return form == TNK__NFC ? 1 : 0;
+}
 
 static unsigned nfc_kind(uint32_t cp) {
   size_t block = tnk__nfc_index[cp >> TNK__UNICODE_SHIFT];
@@ -25,18 +33,19 @@ static unsigned nfc_kind(uint32_t cp) {
 
 /* The end of the section that starts at p. *clean is set if the section is
  * already normalized. */
-static const uint8_t *section(const uint8_t *p, const uint8_t *end,
-                              int *clean) {
+static const uint8_t *section(tnk__form_t form, const uint8_t *p,
+                              const uint8_t *end, int *clean) {
   unsigned last = 0, first = 1;
 
   *clean = 1;
   while (p < end) {
     unsigned kind = nfc_kind(tnk__utf8_get(p));
-    unsigned ccc = tnk__nfc_ccc[kind], quick = tnk__nfc_quick[kind];
+    unsigned ccc = tnk__nfc_ccc[kind];
+    unsigned quick = kind <= plain_kind(form) ? 0 : tnk__nfc_quick[kind];
 
     if (!first && ccc == 0 && quick == 0)
       break;
-    if (quick == 2 || (quick == 1 && !first) || (ccc != 0 && ccc < last))
+    if (quick >= 2 || (quick == 1 && !first) || (ccc != 0 && ccc < last))
       *clean = 0;
     last = ccc;
     first = 0;
@@ -46,9 +55,11 @@ static const uint8_t *section(const uint8_t *p, const uint8_t *end,
 }
 
 /* Find the first character from p on that may change, or may compose with the
- * one before it. These have a kind other than 0. Returns `end` if all are
- * plain. */
-static const uint8_t *candidate(const uint8_t *p, const uint8_t *end) {
+ * one before it. Returns `end` if all are plain. */
+static const uint8_t *candidate(tnk__form_t form, const uint8_t *p,
+                                const uint8_t *end) {
+  const uint8_t lead = first_lead(form);
+
   while (p < end) {
     uint64_t word = 0x80;
 
@@ -56,10 +67,10 @@ static const uint8_t *candidate(const uint8_t *p, const uint8_t *end) {
       memcpy(&word, p, 8);
     if ((word & UINT64_C(0x8080808080808080)) == 0) {
       p += 8;
-    } else if (*p < FIRST_LEAD) {
+    } else if (*p < lead) {
       p++;
     } else {
-      if (nfc_kind(tnk__utf8_get(p)) != 0)
+      if (nfc_kind(tnk__utf8_get(p)) > plain_kind(form))
         break;
       p += tnk__utf8_length(*p);
     }
@@ -69,10 +80,11 @@ static const uint8_t *candidate(const uint8_t *p, const uint8_t *end) {
 
 /* Skip plain text at p. Stop one character before the next candidate, as the
  * two may compose. */
-static const uint8_t *pass_plain(const uint8_t *p, const uint8_t *end) {
+static const uint8_t *pass_plain(tnk__form_t form, const uint8_t *p,
+                                 const uint8_t *end) {
   const uint8_t *start = p;
 
-  p = candidate(p, end);
+  p = candidate(form, p, end);
   while (p > start && p < end) {
     p--;
     if ((*p & 0xc0) != 0x80)
@@ -81,15 +93,15 @@ static const uint8_t *pass_plain(const uint8_t *p, const uint8_t *end) {
   return p;
 }
 
-size_t tnk__nfc_check(const uint8_t *text, size_t n) {
+size_t tnk__nfc_check(tnk__form_t form, const uint8_t *text, size_t n) {
   const uint8_t *p = text, *end = text + n;
 
   while (p < end) {
     int clean = 0;
     const uint8_t *next;
 
-    p = pass_plain(p, end);
-    next = p < end ? section(p, end, &clean) : p;
+    p = pass_plain(form, p, end);
+    next = p < end ? section(form, p, end, &clean) : p;
     if (p < end && !clean)
       break;
     p = next;
@@ -101,8 +113,29 @@ static int put_cp(tnk__buf_t *work, uint32_t cp) {
   return tnk__buf_append(work, &cp, sizeof(cp));
 }
 
-static int decompose(tnk__buf_t *work, uint32_t cp) {
-  size_t low = 0, high = TNK__NFC_DECOMP_ROWS;
+/* The row of a character in a table of decompositions, or `n_rows`. */
+static size_t find_row(const uint32_t *rows, size_t n_rows, uint32_t cp) {
+  size_t low = 0, high = n_rows;
+
+  while (low < high) {
+    size_t mid = (low + high) / 2;
+
+    if (rows[2 * mid] < cp)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return low < n_rows && rows[2 * low] == cp ? low : n_rows;
+}
+
+static int put_row(tnk__buf_t *work, const uint32_t *text, uint32_t place) {
+  for (uint32_t i = 0; i < (place & 31); i++)
+    (void)put_cp(work, text[(place >> 5) + i]);
+  return work->err;
+}
+
+static int decompose(tnk__form_t form, tnk__buf_t *work, uint32_t cp) {
+  size_t row;
 
   if (cp - HANGUL < HANGUL_N) {
     uint32_t i = cp - HANGUL;
@@ -111,22 +144,16 @@ static int decompose(tnk__buf_t *work, uint32_t cp) {
     (void)put_cp(work, HANGUL_V + i % 588 / 28);
     return i % 28 == 0 ? work->err : put_cp(work, HANGUL_T + i % 28);
   }
-  while (low < high) {
-    size_t mid = (low + high) / 2;
-
-    if (tnk__nfc_decomp[2 * mid] < cp)
-      low = mid + 1;
-    else
-      high = mid;
+  if (form == TNK__NFKC) {
+    row = find_row(tnk__nfkc_decomp, TNK__NFKC_DECOMP_ROWS, cp);
+    if (row < TNK__NFKC_DECOMP_ROWS)
+      return put_row(work, tnk__nfkc_decomp_text,
+                     tnk__nfkc_decomp[2 * row + 1]);
   }
-  if (low < TNK__NFC_DECOMP_ROWS && tnk__nfc_decomp[2 * low] == cp) {
-    uint32_t place = tnk__nfc_decomp[2 * low + 1];
-
-    for (uint32_t i = 0; i < (place & 7); i++)
-      (void)put_cp(work, tnk__nfc_decomp_text[(place >> 3) + i]);
-    return work->err;
-  }
-  return put_cp(work, cp);
+  row = find_row(tnk__nfc_decomp, TNK__NFC_DECOMP_ROWS, cp);
+  return row < TNK__NFC_DECOMP_ROWS
+             ? put_row(work, tnk__nfc_decomp_text, tnk__nfc_decomp[2 * row + 1])
+             : put_cp(work, cp);
 }
 
 /* Sort marks by combining class, with equal classes in their order. Long runs
@@ -227,14 +254,14 @@ static size_t compose(uint32_t *cps, size_t n) {
   return n_out;
 }
 
-static int write_section(const uint8_t *p, const uint8_t *end, tnk__buf_t *out,
-                         tnk__buf_t *work) {
+static int write_section(tnk__form_t form, const uint8_t *p, const uint8_t *end,
+                         tnk__buf_t *out, tnk__buf_t *work) {
   const uint32_t *cps;
   size_t n;
 
   tnk__buf_clear(work);
   for (; p < end; p += tnk__utf8_length(*p))
-    if (decompose(work, tnk__utf8_get(p)) < 0)
+    if (decompose(form, work, tnk__utf8_get(p)) < 0)
       return work->err;
   if (reorder(work) < 0)
     return work->err;
@@ -248,8 +275,8 @@ static int write_section(const uint8_t *p, const uint8_t *end, tnk__buf_t *out,
   return out->err;
 }
 
-int tnk__nfc(const uint8_t *text, size_t n, tnk__buf_t *out, tnk__buf_t *work,
-             tnk__buf_t *changes) {
+int tnk__nfc(tnk__form_t form, const uint8_t *text, size_t n, tnk__buf_t *out,
+             tnk__buf_t *work, tnk__buf_t *changes) {
   const uint8_t *p = text, *end = text + n;
 
   while (p < end) {
@@ -257,17 +284,17 @@ int tnk__nfc(const uint8_t *text, size_t n, tnk__buf_t *out, tnk__buf_t *work,
     const uint8_t *start = p;
     int clean, err;
 
-    p += tnk__nfc_check(p, (size_t)(end - p));
+    p += tnk__nfc_check(form, p, (size_t)(end - p));
     if (tnk__buf_append(out, start, (size_t)(p - start)) < 0)
       return out->err;
     if (p == end)
       break;
     start = p;
-    p = section(p, end, &clean);
+    p = section(form, p, end, &clean);
     change.from = (size_t)(start - text);
     change.n_from = (size_t)(p - start);
     change.to = out->len;
-    err = write_section(start, p, out, work);
+    err = write_section(form, start, p, out, work);
     change.n_to = out->len - change.to;
     if (err == TNK_OK && changes != NULL &&
         (change.n_from != change.n_to ||

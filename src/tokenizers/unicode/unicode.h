@@ -12,20 +12,25 @@
  * and the low seven bits. */
 #define TNK__UNICODE_SHIFT 7
 #define TNK__NFC_DECOMP_ROWS 2060
+#define TNK__NFKC_DECOMP_ROWS 3678
 #define TNK__NFC_PAIR_ROWS 940
 
 extern const uint8_t tnk__class_index[8704];
 extern const uint8_t tnk__class_block[32384];
 extern const uint8_t tnk__nfc_index[8704];
-extern const uint8_t tnk__nfc_block[11904];
+extern const uint8_t tnk__nfc_block[16768];
 /* Indexed by the value of the nfc table. tnk__nfc_ccc is the combining class.
  * tnk__nfc_quick is 0 if the character stays, 1 if it may compose with the one
- * before it, and 2 if it never occurs in composed text. */
-extern const uint8_t tnk__nfc_ccc[65];
-extern const uint8_t tnk__nfc_quick[65];
-/* Pairs of code point and offset in the text << 3 | length, sorted. */
+ * before it, 2 if it never occurs in composed text, and 3 if only NFKC changes
+ * it. The value 1 of the table means combining class 0 and 3. */
+extern const uint8_t tnk__nfc_ccc[66];
+extern const uint8_t tnk__nfc_quick[66];
+/* Pairs of code point and offset in the text << 5 | length, sorted. */
 extern const uint32_t tnk__nfc_decomp[2 * TNK__NFC_DECOMP_ROWS];
 extern const uint32_t tnk__nfc_decomp_text[3404];
+/* The same for characters that NFKC decomposes differently. */
+extern const uint32_t tnk__nfkc_decomp[2 * TNK__NFKC_DECOMP_ROWS];
+extern const uint32_t tnk__nfkc_decomp_text[5599];
 /* Triples of first, second and composite character, sorted. */
 extern const uint32_t tnk__nfc_pairs[3 * TNK__NFC_PAIR_ROWS];
 
