@@ -4,6 +4,7 @@
 
 #include "tinker.pb-c.h"
 
+#include "codec/order.h"
 #include "codec/request.h"
 #include "codec/vectors.h"
 #include "lib/base/alloc.h"
@@ -272,12 +273,15 @@ static void check_large(const TinkerPublic__ForwardBackwardRequest *read,
 
     CHECK_INT(datum->n_model_input, 1);
     bytes = &datum->model_input[0]->encoded_text->tokens;
+    order_swap(bytes->data, n, 4);
     CHECK_MEM(bytes->data, bytes->len, large->tokens, 4 * n);
     CHECK_INT(datum->n_loss_fn_inputs, 2);
     CHECK_STR(datum->loss_fn_inputs[1]->key, "weights");
     bytes = &datum->loss_fn_inputs[0]->value->dense;
+    order_swap(bytes->data, n, 8);
     CHECK_MEM(bytes->data, bytes->len, large->targets, 8 * n);
     bytes = &datum->loss_fn_inputs[1]->value->dense;
+    order_swap(bytes->data, n, 4);
     CHECK_MEM(bytes->data, bytes->len, large->weights, 4 * n);
     CHECK_INT(datum->loss_fn_inputs[1]->value->shape[0], n);
   }

@@ -3,6 +3,7 @@
 
 #include "tinker.pb-c.h"
 
+#include "codec/order.h"
 #include "codec/request.h"
 #include "lib/wire/data/check.h"
 #include "support/test.h"
@@ -64,6 +65,8 @@ static void expect_tensor(const TinkerPublic__Tensor *read,
   CHECK_INT(read->dtype, sent->dtype == TNK_I64
                              ? TINKER_PUBLIC__DTYPE__DTYPE_INT64
                              : TINKER_PUBLIC__DTYPE__DTYPE_FLOAT32);
+  CHECK_INT(read->dense.len, sent->n_values * size);
+  order_swap(read->dense.data, sent->n_values, size);
   CHECK_MEM(read->dense.data, read->dense.len, sent->data,
             sent->n_values * size);
   CHECK_INT(read->n_shape, sent->n_dims == 0 ? 1 : sent->n_dims);

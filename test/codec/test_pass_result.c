@@ -3,6 +3,7 @@
 
 #include "tinker.pb-c.h"
 
+#include "codec/order.h"
 #include "codec/vectors.h"
 #include "codec/wire.h"
 
@@ -94,7 +95,23 @@ TEST(S3_26a_damaged_protobuf) {
   }
 }
 
-/* Packs one record with one float field. */
+static size_t element_size(TinkerPublic__DType dtype) {
+  return dtype == TINKER_PUBLIC__DTYPE__DTYPE_INT64      ? 8
+         : dtype == TINKER_PUBLIC__DTYPE__DTYPE_BFLOAT16 ? 2
+                                                         : 4;
+}
+
+/* A copy of numbers of this machine in the order of the wire. */
+static ProtobufCBinaryData in_order(uint8_t *room, size_t room_size,
+                                    ProtobufCBinaryData numbers, size_t size) {
+  CHECK(numbers.len <= room_size);
+  if (numbers.len > 0)
+    memcpy(room, numbers.data, numbers.len);
+  order_swap(room, numbers.len / size, size);
+  return (ProtobufCBinaryData){numbers.len, room};
+}
+
+/* Packs one record with one field. */
 static size_t pack(uint8_t *out, TinkerPublic__BatchedTensor *tensor,
                    int64_t num_datums) {
   TinkerPublic__ForwardBackwardOutput message =
@@ -104,9 +121,17 @@ static size_t pack(uint8_t *out, TinkerPublic__BatchedTensor *tensor,
   TinkerPublic__ArrayRecord__FieldsEntry entry =
       TINKER_PUBLIC__ARRAY_RECORD__FIELDS_ENTRY__INIT;
   TinkerPublic__ArrayRecord__FieldsEntry *entries[] = {&entry};
+  TinkerPublic__BatchedTensor sent;
+  uint8_t offsets[256], data[256];
 
   entry.key = "p";
-  entry.value = tensor;
+  if (tensor != NULL) {
+    sent = *tensor;
+    sent.offsets = in_order(offsets, sizeof(offsets), tensor->offsets, 8);
+    sent.data =
+        in_order(data, sizeof(data), tensor->data, element_size(tensor->dtype));
+    entry.value = &sent;
+  }
   record.fields = entries;
   record.n_fields = tensor == NULL ? 0 : 1;
   record.num_datums = num_datums;
@@ -349,7 +374,7 @@ TEST(random_batches) {
     static float values[RECORDS][DATUMS * MOST];
     static int64_t offsets[RECORDS][DATUMS + 1];
     static uint8_t out[RECORDS * DATUMS * MOST * 4 + 8192];
-    size_t total = 0, at = 0;
+    size_t total = 0, at = 0, n_out;
     tnk_pass_t *pass;
 
     for (int r = 0; r < RECORDS; r++) {
@@ -381,10 +406,12 @@ TEST(random_batches) {
     message.loss_fn_output_type = "x";
     message.loss_fn_outputs = list;
     message.n_loss_fn_outputs = RECORDS;
-    CHECK_INT(tnk__pass_result_read(
-                  &pass, test_allocator(), out,
-                  tinker_public__forward_backward_output__pack(&message, out),
-                  1),
+    order_swap(values, sizeof(values) / 4, 4);
+    order_swap(offsets, sizeof(offsets) / 8, 8);
+    n_out = tinker_public__forward_backward_output__pack(&message, out);
+    order_swap(values, sizeof(values) / 4, 4);
+    order_swap(offsets, sizeof(offsets) / 8, 8);
+    CHECK_INT(tnk__pass_result_read(&pass, test_allocator(), out, n_out, 1),
               TNK_OK);
     CHECK_INT(tnk_pass_count(pass), total);
     for (int r = 0; r < RECORDS; r++)

@@ -3,6 +3,7 @@
 
 #include "tinker.pb-c.h"
 
+#include "codec/order.h"
 #include "codec/vectors.h"
 #include "codec/wire.h"
 #include "lib/base/alloc.h"
@@ -449,6 +450,7 @@ TEST(random_samples) {
   TinkerPublic__SampleResponse message = TINKER_PUBLIC__SAMPLE_RESPONSE__INIT;
   TinkerPublic__SampledSequence sequences[N], *list[N];
   tnk_samples_t *samples;
+  size_t n_out;
 
   for (size_t i = 0; i < N; i++) {
     size_t n = test_random(&seed) % MOST;
@@ -470,10 +472,13 @@ TEST(random_samples) {
   }
   message.sequences = list;
   message.n_sequences = N;
-  CHECK_INT(
-      tnk__samples_read(&samples, test_allocator(), out,
-                        tinker_public__sample_response__pack(&message, out), 1),
-      TNK_OK);
+  order_swap(tokens, sizeof(tokens) / 4, 4);
+  order_swap(logprobs, sizeof(logprobs) / 4, 4);
+  n_out = tinker_public__sample_response__pack(&message, out);
+  order_swap(tokens, sizeof(tokens) / 4, 4);
+  order_swap(logprobs, sizeof(logprobs) / 4, 4);
+  CHECK_INT(tnk__samples_read(&samples, test_allocator(), out, n_out, 1),
+            TNK_OK);
   CHECK_INT(tnk_samples_count(samples), N);
   for (size_t i = 0; i < N; i++) {
     size_t n;
