@@ -29,6 +29,7 @@ build | the compiler of protobuf-c | run protoc-c | protobuf-c-compiler
 build | zstd 1.5 | library libzstd >= 1.5 | libzstd-dev
 build | zlib 1.2 | library zlib >= 1.2 | zlib1g-dev
 build | nghttp2 1.43 (for HTTP/2 only) | library libnghttp2 >= 1.43 | libnghttp2-dev
+build | hiredis 0.14 (for shared records only) | library hiredis >= 0.14 | libhiredis-dev
 build | SentencePiece (for its own models only) | library sentencepiece | libsentencepiece-dev
 test | Python 3.9 | run python3 | python3
 test | pycparser of Python (two tests only) | file /usr/lib/python3/dist-packages/pycparser | python3-pycparser
@@ -46,6 +47,7 @@ ci | Hitch | run hitch | hitch
 ci | nghttpx | run nghttpx | nghttp2-proxy
 ci | Squid | run squid | squid
 ci | Tinyproxy | run tinyproxy | tinyproxy
+ci | a server of Valkey or Redis | run redis-server | redis-server/valkey-server
 ci | promtool of Prometheus | run promtool | prometheus
 ci | PyYAML | file /usr/lib/python3/dist-packages/yaml | python3-yaml
 ci | zsh | run zsh | zsh

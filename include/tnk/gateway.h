@@ -110,7 +110,12 @@ typedef struct {
   /** File of the record. A turn is written to it before its response is sent,
    * so a killed process loses nothing that it answered. If the file exists,
    * recording continues in it; opening fails if it was recorded with another
-   * vocabulary. NULL keeps the record in memory. */
+   * vocabulary. NULL keeps the record in memory. The address
+   * valkey://[[USER]:PASSWORD@]HOST[:PORT]/NAME, or redis://, shares the record
+   * with other gateways: each of them continues the conversations of all. Its
+   * server is Valkey, or Redis 5 or later. A turn is in the server before its
+   * response is sent. If the server does not answer, requests wait for it for
+   * 30 seconds and then get 503, and nothing is sampled. */
   const char *record;
   /** Tokenizer of the model, which is also used on threads of libuv's pool.
    * Borrowed until the gateway is closed. `decode` is required. */
@@ -199,8 +204,8 @@ typedef struct {
  * @return TNK_OK, or TNK_EINVAL (an argument is NULL, an option is out of
  *         range, the tokenizer cannot decode, or a non-loopback address has no
  *         key), TNK_ENOTSUP (an option that this library does not know),
- *         TNK_EFILE (the record), TNK_ESYSTEM (cannot listen on the address),
- *         TNK_ENOMEM.
+ *         TNK_EFILE (the record), TNK_ECONN (the server of a shared record),
+ *         TNK_ESYSTEM (cannot listen on the address), TNK_ENOMEM.
  * Blocks: reads the record. Thread: loop thread. Since: 0.1
  */
 TNK_API int tnk_gateway_open(tnk_gateway_t **out, uv_loop_t *loop,

@@ -194,7 +194,8 @@ static int note(const tnk__gw_job_t *job, const char *type, const char *name,
 }
 
 static int not_recorded(tnk__gw_fault_t *fault, int err) {
-  return tnk__gw_fault(fault, err == TNK_ETOOBIG ? 503 : 500, NULL,
+  return tnk__gw_fault(fault,
+                       err == TNK_ETOOBIG || err == TNK_ECONN ? 503 : 500, NULL,
                        "the answer cannot be recorded: %s", tnk_strerror(err));
 }
 
@@ -230,8 +231,7 @@ static void wait_for_record(tnk__gw_job_t *job) {
   int written;
 
   job->waiter.done = on_recorded;
-  written = tnk__gw_journal_wait(tnk__gw_record_journal(job->gateway->record),
-                                 &job->waiter);
+  written = tnk__gw_record_wait(job->gateway->record, &job->waiter);
   job->is_waiting = written == 0;
   if (written != 0)
     on_recorded(&job->waiter, written < 0 ? written : TNK_OK);
@@ -680,7 +680,7 @@ void tnk__gw_jobs_drop(tnk_gateway_t *gateway) {
     if (job->is_kept)
       (void)note(job, "gone", "why", tnk_err_name(TNK_ECLOSED));
     else if (job->is_waiting)
-      tnk__gw_journal_leave(&job->waiter);
+      tnk__gw_record_leave(&job->waiter);
     else if (job->promise != NULL)
       (void)tnk_promise_forget(job->promise, on_sample, job);
     if (job->promise != NULL && !job->is_kept)

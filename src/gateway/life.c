@@ -95,6 +95,7 @@ void tnk_gateway_close(tnk_gateway_t *gateway, tnk_close_cb cb, void *user) {
   gateway->is_closing = 1;
   gateway->closed = cb;
   gateway->closed_user = user;
+  tnk__gw_holds_drop(gateway);
   tnk__gw_jobs_drop(gateway);
   tnk__gw_exports_drop(gateway);
   tnk__gw_samplers_close(gateway);
@@ -343,6 +344,7 @@ static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
   gateway->made = tnk__gw_jobs_resume;
   tnk__list_init(&gateway->samplers);
   tnk__list_init(&gateway->uses);
+  tnk__list_init(&gateway->holds);
   tnk__list_init(&gateway->exports);
   gateway->export_bytes = EXPORT_BYTES;
   return gateway;

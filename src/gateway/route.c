@@ -93,7 +93,7 @@ static void send_state(const tnk__gw_call_t *call, const char *why) {
 
 /* Why nothing is sampled any more until the gateway is started again. */
 static const char *why_dead(const tnk_gateway_t *gateway) {
-  if (tnk__gw_journal_error(tnk__gw_record_journal(gateway->record)) != TNK_OK)
+  if (tnk__gw_record_error(gateway->record) != TNK_OK)
     return "the record cannot be written";
   if (gateway->sampler != NULL && gateway->sampler->is_lost)
     return "the service has ended the session";
@@ -107,6 +107,9 @@ const char *tnk__gw_why_not_ready(const tnk_gateway_t *gateway) {
     return why;
   if (gateway->is_leaving)
     return "the gateway is about to end";
+  /* A restart would not help, so this is not in why_dead(). */
+  if (tnk__gw_record_why(gateway->record) != NULL)
+    return "the store of the record is not available";
   return gateway->sampler != NULL ? NULL : "there is no model yet";
 }
 
@@ -253,12 +256,99 @@ static void cut_slash(tnk__srv_req_t *req) {
     ((char *)(uintptr_t)req->path)[n - 1] = '\0';
 }
 
+static void serve(tnk_gateway_t *gateway, tnk__srv_req_t *req,
+                  const char *why) {
+  tnk__gw_call_t call = call_of(gateway, req);
+
+  if (why != NULL)
+    tnk__gw_call_refuse(&call, 503, NULL, "%s", why);
+  else if (tnk__gw_find_session(&call) == 0)
+    route(&call);
+}
+
+/* ---- Requests that wait for a shared record ---- */
+
+/* Another gateway may have answered the previous request of a conversation, so
+ * each request first waits until this process has read what the store had when
+ * it arrived. */
+typedef struct {
+  tnk__list_t link; /* in the gateway */
+  tnk_gateway_t *gateway;
+  tnk__srv_req_t *req;
+  tnk__gw_waiter_t waiter;
+} hold_t;
+
+static void free_hold(hold_t *hold) {
+  tnk__list_remove(&hold->link);
+  tnk__gw_record_leave(&hold->waiter);
+  tnk__free(&hold->gateway->alloc, hold);
+}
+
+static void on_gone(tnk__srv_req_t *req, void *user) {
+  (void)req;
+  free_hold(user);
+}
+
+static void on_read(tnk__gw_waiter_t *waiter, int err) {
+  hold_t *hold = tnk__container_of(waiter, hold_t, waiter);
+  tnk_gateway_t *gateway = hold->gateway;
+  tnk__srv_req_t *req = hold->req;
+
+  free_hold(hold);
+  tnk__srv_req_park(req, NULL, NULL);
+  serve(gateway, req,
+        err == 0 ? NULL : "the store of the record is not available");
+}
+
+static void hold_back(tnk_gateway_t *gateway, tnk__srv_req_t *req) {
+  hold_t *hold = tnk__calloc(&gateway->alloc, 1, sizeof(*hold));
+
+  if (hold == NULL) {
+    serve(gateway, req, "out of memory");
+    return;
+  }
+  hold->gateway = gateway;
+  hold->req = req;
+  hold->waiter.done = on_read;
+  tnk__list_append(&gateway->holds, &hold->link);
+  if (tnk__gw_record_sync(gateway->record, &hold->waiter) == 0) {
+    tnk__srv_req_park(req, on_gone, hold);
+    return;
+  }
+  free_hold(hold);
+  serve(gateway, req, "the record cannot be written");
+}
+
+void tnk__gw_holds_drop(tnk_gateway_t *gateway) {
+  tnk__list_t *node;
+
+  while ((node = tnk__list_pop(&gateway->holds)) != NULL) {
+    hold_t *hold = tnk__container_of(node, hold_t, link);
+    tnk__srv_req_t *req = hold->req;
+
+    free_hold(hold);
+    tnk__srv_req_park(req, NULL, NULL);
+    tnk__srv_req_drop(req);
+  }
+}
+
+/* Returns whether a request needs what other processes have recorded. */
+static int needs_record(const tnk__srv_req_t *req) {
+  static const char *const others[] = {"/health", "/healthz", "/readyz",
+                                       "/metrics", "/v1/models"};
+
+  for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+    if (strcmp(others[i], req->path) == 0)
+      return 0;
+  return 1;
+}
+
 void tnk__gw_handle(tnk__srv_req_t *req, void *user) {
-  tnk__gw_call_t call;
+  tnk_gateway_t *gateway = user;
 
   cut_slash(req);
-  call = call_of(user, req);
-
-  if (tnk__gw_find_session(&call) == 0)
-    route(&call);
+  if (tnk__gw_record_is_shared(gateway->record) && needs_record(req))
+    hold_back(gateway, req);
+  else
+    serve(gateway, req, NULL);
 }

@@ -95,8 +95,8 @@ static void on_written(tnk__gw_waiter_t *waiter, int err) {
   else if (call->req != NULL && err == TNK_OK)
     tnk__gw_send(call->req, 200, 0, &confirm->body);
   else if (call->req != NULL)
-    tnk__gw_call_refuse(call, 500, NULL, "%s cannot be recorded",
-                        confirm->what);
+    tnk__gw_call_refuse(call, err == TNK_ECONN ? 503 : 500, NULL,
+                        "%s cannot be recorded", confirm->what);
   tnk__buf_deinit(&confirm->body);
   tnk__free(&call->gateway->alloc, confirm);
 }
@@ -115,8 +115,7 @@ void tnk__gw_confirm(const tnk__gw_call_t *call, tnk__buf_t *body,
   confirm->body = *body;
   tnk__buf_init(body, body->alloc, 0);
   confirm->waiter.done = on_written;
-  written = tnk__gw_journal_wait(tnk__gw_record_journal(call->gateway->record),
-                                 &confirm->waiter);
+  written = tnk__gw_record_wait(call->gateway->record, &confirm->waiter);
   if (written != 0)
     on_written(&confirm->waiter, written < 0 ? written : TNK_OK);
   else

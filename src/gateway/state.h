@@ -77,6 +77,7 @@ struct tnk_gateway {
   tnk__list_t samplers;       /* all open ones */
   tnk__gw_sampler_t *sampler; /* the current one; NULL: none yet */
   tnk__list_t uses;           /* samplers that are being created */
+  tnk__list_t holds;          /* requests that wait for a shared record */
   /* Called when a sampler was created or could not be. */
   void (*made)(struct tnk_gateway *gateway);
   uint32_t version; /* latest version of the weights */
@@ -252,6 +253,8 @@ typedef struct {
  * API. */
 void tnk__gw_refuse_early(tnk__srv_req_t *req, int status, const char *text,
                           void *user);
+/* End all requests that wait for a shared record, without a response. */
+void tnk__gw_holds_drop(tnk_gateway_t *gateway);
 /* The handler of all other requests. */
 void tnk__gw_handle(tnk__srv_req_t *req, void *user);
 

@@ -23,7 +23,8 @@ typedef struct tnk__gw_journal tnk__gw_journal_t;
 /* Waits for lines to be written; embedded in its owner. */
 typedef struct tnk__gw_waiter {
   tnk__list_t link;
-  uint64_t upto; /* bytes that must be written */
+  uint64_t upto;     /* bytes that must be written, or see shared.c */
+  uint64_t since_ms; /* of a shared record: when it began to wait */
   void (*done)(struct tnk__gw_waiter *waiter, int err);
 } tnk__gw_waiter_t;
 

@@ -7,6 +7,7 @@
 #include "gateway/record/line.h"
 #include "gateway/record/record.h"
 #include "gateway/record/state.h"
+#include "gateway/record/where.h"
 #include "lib/base/alloc.h"
 #include "lib/base/number.h"
 #include "lib/wire/format/json_read.h"
@@ -23,8 +24,20 @@ static int bad_line(tnk__gw_record_t *record, const char *what) {
   return TNK_EFILE;
 }
 
-static int take_turn(tnk__gw_record_t *record, const json_t *line, size_t n,
-                     uint64_t offset) {
+/* The lines of a shared record are in memory. */
+static int keep_line(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
+                     const char *data, size_t n) {
+  if (record->shared == NULL)
+    return TNK_OK;
+  turn->line = tnk__malloc(record->alloc, n);
+  if (turn->line == NULL)
+    return TNK_ENOMEM;
+  memcpy(turn->line, data, n);
+  return TNK_OK;
+}
+
+static int take_turn(tnk__gw_record_t *record, const json_t *line,
+                     const char *data, size_t n, uint64_t offset) {
   tnk__gw_turn_t *parent;
   tnk__gw_turn_t *turn;
   tnk__gw_line_t read;
@@ -56,8 +69,13 @@ static int take_turn(tnk__gw_record_t *record, const json_t *line, size_t n,
   turn->n_line = n;
   err = tnk__gw_record_link(record, turn, read.session, read.number, read.key);
   if (err == TNK_OK)
-    tnk__gw_record_heed(record, turn->session);
-  return err;
+    err = keep_line(record, turn, data, n);
+  if (err != TNK_OK)
+    return err;
+  if (turn->line != NULL)
+    record->n_memory += n;
+  tnk__gw_record_heed(record, turn->session);
+  return TNK_OK;
 }
 
 /* Keep the name of the weights for error messages. */
@@ -105,7 +123,7 @@ static int on_line(void *user, const char *data, size_t n, uint64_t offset) {
   if (type == NULL) {
     err = bad_line(record, "has no type");
   } else if (strcmp(type, "turn") == 0) {
-    err = take_turn(record, line, n, offset);
+    err = take_turn(record, line, data, n, offset);
   } else if (strcmp(type, "reward") == 0) {
     err = take_reward(record, line);
   } else if (strcmp(type, "weights") == 0) {
@@ -119,6 +137,16 @@ static int on_line(void *user, const char *data, size_t n, uint64_t offset) {
   }
   json_decref(line);
   return err;
+}
+
+int tnk__gw_record_take(void *user, const char *line, size_t n, int is_own) {
+  static const char reward[] = "{\"type\":\"reward\"";
+  size_t n_reward = sizeof(reward) - 1;
+
+  /* Own lines are in memory. Only the order of rewards matters. */
+  if (is_own && (n < n_reward || memcmp(line, reward, n_reward) != 0))
+    return TNK_OK;
+  return on_line(user, line, n, 0);
 }
 
 /* ---- Opening and closing ---- */
@@ -156,6 +184,44 @@ static void free_record(tnk__gw_record_t *record) {
   tnk__free(record->alloc, record);
 }
 
+/* Read a shared record, and stay connected unless it is only read. */
+static int open_shared(tnk__gw_record_t *record,
+                       const tnk__gw_record_options_t *options) {
+  tnk__gw_where_t where;
+  const char *wrong = tnk__gw_where_read(options->path, &where);
+  const tnk__gw_shared_options_t how = {.alloc = record->alloc,
+                                        .where = &where,
+                                        .vocabulary = options->vocabulary,
+                                        .is_read_only = options->loop == NULL,
+                                        .on_line = tnk__gw_record_take,
+                                        .user = record};
+  int err;
+
+  record->path = where.shown;
+  /* Turns may have been removed from the store. */
+  record->has_forgotten = 1;
+  if (wrong == NULL) {
+    err = tnk__gw_shared_new(&record->shared, &how);
+    if (err == TNK_ENOTSUP)
+      wrong = "this build cannot share records, as it has no hiredis";
+  }
+  if (wrong != NULL) {
+    if (options->n_why > 0)
+      (void)snprintf(options->why, options->n_why, "%s", wrong);
+    err = TNK_EINVAL;
+  }
+  if (err == TNK_OK)
+    err = tnk__gw_shared_load(record->shared, options->why, options->n_why);
+  if (err == TNK_OK && options->loop != NULL) {
+    record->next =
+        (tnk__gw_shared_writer(record->shared) << TNK__GW_SHARED_BITS) + 1;
+    err = tnk__gw_shared_begin(record->shared, options->loop);
+  }
+  tnk__wipe(&where, sizeof(where));
+  record->path = options->path;
+  return err;
+}
+
 int tnk__gw_record_open(tnk__gw_record_t **out,
                         const tnk__gw_record_options_t *options) {
   tnk__gw_record_t *record = tnk__calloc(options->alloc, 1, sizeof(*record));
@@ -165,7 +231,7 @@ int tnk__gw_record_open(tnk__gw_record_t **out,
   if (record == NULL)
     return TNK_ENOMEM;
   record->alloc = options->alloc;
-  record->has_file = options->path != NULL;
+  record->has_file = options->path != NULL && !tnk__gw_is_where(options->path);
   record->max_memory =
       options->max_memory > 0 ? options->max_memory : MAX_MEMORY;
   record->max_turns = options->max_turns > 0 ? options->max_turns : MAX_TURNS;
@@ -181,15 +247,18 @@ int tnk__gw_record_open(tnk__gw_record_t **out,
   tnk__list_init(&record->sessions);
   tnk__list_init(&record->recent);
   err = tnk__gw_journal_open(&record->journal, options->loop, record->alloc,
-                             options->path, options->syncs, on_line, record,
-                             options->why, options->n_why);
+                             record->has_file ? options->path : NULL,
+                             options->syncs, on_line, record, options->why,
+                             options->n_why);
+  if (err == TNK_OK && options->path != NULL && !record->has_file)
+    err = open_shared(record, options);
   record->path = record->why = NULL;
   record->n_why = 0;
   if (err != TNK_OK) {
-    free_record(record);
+    tnk__gw_record_close(record, NULL, NULL);
     return err;
   }
-  err = options->path != NULL && options->loop != NULL
+  err = record->has_file && options->loop != NULL
             ? check_vocabulary(record, options)
             : TNK_OK;
   if (err != TNK_OK)
@@ -202,7 +271,15 @@ int tnk__gw_record_open(tnk__gw_record_t **out,
 void tnk__gw_record_close(tnk__gw_record_t *record, void (*closed)(void *user),
                           void *user) {
   tnk__gw_journal_t *journal = record->journal;
+  tnk__gw_shared_t *shared = record->shared;
 
   free_record(record);
-  tnk__gw_journal_close(journal, closed, user);
+  if (shared == NULL && journal != NULL) {
+    tnk__gw_journal_close(journal, closed, user);
+    return;
+  }
+  if (journal != NULL)
+    tnk__gw_journal_close(journal, NULL, NULL);
+  if (shared != NULL)
+    tnk__gw_shared_close(shared, closed, user);
 }

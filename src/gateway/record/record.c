@@ -171,6 +171,46 @@ tnk__gw_journal_t *tnk__gw_record_journal(const tnk__gw_record_t *record) {
   return record->journal;
 }
 
+/* ---- Where the lines are ---- */
+
+int tnk__gw_record_is_shared(const tnk__gw_record_t *record) {
+  return record->shared != NULL;
+}
+
+int tnk__gw_record_wait(tnk__gw_record_t *record, tnk__gw_waiter_t *waiter) {
+  return record->shared != NULL ? tnk__gw_shared_wait(record->shared, waiter)
+                                : tnk__gw_journal_wait(record->journal, waiter);
+}
+
+int tnk__gw_record_sync(tnk__gw_record_t *record, tnk__gw_waiter_t *waiter) {
+  return tnk__gw_shared_sync(record->shared, waiter);
+}
+
+void tnk__gw_record_leave(tnk__gw_waiter_t *waiter) {
+  tnk__list_remove(&waiter->link);
+}
+
+const char *tnk__gw_record_why(const tnk__gw_record_t *record) {
+  return record->shared != NULL ? tnk__gw_shared_why(record->shared) : NULL;
+}
+
+int tnk__gw_record_error(const tnk__gw_record_t *record) {
+  return record->shared != NULL ? tnk__gw_shared_error(record->shared)
+                                : tnk__gw_journal_error(record->journal);
+}
+
+uint64_t tnk__gw_record_size(const tnk__gw_record_t *record) {
+  return tnk__gw_journal_size(record->journal);
+}
+
+/* Without a file, nothing is written. *offset is the position in the file. */
+static int write_line(tnk__gw_record_t *record, const void *line, size_t n,
+                      uint64_t *offset) {
+  return record->shared != NULL
+             ? tnk__gw_shared_add(record->shared, line, n)
+             : tnk__gw_journal_add(record->journal, line, n, offset);
+}
+
 const tnk_allocator_t *
 tnk__gw_record_allocator(const tnk__gw_record_t *record) {
   return record->alloc;
@@ -314,7 +354,9 @@ int tnk__gw_record_link(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
   }
   if (turn->version > record->version)
     record->version = turn->version;
-  if (number >= record->next)
+  if (number >= record->next &&
+      (record->shared == NULL ||
+       number >> TNK__GW_SHARED_BITS == record->next >> TNK__GW_SHARED_BITS))
     record->next = number + 1;
   return TNK_OK;
 }
@@ -342,13 +384,12 @@ static int append(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
   tnk__buf_init(&line, record->alloc, SIZE_MAX);
   err = tnk__gw_line_turn(new_, turn->by_number.key, &line);
   turn->n_line = line.len;
+  if (err == TNK_OK)
+    err = write_line(record, line.data, line.len, &turn->offset);
   if (err == TNK_OK && !record->has_file) {
     tnk__buf_trim(&line);
     turn->line = (char *)tnk__buf_take(&line, &turn->n_line);
     record->n_memory += turn->n_line;
-  } else if (err == TNK_OK) {
-    err = tnk__gw_journal_add(record->journal, line.data, line.len,
-                              &turn->offset);
   }
   tnk__buf_deinit(&line);
   return err;
@@ -406,8 +447,8 @@ int tnk__gw_record_add(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
 int tnk__gw_record_write(tnk__gw_record_t *record, tnk__buf_t *line, int err) {
   uint64_t offset;
 
-  if (err == TNK_OK && record->has_file)
-    err = tnk__gw_journal_add(record->journal, line->data, line->len, &offset);
+  if (err == TNK_OK)
+    err = write_line(record, line->data, line->len, &offset);
   tnk__buf_deinit(line);
   return err;
 }

@@ -16,12 +16,17 @@
  * file the lines are in memory. Beyond the limit the least recently used
  * sessions are dropped. Then the least recently used conversations of the
  * current session are dropped.
+ *
+ * A shared record has its lines in Valkey or Redis (shared.h) and, as without a
+ * file, in memory. All processes read the lines in the order of the store. A
+ * process gets 2^32 numbers of its own for its turns, so that no other has
+ * them.
  */
 
 typedef struct {
   const tnk_allocator_t *alloc;
   uv_loop_t *loop;   /* NULL: read only */
-  const char *path;  /* NULL: no file */
+  const char *path;  /* a file, or an address (see where.h); NULL: neither */
   int syncs;         /* sync turns to the disk, see journal.h */
   size_t max_memory; /* bytes of ids, or of lines without a file; 0: 256 MiB */
   size_t max_turns;  /* most turns in memory; 0: 2^20 */
@@ -49,6 +54,24 @@ void tnk__gw_record_close(tnk__gw_record_t *record, void (*closed)(void *user),
 const tnk_allocator_t *tnk__gw_record_allocator(const tnk__gw_record_t *record);
 /* The latest version of the weights that a turn has. */
 uint32_t tnk__gw_record_version(const tnk__gw_record_t *record);
+/* Returns whether the lines are shared with other processes. */
+int tnk__gw_record_is_shared(const tnk__gw_record_t *record);
+/* Wait until all lines so far are written. Returns 1 if they are, 0 if `done`
+ * will be called from the loop, or a negative code. A code of TNK_ECONN means
+ * that the store of a shared record has not answered for too long. */
+int tnk__gw_record_wait(tnk__gw_record_t *record, tnk__gw_waiter_t *waiter);
+/* Wait until a shared record has all that other processes have written so far.
+ * The same results, but never 1. */
+int tnk__gw_record_sync(tnk__gw_record_t *record, tnk__gw_waiter_t *waiter);
+/* Stop waiting. */
+void tnk__gw_record_leave(tnk__gw_waiter_t *waiter);
+/* Why the store of a shared record is not usable now, or NULL. */
+const char *tnk__gw_record_why(const tnk__gw_record_t *record);
+/* Returns TNK_OK, or a code after which nothing is written any more. */
+int tnk__gw_record_error(const tnk__gw_record_t *record);
+/* Bytes of the file. 0: there is none. */
+uint64_t tnk__gw_record_size(const tnk__gw_record_t *record);
+/* For tests. */
 tnk__gw_journal_t *tnk__gw_record_journal(const tnk__gw_record_t *record);
 
 /* The latest turn of a session whose conversation has this key, or NULL. */

@@ -2,14 +2,18 @@
 #ifndef TNK_GATEWAY_RECORD_STATE_H
 #define TNK_GATEWAY_RECORD_STATE_H
 
-#include "gateway/record/journal.h"
+#include "gateway/record/shared.h"
 #include "gateway/record/turn.h"
 
 /* Internals of a record. Only the files of this folder include this. */
 
+/* Each writer of a shared record has 2^32 numbers of its own. */
+enum { TNK__GW_SHARED_BITS = 32 };
+
 struct tnk__gw_record {
   const tnk_allocator_t *alloc;
-  tnk__gw_journal_t *journal;
+  tnk__gw_journal_t *journal; /* keeps nothing if the record is shared */
+  tnk__gw_shared_t *shared;   /* NULL: the record is a file, or in memory */
   int has_file;
   tnk__gw_map_t numbers;
   tnk__gw_map_t keys;
@@ -34,6 +38,8 @@ struct tnk__gw_record {
   size_t n_why;
 };
 
+/* Take a line of a shared record. */
+int tnk__gw_record_take(void *record, const char *line, size_t n, int is_own);
 /* Add a turn to the session and to all tables. Returns TNK_OK, or TNK_ENOMEM
  * after freeing the turn. */
 int tnk__gw_record_link(tnk__gw_record_t *record, tnk__gw_turn_t *turn,

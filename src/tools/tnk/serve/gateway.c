@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "gateway/record/datum.h"
+#include "gateway/record/where.h"
 #include "lib/base/alloc.h"
 #include "tnk/chat.h"
 #include "tnk/gateway.h"
@@ -184,7 +185,8 @@ static const cli_option_t options[] = {
      .text = &args.record,
      .offer = CLI_OFFER_FILES,
      .help = "Record each turn in this file before it is answered. If the file "
-             "exists, recording continues in it."},
+             "exists, recording continues in it. valkey://HOST/NAME shares the "
+             "record with other gateways."},
     {.name = "sync",
      .flag = &args.syncs,
      .help = "With --record: sync each turn to disk before it is answered. "
@@ -273,8 +275,9 @@ static const cli_option_t options[] = {
      .value = "FILE",
      .text = &args.datums,
      .offer = CLI_OFFER_FILES,
-     .help = "Do not serve. Print the record in FILE as examples that tnk lint "
-             "reads."},
+     .help =
+         "Do not serve. Print the record in FILE, or in valkey://HOST/NAME, "
+         "as examples that tnk lint reads."},
     {.name = "rewarded",
      .flag = &args.only_rewarded,
      .help = "With --datums: only examples with a reward."},
@@ -345,6 +348,7 @@ static int print_datums(const cli_t *cli) {
   const tnk__gw_record_options_t what = {.alloc = tnk__allocator_default(),
                                          .path = args.datums,
                                          .max_turns = SIZE_MAX,
+                                         .max_memory = SIZE_MAX,
                                          .why = why,
                                          .n_why = sizeof(why)};
   tnk__gw_record_t *record;
@@ -357,7 +361,9 @@ static int print_datums(const cli_t *cli) {
   tnk__gw_record_close(record, NULL, NULL);
   if (err == TNK_OK && fflush(stdout) == 0)
     return CLI_EXIT_OK;
-  return cli_fail(cli, CLI_EXIT_FILE, "%s: %s", args.datums,
+  return cli_fail(cli, CLI_EXIT_FILE, "%s: %s",
+                  tnk__gw_is_where(args.datums) ? "the shared record"
+                                                : args.datums,
                   tnk_strerror(err != TNK_OK ? err : TNK_EFILE));
 }
 

@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Several gateways with one record in Valkey or Redis.
+
+usage: run_shared.py TNK_COMMAND
+
+Conversations change the gateway at every turn. One gateway and the store are
+killed meanwhile. Each answered turn is recorded once and as it was drawn, and
+continues the tokens of the one before. TNK_TEST_AGENTS: how many agents (8).
+Output is TAP, see test/support/tap.py.
+"""
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from gateway import CLEAN, Client, gateway, local, not_drawn, not_gone_on, records, turns_of
+from tap import check, plan, skip
+
+TNK = sys.argv[1]
+AGENTS = int(os.environ.get("TNK_TEST_AGENTS", 8))
+TURNS = 6
+PASSWORD = "canary/of the store"
+IN_URL = "canary%2Fof%20the%20store"
+SERVER = shutil.which("valkey-server") or shutil.which("redis-server")
+
+
+class Store:
+    """A server with an append-only file, as long as the with-block."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+
+    def url(self, name, password=IN_URL):
+        return f"valkey://:{password}@127.0.0.1:{self.port}/{name}"
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [SERVER, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder, "--save", "",
+             "--appendonly", "yes", "--appendfsync", "always", "--requirepass", PASSWORD],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(600):
+            try:
+                if self.ask("PING") == "PONG":
+                    return
+            except (OSError, ValueError):
+                time.sleep(0.05)
+        raise RuntimeError(f"{SERVER} does not start")
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *what):
+        self.kill()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(60)
+
+    def ask(self, *words):
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
+            file = s.makefile("rwb")
+            for command in (("AUTH", PASSWORD), words):
+                file.write(b"*%d\r\n" % len(command))
+                for word in command:
+                    data = str(word).encode()
+                    file.write(b"$%d\r\n%s\r\n" % (len(data), data))
+                file.flush()
+                answer = read_reply(file)
+            return answer
+
+    def lines(self, name):
+        """The lines of a record; what was sent twice is read once."""
+        seen = {}
+        for _, (w, writer, n, count, l, line) in self.ask("XRANGE", f"tnk:{{{name}}}:lines", "-", "+"):
+            assert (w, n, l) == ("w", "n", "l")
+            seen.setdefault((writer, int(count)), line)
+        return list(seen.values())
+
+
+def read_reply(file):
+    line = file.readline()
+    kind, rest = line[:1], line[1:-2].decode()
+    if kind == b"$":
+        return None if rest == "-1" else file.read(int(rest) + 2)[:-2].decode(errors="surrogateescape")
+    if kind == b"*":
+        return [read_reply(file) for _ in range(int(rest))]
+    if kind in b"+:" and kind:
+        return rest
+    raise ValueError(line)
+
+
+class Agent(threading.Thread):
+    """Asks each question at another gateway than the one before. A question
+    whose gateway is gone is asked at the next one."""
+
+    def __init__(self, name, k, fleet, half):
+        super().__init__()
+        self.name, self.at, self.fleet, self.half = name, k, fleet, half
+        self.seen, self.rewards, self.wrong = {}, {}, []
+
+    def hop(self, path, body):
+        for _ in range(4 * len(self.fleet)):
+            self.at += 1
+            client = Client(self.fleet[self.at % len(self.fleet)].url)
+            try:
+                status, a = client.post(f"/s/{self.name}{path}", body)
+                if status == 200:
+                    return a
+                self.wrong.append((status, a))
+            except (OSError, http.client.HTTPException):
+                pass
+            finally:
+                client.close()
+        raise RuntimeError(self.wrong)
+
+    def run(self):
+        talk = []
+        for n in range(TURNS):
+            if n == TURNS // 2:
+                self.half.wait()
+            talk.append({"role": "user", "content": f"{self.name} asks {n}"})
+            a = self.hop("/v1/chat/completions", {"model": "m", "max_tokens": 6, "messages": talk})
+            number = int(a["id"].split("-")[1])
+            self.seen[number] = n
+            talk.append(a["choices"][0]["message"])
+            for value in (n + 0.5, n):
+                self.hop("/tnk/reward", {"id": a["id"], "reward": value})
+            self.rewards[number] = n
+
+
+def check_fleet(store, agents, name, log, folder):
+    path = pathlib.Path(folder) / f"{name}.jsonl"
+    path.write_text("".join(line + "\n" for line in store.lines(name)), errors="surrogateescape")
+    turns = turns_of(path)
+    lost = [number for a in agents for number in a.seen if number not in turns]
+    check(not lost, f"{sum(len(a.seen) for a in agents)} answers are recorded", lost)
+    twice = [(r["turn"], r) for r in records(path) if r["type"] == "turn"]
+    check(len(turns) == len(twice), "none is recorded twice", sorted(twice, key=lambda t: t[0]))
+    check(not not_drawn(path, log), "every turn is what the server drew")
+    check(not not_gone_on(turns), "what goes on begins with what was sampled")
+    anew = [number for a in agents for number, n in a.seen.items() if n > 0 and not turns[number].get("parent")]
+    check(not anew, "no conversation is tokenized anew", anew)
+    told = {line["turn"]: line["reward"] for line in records(path) if line["type"] == "reward"}
+    wrong = [number for a in agents for number, value in a.rewards.items() if told.get(number) != value]
+    check(not wrong, "the latest reward of each answer is kept", wrong)
+    done = subprocess.run([TNK, "gateway", "--datums", store.url(name), "--rewarded"], env=CLEAN,
+                          capture_output=True, text=True)
+    rewards = {t["turn"]: t.get("reward") for line in done.stdout.splitlines() for t in json.loads(line)["turns"]}
+    wrong = [number for a in agents for number, value in a.rewards.items() if rewards.get(number) != value]
+    check(done.returncode == 0 and not wrong, "the record is exported with its rewards", (done.stderr, wrong))
+
+
+def fleet_of(n, store, service, folder, log):
+    """Conversations over n gateways, of which one is killed half-way; and the
+    store, which starts again with its file."""
+    name = f"fleet{n}"
+    logs = [pathlib.Path(folder) / f"{name}.{k}.log" for k in range(n)]
+    commands = [gateway(TNK, service, "-v", "--record", store.url(name), log=logs[k]) for k in range(n)]
+    half = threading.Event()
+    fleet = []
+    try:
+        for command in commands:
+            fleet.append(command.__enter__())
+        agents = [Agent(f"{name}agent{k}", k, fleet, half) for k in range(AGENTS)]
+        for agent in agents:
+            agent.start()
+        fleet[0].kill()
+        store.kill()
+        store.start()
+        half.set()
+        for agent in agents:
+            agent.join()
+        wrong = [a.wrong for a in agents if a.wrong]
+        check(all(len(a.seen) == TURNS for a in agents), f"{n} gateways answer after two kills", wrong)
+    finally:
+        half.set()
+        for command in fleet:
+            command.__exit__()
+    check_fleet(store, agents, name, log, folder)
+    said = "".join(path.read_text() for path in logs)
+    check("canary" not in said, "the password is in no log", said)
+
+
+def stopped(store, service):
+    """A store that is stopped holds the requests. They go on with it."""
+    answers = []
+    with gateway(TNK, service, "--record", store.url("stopped")) as g:
+        asker = threading.Thread(target=lambda: answers.append(Client(g.url).chat("hi")[0]))
+        store.process.send_signal(signal.SIGSTOP)
+        try:
+            asker.start()
+            while Client(g.url).ask("GET", "/readyz")[0] == 200:
+                asker.join(0.05)
+            check(not answers, "nothing is answered without the store", answers)
+            check(Client(g.url).ask("GET", "/healthz")[0] == 200, "the gateway needs no restart")
+        finally:
+            store.process.send_signal(signal.SIGCONT)
+        asker.join()
+    check(answers == [200], "the request is answered when the store is back", answers)
+
+
+def refused(store, service):
+    """What cannot be used is said when the gateway opens, without the password."""
+    for what, url, part in (
+            ("a wrong password", store.url("x", "canary2"), "the user or the password was rejected"),
+            ("an address without a name", store.url(""), "a slash and a name"),
+            ("TLS", store.url("x").replace("valkey", "valkeys"), "TLS is not supported"),
+            ("a wrong port", store.url("x").replace(f":{store.port}", ":0"), "the port"),
+            ("another layout", store.url("other"), "another layout"),
+            ("another type", store.url("kind"), "WRONGTYPE")):
+        store.ask("SET", "tnk:{other}:layout", "0")
+        store.ask("SET", "tnk:{kind}:lines", "0")
+        try:
+            with gateway(TNK, service, "--record", url):
+                said = "it has opened"
+        except RuntimeError as why:
+            said = str(why).split("]: ")[-1]
+        check(part in said and "canary" not in said, f"{what} is refused", said)
+
+
+def main():
+    if SERVER is None:
+        skip("a shared record", "there is no valkey-server or redis-server")
+        plan()
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder) / "drawn"
+        with Store(folder) as store, local(TNK, "--sample-log", log) as service:
+            refused(store, service)
+            stopped(store, service)
+            for n in (2, 4):
+                fleet_of(n, store, service, folder, log)
+    plan()
+
+
+main()
