@@ -49,6 +49,7 @@ ci | Squid | run squid | squid
 ci | Tinyproxy | run tinyproxy | tinyproxy
 ci | a server of Valkey or Redis | run redis-server | redis-server/valkey-server
 ci | promtool of Prometheus | run promtool | prometheus
+ci | the headers of Python 3.11 (for its package only) | run python3-config | python3-dev
 ci | PyYAML | file /usr/lib/python3/dist-packages/yaml | python3-yaml
 ci | zsh | run zsh | zsh
 ci | fish | run fish | fish

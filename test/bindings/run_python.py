@@ -1,31 +1,60 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The module tnk for Python against a local server.
+"""The package tnk for Python against a local server, with its own types.
 
-usage: run_python.py MODULE_DIR API_JSON LIBRARY TNK_COMMAND
+usage: run_python.py PACKAGE_DIR EXTENSION TNK_COMMAND
 
 Output is TAP, see test/support/tap.py.
 """
+import array
 import asyncio
+import atexit
 import os
 import pathlib
+import pickle
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+SUPPORT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(SUPPORT / "support"))
 from tap import check, plan
 
 sys.dont_write_bytecode = True
-MODULE, JSON, LIBRARY, TNK = (str(pathlib.Path(a).resolve()) for a in sys.argv[1:])
-os.environ.update(TNK_API_JSON=JSON, TNK_LIBRARY=LIBRARY, no_proxy="*")
-sys.path.insert(0, MODULE)
+PACKAGE, EXTENSION, TNK = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
+FOLDER = pathlib.Path(tempfile.mkdtemp())
+atexit.register(shutil.rmtree, FOLDER, True)
+shutil.copytree(PACKAGE, FOLDER / "tnk", ignore=shutil.ignore_patterns("__pycache__"))
+shutil.copy(EXTENSION, FOLDER / "tnk" / "_native.abi3.so")
+os.environ.update(no_proxy="*", TNK_TYPES="own", PYTHONPATH=str(FOLDER), PYTHONDONTWRITEBYTECODE="1")
+sys.path.insert(0, str(FOLDER))
 import tnk
 
-TEXT = list(b"hell")
-DATUM = tnk.Datum(tnk.ModelInput.from_ints(TEXT),
+KEY = "tml-local"
+DATUM = tnk.Datum(tnk.ModelInput.from_ints(list(b"hell")),
                   {"target_tokens": list(b"ello"), "weights": [1.0] * 4})
+PROMPT = tnk.ModelInput.from_ints(list(b"he"))
+PARAMS = tnk.SamplingParams(max_tokens=3, seed=1)
+URL = ""
+
+
+def run(program, *arguments, **more):
+    """A program with the package, in a process of its own."""
+    head = f"import sys, os, tnk\nURL = {URL!r}\nKEY = {KEY!r}\n"
+    return subprocess.run([sys.executable, "-c", head + program, *arguments], capture_output=True, text=True,
+                          timeout=120, check=False, **more)
+
+
+def raised(call):
+    try:
+        call()
+    except BaseException as error:
+        return error
+    return None
 
 
 def trains(training):
@@ -34,82 +63,405 @@ def trains(training):
         passed = training.forward_backward([DATUM], "cross_entropy")
         stepped = training.optim_step(tnk.AdamParams(learning_rate=1e-2))
     last = passed.result(60)
-    stepped.result(60)
+    check(stepped.result(60).metrics["step"] == 20, "steps are counted", stepped.result())
     check(last.metrics["loss:sum"] < first.metrics["loss:sum"] / 2, "the loss falls", (first, last))
-    check(len(last.loss_fn_outputs) == 1 and len(last.loss_fn_outputs[0]["logprobs"]) == 4,
-          "a pass has its outputs", last)
+    outputs = last.loss_fn_outputs
+    check(len(outputs) == 1 and len(outputs[0]["logprobs"].data) == 4, "a pass has its outputs", last)
+    check(training.forward([DATUM]).result(60).metrics["loss:sum"] > 0, "a forward pass has a loss")
+    info = training.get_info()
+    check(info.model_data.model_name == "tnk/byte-lm" and info.lora_rank == 8, "a client has its model's data", info)
+
+
+def reads_buffers(training):
+    """The same numbers in each form give the same loss."""
+    def loss(tokens, targets, weights):
+        datum = tnk.Datum(tnk.ModelInput.from_ints(tokens), {"target_tokens": targets, "weights": weights})
+        return training.forward([datum]).result(60).metrics["loss:sum"]
+
+    numbers = [0.5, 1.0, 0.25, 2.0]
+    wanted = loss(list(b"hell"), list(b"ello"), numbers)
+    ids = array.array("i", list(b"hell"))
+    made = tnk.TensorData
+    check(loss(ids, list(b"ello"), numbers) == wanted, "tokens are read from a buffer")
+    check(loss(ids, made(array.array("q", list(b"ello")), "int64", [4]), made(array.array("f", numbers), "float32", [4]))
+          == wanted, "tensors are read from buffers")
+    big = tnk.Datum(tnk.ModelInput.from_ints(list(b"hell")), {"target_tokens": list(b"ello"),
+                                                              "weights": made([1.0] * 4, "float32", [2, 2])})
+    error = raised(lambda: training.forward([big]).result(60))
+    check(isinstance(error, ValueError) and "weights" in str(error), "a wrong shape is refused", error)
+    error = raised(lambda: training.forward([tnk.Datum(tnk.ModelInput.from_ints([1 << 40]), {})]))
+    check(isinstance(error, OverflowError), "a token above 32 bits is refused", error)
+    error = raised(lambda: training.forward([tnk.Datum(tnk.ModelInput.from_ints(["a"]), {})]))
+    check(isinstance(error, TypeError), "a token that is no number is refused", error)
 
 
 def samples(training):
-    sampler = training.save_weights_and_get_sampling_client()
-    params = tnk.SamplingParams(max_tokens=3, seed=1)
-    got = [sampler.sample(tnk.ModelInput(list(b"he")), 2, params) for _ in range(50)]
+    sampler = training.save_weights_and_get_sampling_client().result(60)
+    got = [sampler.sample(PROMPT, 2, PARAMS) for _ in range(50)]
     sequences = [s for one in got for s in one.result(60).sequences]
     check(len(sequences) == 100 and all(len(s.tokens) == len(s.logprobs) <= 3 for s in sequences),
           "samples have tokens and logprobs", sequences[:2])
+    check(len({tuple(s.tokens) for s in sequences}) <= 2, "a seed repeats a sample")
+    more = sampler.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2).result(60)
+    check(more.prompt_logprobs[0] is None and len(more.prompt_logprobs) == 2, "prompts have logprobs", more)
+    check(sampler.compute_logprobs(PROMPT).result(60) == more.prompt_logprobs, "logprobs are computed alone")
+    check(sampler.get_base_model() == "tnk/byte-lm", "a sampler has its model's name")
+    error = raised(lambda: sampler.sample(PROMPT, 1, PARAMS, prompt_logprobs_last_n=0, include_prompt_logprobs=True))
+    check(isinstance(error, ValueError), "a wrong option raises at once", error)
+    return sampler
 
+
+def awaits(sampler):
     async def ask():
-        return await asyncio.gather(*(sampler.sample_async(tnk.ModelInput(list(b"he")), 1, params) for _ in range(50)))
-    awaited = asyncio.run(ask())
-    check(len(awaited) == 50, "samples are awaited in asyncio")
+        started = [sampler.sample(PROMPT, 1, PARAMS) for _ in range(25)]
+        both = await asyncio.gather(*(sampler.sample_async(PROMPT, 1, PARAMS) for _ in range(25)), *started)
+        # Also a result that another thread started, and one that is waited for.
+        outside = await asyncio.to_thread(sampler.sample, PROMPT, 1, PARAMS)
+        return both + [await outside, sampler.sample(PROMPT, 1, PARAMS).result(60)]
+    for _ in range(3):
+        awaited = asyncio.run(ask())
+        check(len(awaited) == 52, "samples are awaited in asyncio")
+    earlier = sampler.sample(PROMPT, 1, PARAMS)
+
+    async def later():
+        return await earlier
+    check(asyncio.run(later()).sequences, "a result that began outside of asyncio is awaited")
+
+    async def left():
+        return sampler.sample(PROMPT, 1, PARAMS)
+    check(asyncio.run(left()).result(60).sequences, "a result outlives its loop")
+    names = [thread.name for thread in threading.enumerate()]
+
+    async def plain():
+        await asyncio.gather(*(sampler.sample(PROMPT, 1, PARAMS) for _ in range(10)))
+        return [thread.name for thread in threading.enumerate()]
+    check(asyncio.run(plain()) == names, "asyncio needs no thread", names)
+
+
+def threads_share(sampler):
     counts = []
-    threads = [threading.Thread(target=lambda: counts.append(len(sampler.sample(
-        tnk.ModelInput(list(b"he")), 1, params).result(60).sequences))) for _ in range(8)]
+
+    def work():
+        futures = [sampler.sample(PROMPT, 1, PARAMS) for _ in range(20)]
+        counts.append(sum(len(f.result(60).sequences) for f in futures))
+    threads = [threading.Thread(target=work) for _ in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    check(counts == [1] * 8, "threads share a client", counts)
+    check(counts == [20] * 16, "threads share a client", counts)
+    done = threading.Event()
+    future = sampler.sample(PROMPT, 1, PARAMS).future()
+    future.add_done_callback(lambda _: done.set())
+    check(done.wait(60) and future.result().sequences, "a callback needs nobody who waits")
+
+
+def cancels():
+    """Of a server that has no answer for long."""
+    with subprocess.Popen([TNK, "local", "--port", "0", "--exit-with-stdin", "--stub", "--hold-ms", "600000",
+                           "--latency-ms", "600000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as slow:
+        url = re.search(r"listening on (\S+)", slow.stdout.readline())[1]
+        one = tnk.ServiceClient(base_url=url, api_key=KEY)
+        training = one.create_lora_training_client("tnk/byte-lm")
+        check(isinstance(raised(lambda: training.result(0.05)), TimeoutError), "a wait has a timeout")
+        check(training.cancel(), "an operation is canceled")
+        check(type(raised(lambda: training.result(60))).__name__ == "CancelledError", "and raises that")
+        check(not training.cancel(), "and not twice")
+
+        async def impatient():
+            pending = one.create_lora_training_client("tnk/byte-lm")
+            error = None
+            try:
+                await asyncio.wait_for(pending.coroutine(), 0.05)
+            except TimeoutError as found:
+                error = found
+            return error, type(pending.exception(60)).__name__
+        check(asyncio.run(impatient())[1] == "CancelledError", "a canceled task cancels its operation")
+        waiting = one.create_lora_training_client("tnk/byte-lm")
+        check(isinstance(waiting.explain(), str) and waiting.explain(), "a future explains what it waits for")
+        one.close()
+        check("closed" in str(raised(lambda: waiting.result(60))), "a closed service ends what runs")
+        slow.stdin.close()
+
+
+# What custom losses need of torch, for sums of logprobs.
+TORCH = """
+class Tensor:
+    grad = None
+    def __init__(self, values):
+        self.values = values
+    def tolist(self):
+        return self.values
+    def reshape(self, shape):
+        return self
+    clone = detach = lambda self: self
+    def requires_grad_(self, _):
+        return self
+    def sum(self):
+        return Sum(self, 1.0)
+class Sum:
+    def __init__(self, of, factor):
+        self.of, self.factor = of, factor
+    def __mul__(self, factor):
+        return Sum(self.of, self.factor * factor)
+    detach = sum = lambda self: self
+    def item(self):
+        return sum(self.of.values) * self.factor
+    def backward(self):
+        self.of.grad = Tensor([self.factor] * len(self.of.values))
+tensor = Tensor
+"""
+
+
+def custom_losses():
+    """In a process that imports a torch."""
+    (FOLDER / "torch.py").write_text(TORCH)
+    ran = run("""
+t = tnk.ServiceClient(base_url=URL, api_key=KEY).create_lora_training_client("tnk/byte-lm", 8).result()
+d = tnk.Datum(tnk.ModelInput.from_ints(list(b"hell")), {"target_tokens": list(b"ello")})
+def loss(data, logprobs):
+    return logprobs[0].sum() * -1.0, {"mine": 7.0}
+plain = t.forward([d]).result(60).metrics["loss:sum"]
+passed = t.forward_backward_custom([d], loss)
+stepped = t.optim_step(tnk.AdamParams(learning_rate=1e-2))
+m = passed.result(60).metrics
+assert abs(m["loss:sum"] - plain) < 1e-3 and m["mine"] == 7.0, m
+assert stepped.result(60).metrics["grad_norm"] > 0
+def bad(data, logprobs):
+    raise KeyError("mine")
+try:
+    t.forward_backward_custom([d], bad).result(60)
+except KeyError as error:
+    print("raised", error)
+assert t.forward([d]).result(60).metrics["loss:sum"] < plain
+# The last one is still computed when the program ends.
+t.forward_backward_custom([d], loss)
+""")
+    (FOLDER / "torch.py").unlink()
+    check(ran.returncode == 0 and ran.stdout == "raised 'mine'\n", "custom losses run on a thread", ran)
 
 
 def fails(service, training):
-    def code(call):
-        try:
-            call()
-        except tnk.TnkError as error:
-            return str(error)
-        return ""
-    bad = tnk.Datum(tnk.ModelInput(TEXT), {"target_tokens": [1]})
-    check("target_tokens" in code(lambda: training.forward_backward([bad]).result(60)), "an error names what is wrong")
-    check("no-such" in code(lambda: service.create_lora_training_client("no-such")), "an unknown model is refused")
-    check("key" in code(lambda: tnk.ServiceClient(base_url="http://127.0.0.1:1", api_key="wrong")),
-          "a wrong key is refused")
-    service.close()
-    check(code(lambda: training.optim_step().result(60)), "a closed service refuses")
+    bad = tnk.Datum(tnk.ModelInput.from_ints([1, 2, 3, 4]), {"target_tokens": [1]})
+    error = raised(lambda: training.forward_backward([bad]).result(60))
+    check(isinstance(error, tnk.TinkerError) and isinstance(error, ValueError) and "target_tokens" in str(error)
+          and error.ran == "no" and error.code_name == "TNK_EINVAL", "an error names what is wrong", error)
+    error = raised(lambda: service.create_lora_training_client("no-such").result(60))
+    check(isinstance(error, tnk.RequestFailedError) and "no-such" in str(error), "an unknown model is refused", error)
+    error = raised(lambda: service.create_rest_client().get_training_run("none").result(60))
+    check(isinstance(error, tnk.NotFoundError) and error.status_code == 404, "a missing run is not found", error)
+    copy = pickle.loads(pickle.dumps(error))
+    check(type(copy) is type(error) and str(copy) == str(error), "an error can be pickled", copy)
+    error = raised(lambda: tnk.ServiceClient(base_url="http://127.0.0.1:1", api_key="wrong")
+                   .create_sampling_client(base_model="x"))
+    check(isinstance(error, tnk.TinkerError) and "key" in str(error), "a wrong key is refused", error)
+    error = raised(lambda: training.optim_step(None))
+    check(isinstance(error, TypeError), "a step needs its parameters", error)
+    error = raised(lambda: tnk.ServiceClient(base_url=URL, api_key=KEY, no_such=1).create_rest_client().whoami())
+    check(isinstance(error, TypeError) and "no_such" in str(error), "an unknown option is named", error)
 
 
-def ended_by_exit(url):
-    """A program that ends while operations run."""
-    program = (f"import tnk; s = tnk.ServiceClient({url!r}, 'tml-local');"
-               "t = s.create_lora_training_client('tnk/byte-lm', 8);"
-               "d = tnk.Datum(tnk.ModelInput([1, 2]), {'target_tokens': [2, 3]});"
-               "f = [t.forward_backward([d]) for _ in range(20)];"
-               "f[0].future().add_done_callback(lambda _: t.optim_step())")
-    ended = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": MODULE},
-                           capture_output=True, text=True, timeout=60)
-    check(ended.returncode == 0 and not ended.stderr, "a program ends while operations run", ended)
+def other_calls(service, training, sampler):
+    path = training.save_state("kept").result(60).path
+    check(path.startswith("tinker://"), "a save has a path", path)
+    rest = service.create_rest_client()
+    runs = rest.list_training_runs(limit=5).result(60)
+    check(training.model_id in [r.training_run_id for r in runs.training_runs] and runs.cursor.limit == 5,
+          "runs are listed", runs)
+    listed = rest.list_checkpoints(training.model_id).result(60).checkpoints
+    check([c.tinker_path for c in listed if c.checkpoint_type == "training"] == [path], "checkpoints are listed",
+          listed)
+    check(rest.get_weights_info_by_tinker_path(path).result(60).lora_rank == 8, "weights have a description")
+    again = service.create_training_client_from_state_with_optimizer(path).result(60)
+    check(again.optim_step(tnk.AdamParams()).result(60).metrics["step"] > 20, "a state is restored with its optimizer")
+    rest.delete_checkpoint_from_tinker_path(path).result(60)
+    check(rest.list_checkpoints(training.model_id).result(60).checkpoints != listed, "a checkpoint is deleted")
+    models = rest.get_server_capabilities().result(60).supported_models
+    check("tnk/byte-lm" in [m.model_name for m in models], "models are listed", models)
+    copy = pickle.loads(pickle.dumps(sampler))
+    check(copy.sample(PROMPT, 1, PARAMS).result(60).sequences[0].tokens
+          == sampler.sample(PROMPT, 1, PARAMS).result(60).sequences[0].tokens, "a sampler can be pickled")
+    check('"counters"' in service.dump(True) or "requests" in service.dump(), "a service has a dump")
+    check(service.totals()["n_trained_tokens"] > 0, "tokens are counted", service.totals())
+    service.set_budget(max_tokens=service.totals()["n_trained_tokens"] + service.totals()["n_prompt_tokens"])
+    error = raised(lambda: training.forward([DATUM]).result(60))
+    check(getattr(error, "code_name", "") == "TNK_EBUDGET", "a budget is kept", error)
+    service.set_budget()
+
+
+def ends():
+    """Programs that end while operations run, by themselves and by a signal."""
+    begin = """
+t = tnk.ServiceClient(base_url=URL, api_key=KEY).create_lora_training_client("tnk/byte-lm", 8)
+d = tnk.Datum(tnk.ModelInput.from_ints([1, 2]), {"target_tokens": [2, 3]})
+f = [t.result().forward_backward([d]) for _ in range(20)]
+"""
+    ran = run(begin)
+    check(ran.returncode == 0 and not ran.stderr, "a program ends while operations run", ran)
+    ran = run(begin + "f[0].future().add_done_callback(lambda _: t.optim_step(tnk.AdamParams()))")
+    check(ran.returncode == 0 and not ran.stderr, "and while a callback starts others", ran)
+    ran = run(begin + """
+import asyncio
+async def main():
+    tasks = [asyncio.create_task(t.result().forward([d]).coroutine()) for _ in range(20)]
+    await asyncio.sleep(0)
+asyncio.run(main())
+""")
+    check(ran.returncode == 0 and not ran.stderr, "and while tasks await them", ran)
+
+
+def interrupted():
+    program = """
+s = tnk.ServiceClient(base_url="http://127.0.0.1:9", api_key=KEY)
+print("waits", flush=True)
+s.create_lora_training_client("tnk/byte-lm", 8).result()
+"""
+    head = f"import tnk\nKEY = {KEY!r}\n"
+    with subprocess.Popen([sys.executable, "-c", head + program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as one:
+        one.stdout.readline()
+        one.send_signal(signal.SIGINT)
+        text = one.communicate(timeout=60)[1]
+    check("KeyboardInterrupt" in text and one.returncode in (1, -signal.SIGINT), "a wait is interrupted", text)
+
+
+def forks():
+    ran = run("""
+s = tnk.ServiceClient(base_url=URL, api_key=KEY)
+t = s.create_lora_training_client("tnk/byte-lm", 8).result()
+d = tnk.Datum(tnk.ModelInput.from_ints([1, 2]), {"target_tokens": [2, 3]})
+child = os.fork()
+if child == 0:
+    try:
+        t.forward([d]).result(60)
+    except RuntimeError as error:
+        assert "parent" in str(error), error
+    else:
+        os._exit(3)
+    mine = tnk.ServiceClient(base_url=URL, api_key=KEY).create_lora_training_client("tnk/byte-lm", 8).result(60)
+    mine.forward([d]).result(60)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+t.forward([d]).result(60)
+""")
+    check(ran.returncode == 0 and not ran.stderr, "a forked child has an error, and can begin anew", ran)
+    ran = run("""
+try:
+    import _xxsubinterpreters as inter
+except ImportError:
+    import _interpreters as inter
+i = inter.create()
+inter.run_string(i, '''
+try:
+    import tnk
+except ImportError as error:
+    assert "interpreter" in str(error), error
+else:
+    raise AssertionError("imported")
+''')
+""")
+    check(ran.returncode == 0, "a subinterpreter is refused with a reason", ran)
+
+
+TRAINER = """
+import time
+s = tnk.ServiceClient(base_url=URL, api_key=KEY)
+ledger = tnk.Ledger.open(s, sys.argv[1], every_steps=2).result(60)
+first = 0
+if ledger.last() is None:
+    t = s.create_lora_training_client("tnk/byte-lm", 8, seed=1).result(60)
+else:
+    t = ledger.resume().result(60)
+    first = ledger.resumed()["batch"]
+print("from", first, flush=True)
+d = tnk.Datum(tnk.ModelInput.from_ints(list(b"hell")), {"target_tokens": list(b"ello")})
+for step in range(first, 8):
+    passed = t.forward_backward([d])
+    t.optim_step(tnk.AdamParams(learning_rate=1e-2)).result(60)
+    print("loss", step, passed.result(60).metrics["loss:sum"], flush=True)
+    if ledger.due(t):
+        ledger.save(t, batch=step + 1).result(60)
+        print("saved", step + 1, flush=True)
+ledger.save(t, batch=8, is_final=True).result(60)
+print("end", flush=True)
+"""
+
+
+def resumes():
+    """A program that is killed after a step continues from its last save."""
+    whole = run(TRAINER, str(FOLDER / "whole"))
+    wanted = [line for line in whole.stdout.splitlines() if line.startswith("loss")]
+    check(len(wanted) == 8 and whole.returncode == 0, "a run ends", whole)
+    head = f"import sys, os, tnk\nURL = {URL!r}\nKEY = {KEY!r}\n"
+    with subprocess.Popen([sys.executable, "-c", head + TRAINER, str(FOLDER / "killed")], stdout=subprocess.PIPE,
+                          text=True) as one:
+        lines = []
+        for line in one.stdout:
+            lines.append(line.strip())
+            if line.startswith("loss 4"):
+                one.kill()
+    again = run(TRAINER, str(FOLDER / "killed"))
+    lines += again.stdout.splitlines()
+    check("from 4" in lines and again.returncode == 0, "a killed run resumes from its last save", (lines, again))
+    found = {line.split()[1]: line for line in lines if line.startswith("loss")}
+    check([found.get(str(i)) for i in range(8)] == wanted, "with the losses of the whole run", (found, wanted))
+
+
+def installs():
+    script = FOLDER / "script.py"
+    script.write_text("""
+import sys
+import tinker
+from tinker import types
+from tinker.types import ModelInput
+from tinker.lib.public_interfaces import APIFuture
+assert sys.argv[1:] == ["--flag"], sys.argv
+service = tinker.ServiceClient()
+training = service.create_lora_training_client("tnk/byte-lm", rank=8)
+datum = types.Datum(model_input=ModelInput.from_ints([1, 2]), loss_fn_inputs={"target_tokens": [2, 3]})
+future = training.forward_backward([datum], "cross_entropy")
+assert isinstance(future, APIFuture)
+print(type(service).__module__, sorted(future.result().metrics))
+try:
+    service.create_rest_client().get_training_run("none").result()
+except tinker.NotFoundError as error:
+    print("not found")
+""")
+    env = {**os.environ, "TINKER_BASE_URL": URL, "TINKER_API_KEY": KEY}
+    ran = subprocess.run([sys.executable, "-m", "tnk", "run", str(script), "--flag"], capture_output=True, text=True,
+                         timeout=60, check=False, env=env)
+    check(ran.stdout == "tnk._clients ['loss:sum']\nnot found\n", "a program of the official client runs", ran)
+    ran = subprocess.run([sys.executable, "-m", "tnk"], capture_output=True, text=True, timeout=60, check=False)
+    check(ran.returncode != 0 and ran.stderr.startswith("usage"), "without a script there is a usage", ran)
 
 
 def main():
+    global URL
     server = subprocess.Popen([TNK, "local", "--port", "0", "--exit-with-stdin"], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True)
-    url = re.search(r"listening on (\S+)", server.stdout.readline())[1]
-    service = tnk.ServiceClient(base_url=url, api_key="tml-local")
-    training = service.create_lora_training_client(base_model="tnk/byte-lm", rank=8)
+    URL = re.search(r"listening on (\S+)", server.stdout.readline())[1]
+    service = tnk.ServiceClient(base_url=URL, api_key=KEY)
+    training = service.create_lora_training_client(base_model="tnk/byte-lm", rank=8).result(60)
     trains(training)
-    samples(training)
-    path = training.save_state("kept").result(60)
-    check(path.startswith("tinker://"), "a save has a path", path)
+    reads_buffers(training)
+    sampler = samples(training)
+    awaits(sampler)
+    threads_share(sampler)
     fails(service, training)
-    child = os.fork()
-    if child == 0:
-        try:
-            tnk.ServiceClient(base_url=url, api_key="tml-local")
-        except tnk.TnkError as error:
-            os._exit(0 if "process" in str(error) else 1)
-        os._exit(2)
-    check(os.waitpid(child, 0)[1] == 0, "a forked child is told so")
-    ended_by_exit(url)
+    other_calls(service, training, sampler)
+    cancels()
+    custom_losses()
+    ends()
+    interrupted()
+    forks()
+    resumes()
+    installs()
+    service.close().result(60)
+    error = raised(lambda: service.create_lora_training_client("tnk/byte-lm"))
+    check("closed" in str(error), "a closed service refuses", error)
+    error = raised(lambda: training.forward([DATUM]).result(60))
+    check(error is not None, "and so do its clients", error)
     server.stdin.close()
     server.wait(20)
     plan()

@@ -167,6 +167,10 @@ def check_layers_of(rows, graph, exported, excused):
                          for a, b in excused if (a, b) not in climbs]
 
 
+# What the system and interpreters call.
+ENTRIES = {"main", "PyInit__native"}
+
+
 def words(text):
     """The words of C source, comments and texts aside."""
     return re.findall(r"\w+", NO_WORDS.sub(" ", text))
@@ -183,7 +187,7 @@ def find_dead(source, defined, needed, exported):
     dead = {}
     for name, symbols in defined.items():
         own = src[source / "src" / (name + ".c")]
-        for symbol in symbols - exported - called - {"main"}:
+        for symbol in symbols - exported - called - ENTRIES:
             if own.count(symbol) < 2:  # Once it is its definition.
                 dead[symbol] = f"{name}: none but tests call {symbol}"
             elif symbol not in tested:

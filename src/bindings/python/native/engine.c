@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/* The runtime of the process, and operations on their way to its thread. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bindings/python/native/native.h"
+
+struct block {
+  block_t *next;
+  max_align_t data[];
+};
+
+engine_t engine = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                   .loss_wanted = PTHREAD_COND_INITIALIZER,
+                   .last = &engine.first};
+
+PyObject *raise_code(int code) {
+  PyObject *value = Py_BuildValue("(is)", code, tnk_strerror(code));
+
+  if (value != NULL)
+    PyErr_SetObject(PyExc_OSError, value);
+  Py_XDECREF(value);
+  return NULL;
+}
+
+/* ---- Operations ---- */
+
+op_t *op_new(queue_t *queue, const char *function, uint64_t tag) {
+  op_t *op = calloc(1, sizeof(*op));
+
+  if (op == NULL) {
+    PyErr_NoMemory();
+    return NULL;
+  }
+  op->refs = 1;
+  op->call.function = function;
+  op->call.tag = tag;
+  if (queue != NULL) {
+    pthread_mutex_lock(&engine.lock);
+    queue->refs++;
+    pthread_mutex_unlock(&engine.lock);
+    op->queue = queue;
+  }
+  return op;
+}
+
+/* Zeroed memory that lives as long as the arguments. */
+void *op_alloc(op_t *op, size_t n, size_t size) {
+  block_t *block;
+
+  if (size != 0 && n > (SIZE_MAX - sizeof(block_t)) / size) {
+    PyErr_NoMemory();
+    return NULL;
+  }
+  block = calloc(1, sizeof(*block) + n * size);
+  if (block == NULL) {
+    PyErr_NoMemory();
+    return NULL;
+  }
+  block->next = op->blocks;
+  op->blocks = block;
+  return block->data;
+}
+
+Py_buffer *op_buffer(op_t *op) {
+  if (op->n_buffers == op->max_buffers) {
+    const size_t max = op->max_buffers > 0 ? op->max_buffers * 2 : 4;
+    Py_buffer *grown = realloc(op->buffers, max * sizeof(*grown));
+
+    if (grown == NULL) {
+      PyErr_NoMemory();
+      return NULL;
+    }
+    op->buffers = grown;
+    op->max_buffers = max;
+  }
+  return &op->buffers[op->n_buffers];
+}
+
+static void free_blocks(op_t *op) {
+  block_t *next;
+
+  for (block_t *block = op->blocks; block != NULL; block = next) {
+    next = block->next;
+    free(block);
+  }
+  op->blocks = NULL;
+}
+
+/* Release the arguments. Exporters need the interpreter's lock. */
+static void drop_arguments(op_t *op) {
+  size_t i;
+
+  for (i = 0; i < op->n_buffers; i++)
+    PyBuffer_Release(&op->buffers[i]);
+  free(op->buffers);
+  op->buffers = NULL;
+  op->n_buffers = op->max_buffers = 0;
+  free_blocks(op);
+}
+
+void op_unref(op_t *op) {
+  op_t *target;
+  int refs;
+
+  pthread_mutex_lock(&engine.lock);
+  refs = --op->refs;
+  pthread_mutex_unlock(&engine.lock);
+  if (refs > 0)
+    return;
+  target = op->target;
+  drop_arguments(op);
+  if (op->queue != NULL)
+    queue_unref(op->queue);
+  free(op);
+  if (target != NULL)
+    op_unref(target);
+}
+
+/* The runtime's thread is done with an operation. */
+static void retire(op_t *op) {
+  if (op->n_buffers == 0) {
+    free_blocks(op);
+    op_unref(op);
+    return;
+  }
+  pthread_mutex_lock(&engine.lock);
+  op->next = engine.garbage;
+  engine.garbage = op;
+  pthread_mutex_unlock(&engine.lock);
+}
+
+/* The library has read the arrays of a pass. */
+void op_release(void *op) {
+  retire(op);
+}
+
+/* Free what the runtime's thread could not. Needs the interpreter's lock. */
+void engine_collect(void) {
+  op_t *next;
+  op_t *op;
+
+  pthread_mutex_lock(&engine.lock);
+  op = engine.garbage;
+  engine.garbage = NULL;
+  pthread_mutex_unlock(&engine.lock);
+  for (; op != NULL; op = next) {
+    next = op->next;
+    drop_arguments(op);
+    op_unref(op);
+  }
+}
+
+/* ---- The way to the runtime's thread ---- */
+
+static void run_op(op_t *op) {
+  int is_borrowing = op->is_borrowing;
+
+  if (op->run != NULL) {
+    op->run(op);
+  } else {
+    const int err = tnk_queue_call(op->queue->native, &op->call, 1);
+
+    if (err != TNK_OK && op->call.is_watched)
+      queue_extra(op->queue, op->call.tag, err);
+    /* A call that was not made does not release anything. */
+    if (err != TNK_OK && op->call.result.pointer == NULL)
+      is_borrowing = 0;
+  }
+  if (!is_borrowing)
+    retire(op);
+}
+
+static void run_pending(uv_loop_t *loop, void *user) {
+  op_t *next;
+  op_t *op;
+
+  (void)loop;
+  (void)user;
+  pthread_mutex_lock(&engine.lock);
+  op = engine.first;
+  engine.first = NULL;
+  engine.last = &engine.first;
+  engine.is_posted = 0;
+  pthread_mutex_unlock(&engine.lock);
+  for (; op != NULL; op = next) {
+    next = op->next;
+    run_op(op);
+  }
+}
+
+/* Hand an operation over; the caller's reference goes with it. It runs after
+ * those of earlier calls. Does not wait. */
+int engine_submit(op_t *op) {
+  int err = TNK_OK;
+  int must_post;
+
+  op->next = NULL;
+  pthread_mutex_lock(&engine.lock);
+  if (engine.runtime == NULL || engine.is_stopped) {
+    pthread_mutex_unlock(&engine.lock);
+    return TNK_ECLOSED;
+  }
+  *engine.last = op;
+  engine.last = &op->next;
+  must_post = !engine.is_posted;
+  if (must_post)
+    err = tnk_runtime_post(engine.runtime, run_pending, NULL);
+  if (err == TNK_OK) {
+    engine.is_posted = 1;
+  } else {
+    engine.first = NULL; /* nothing was posted: it was alone */
+    engine.last = &engine.first;
+  }
+  pthread_mutex_unlock(&engine.lock);
+  return err;
+}
+
+int engine_start(void) {
+  int err = TNK_OK;
+
+  pthread_mutex_lock(&engine.lock);
+  if (engine.runtime == NULL && !engine.is_stopped)
+    err = tnk_runtime_start(&engine.runtime);
+  else if (engine.is_stopped)
+    err = TNK_ECLOSED;
+  pthread_mutex_unlock(&engine.lock);
+  return err;
+}
+
+/* A child has no runtime's thread. What the parent had is left alone; the child
+ * starts its own runtime. */
+void engine_after_fork(void) {
+  pthread_mutex_init(&engine.lock, NULL);
+  pthread_cond_init(&engine.loss_wanted, NULL);
+  engine.runtime = NULL;
+  engine.first = NULL;
+  engine.last = &engine.first;
+  engine.is_posted = 0;
+  engine.garbage = NULL;
+  engine.losses = NULL;
+}
+
+/* ---- Queues ---- */
+
+void queue_unref(queue_t *queue) {
+  extra_t *next;
+  int refs;
+
+  pthread_mutex_lock(&engine.lock);
+  refs = --queue->refs;
+  pthread_mutex_unlock(&engine.lock);
+  if (refs > 0)
+    return;
+  tnk_queue_free(queue->native);
+  close(queue->pipe[0]);
+  close(queue->pipe[1]);
+  for (extra_t *extra = queue->extras; extra != NULL; extra = next) {
+    next = extra->next;
+    free(extra);
+  }
+  free(queue);
+}
+
+/* Deliver a result that has no promise. */
+int queue_extra(queue_t *queue, uint64_t tag, int status) {
+  extra_t *extra = calloc(1, sizeof(*extra));
+  char byte = 0;
+
+  if (extra == NULL)
+    return TNK_ENOMEM;
+  extra->tag = tag;
+  extra->status = status;
+  pthread_mutex_lock(&engine.lock);
+  extra->next = queue->extras;
+  queue->extras = extra;
+  if (extra->next == NULL && write(queue->pipe[1], &byte, 1) < 0)
+    status = TNK_ESYSTEM;
+  pthread_mutex_unlock(&engine.lock);
+  return TNK_OK;
+}

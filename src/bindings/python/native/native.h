@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TNK_PYTHON_NATIVE_H
+#define TNK_PYTHON_NATIVE_H
+
+/*
+ * The extension module of the package `tnk`. Python threads build operations
+ * and hand them to the thread of a runtime, which never takes the interpreter's
+ * lock. Results come back through queues (tnk/bindings.h).
+ */
+#include <Python.h>
+#include <pthread.h>
+
+#include "tnk/bindings.h"
+#include "tnk/tnk.h"
+
+typedef struct block block_t;
+typedef struct op op_t;
+typedef struct queue queue_t;
+
+/* An operation on its way to the runtime's thread, with the memory of its
+ * arguments. References: the runtime's, and Python's object of it. */
+struct op {
+  op_t *next;
+  void (*run)(op_t *op); /* on the runtime's thread */
+  queue_t *queue;
+  tnk_call_t call;
+  op_t *target; /* of a cancellation */
+  block_t *blocks;
+  Py_buffer *buffers; /* exporters whose memory the arguments point into */
+  size_t n_buffers;
+  size_t max_buffers;
+  int refs;
+  int is_borrowing; /* the library calls release_op() when it has read them */
+};
+
+/* What a queue delivers that is not a promise. */
+typedef struct extra {
+  struct extra *next;
+  uint64_t tag;
+  int status;
+} extra_t;
+
+/* Where results of one event loop, or of all threads without one, go. */
+struct queue {
+  tnk_queue_t *native;
+  int pipe[2]; /* readable while `extras` is not empty */
+  extra_t *extras;
+  int refs;
+};
+
+/* The process's runtime. `lock` protects everything here, the queues' extras,
+ * and the counts of references. */
+typedef struct {
+  pthread_mutex_t lock;
+  pthread_cond_t loss_wanted;
+  tnk_runtime_t *runtime;
+  op_t *first; /* not yet run */
+  op_t **last;
+  int is_posted;
+  op_t *garbage; /* to be freed by a thread with the interpreter's lock */
+  struct loss *losses;
+  int is_closing; /* no more losses are taken */
+  int is_stopped; /* nothing is submitted any more */
+  int is_ended;   /* the runtime's thread is gone */
+} engine_t;
+
+extern engine_t engine;
+
+/* How the result of a promise is read; the low bits of a tag. */
+enum {
+  READ_NONE,
+  READ_HANDLE,
+  READ_PASS,
+  READ_SAMPLES,
+  READ_METRICS,
+  READ_PATH,
+  READ_LOGPROBS,
+  READ_PAGE,
+  READ_CAPABILITIES,
+  READ_SAVED,
+  READ_BITS = 4
+};
+
+/* engine.c */
+int engine_start(void);
+int engine_submit(op_t *op);
+void engine_collect(void);
+void engine_after_fork(void);
+op_t *op_new(queue_t *queue, const char *function, uint64_t tag);
+void *op_alloc(op_t *op, size_t n, size_t size);
+Py_buffer *op_buffer(op_t *op);
+void op_unref(op_t *op);
+void op_release(void *op);
+void queue_unref(queue_t *queue);
+int queue_extra(queue_t *queue, uint64_t tag, int status);
+PyObject *raise_code(int code);
+
+/* data.c */
+int read_input(op_t *op, tnk_model_input_t *out, PyObject *input);
+int read_tensor(op_t *op, tnk_tensor_t *out, PyObject *tensor);
+int read_data(op_t *op, tnk_datum_t *out, PyObject *data);
+int read_stop(op_t *op, tnk_sampling_params_t *out, PyObject *stop);
+
+/* result.c */
+PyObject *read_result(tnk_promise_t *promise, unsigned reader);
+PyObject *read_error(const tnk_promise_t *promise);
+PyObject *tensor_of(const tnk_tensor_t *tensor);
+
+/* record.c */
+void *pack_record(op_t *op, const char *type, PyObject *values);
+PyObject *unpack_record(const char *type, const void *record);
+int read_argument(op_t *op, tnk_value_t *out, PyObject *value);
+const char *op_string(op_t *op, PyObject *text);
+
+/* queue.c, loss.c */
+PyObject *promise_object(tnk_promise_t *promise);
+PyObject *op_object(op_t *op);
+tnk_promise_t *promise_of(PyObject *object);
+PyObject *start_custom(PyObject *self, PyObject *args);
+PyObject *next_loss(PyObject *self, PyObject *args);
+PyObject *finish_loss(PyObject *self, PyObject *args);
+queue_t *queue_of(PyObject *object);
+int to_queue(PyObject *object, void *out);
+int add_types(PyObject *module);
+
+#endif
