@@ -227,7 +227,11 @@ passed = t.forward_backward_custom([d], loss)
 stepped = t.optim_step(tnk.AdamParams(learning_rate=1e-2))
 m = passed.result(60).metrics
 assert abs(m["loss:sum"] - plain) < 1e-3 and m["mine"] == 7.0, m
-assert stepped.result(60).metrics["grad_norm"] > 0
+custom = stepped.result(60).metrics["grad_norm"]
+u = tnk.ServiceClient(base_url=URL, api_key=KEY).create_lora_training_client("tnk/byte-lm", 8).result()
+u.forward_backward([tnk.Datum(d.model_input, {**d.loss_fn_inputs, "weights": [1.0] * 4})])
+norm = u.optim_step(tnk.AdamParams(learning_rate=1e-2)).result(60).metrics["grad_norm"]
+assert abs(custom - norm) < 1e-6 * norm, (custom, norm)
 def bad(data, logprobs):
     raise KeyError("mine")
 try:

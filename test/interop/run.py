@@ -135,6 +135,10 @@ class Clients:
                 self.pip("--no-deps", "--target", str(target), f"tinker=={version}",
                          *EXTRA.get(version, []))
 
+    def command(self, script):
+        """What runs a program of the client."""
+        return [str(self.python), str(script)]
+
     def path(self, version):
         """For PYTHONPATH."""
         target = self.cache / f"tinker-{version}"
@@ -242,7 +246,7 @@ def environment(clients, version, server, groups):
 
 def run_worker(clients, version, server, setting, groups, only, tally):
     where = f"{version} [{setting.name}]"
-    command = [str(clients.python), str(HERE / "worker.py"), "--flags", json.dumps(setting.flags),
+    command = [*clients.command(HERE / "worker.py"), "--flags", json.dumps(setting.flags),
                "--only", only, *groups]
     finished = False
     with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:

@@ -96,19 +96,43 @@ def write_data(folder):
                     "answer": f"#### {i % 2 + 1}"}) + "\n" for i in range(2 * STEPS)))
 
 
-def run_recipe(folder, url, python):
+def run_recipe(folder, url, python, prefix=(), path=""):
     env = {**os.environ, "TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-local",
            "TINKER_TELEMETRY": "0", "no_proxy": "*", "HOME": str(folder),
            "HF_HOME": str(folder / "hf"), "HF_HUB_OFFLINE": "1",
            "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false",
-           "PYTHONPATH": str(HERE.parent / "standin")}
+           "PYTHONPATH": path + os.pathsep + str(HERE.parent / "standin")}
     # Folders in the working directory have the names of the data set and the model.
     return subprocess.run(
-        [python, "-m", "tinker_cookbook.recipes.rl_loop", f"model_name={MODEL}",
+        [python, *prefix, "-m", "tinker_cookbook.recipes.rl_loop", f"model_name={MODEL}",
          f"log_path={folder / 'log'}", "batch_size=2", "group_size=8", "max_tokens=8",
          f"max_steps={STEPS}", "save_every=2", "learning_rate=0.01"],
         cwd=folder, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL,
         timeout=300, check=False)
+
+
+def default_cache():
+    return pathlib.Path(
+        os.environ.get("TNK_INTEROP_CACHE") or
+        pathlib.Path(os.environ.get("XDG_CACHE_HOME") or
+                     pathlib.Path.home() / ".cache") / "tnk-interop")
+
+
+def run_once(folder, build, python, prefix=(), path="", before=lambda url: url):
+    """The recipe against a server of its own; `prefix` and `path` choose the client.
+    before(url) puts a proxy before the server."""
+    write_tokenizer(folder / MODEL)
+    write_data(folder / "openai" / "gsm8k")
+    with subprocess.Popen(
+            [build.resolve() / "src/tools/tnk/tnk", "local", "--port", "0",
+             "--exit-with-stdin", "--data", folder / "data", "--tokenizer", MODEL,
+             "--model", MODEL],
+            cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True) as server:
+        url = re.search(r"listening on (\S+)", server.stdout.readline())[1]
+        ran = run_recipe(folder, before(url), python, prefix, path)
+        server.stdin.close()
+    return ran
 
 
 def main():
@@ -116,25 +140,12 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--cache", type=pathlib.Path)
     args = parser.parse_args()
-    cache = args.cache or pathlib.Path(
-        os.environ.get("TNK_INTEROP_CACHE") or
-        pathlib.Path(os.environ.get("XDG_CACHE_HOME") or
-                     pathlib.Path.home() / ".cache") / "tnk-interop")
+    cache = args.cache or default_cache()
     environment = Environment(cache)
     environment.prepare(VERSIONS[:1])
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        write_tokenizer(folder / MODEL)
-        write_data(folder / "openai" / "gsm8k")
-        with subprocess.Popen(
-                [args.build.resolve() / "src/tools/tnk/tnk", "local", "--port", "0",
-                 "--exit-with-stdin", "--data", folder / "data", "--tokenizer", MODEL,
-                 "--model", MODEL],
-                cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                text=True) as server:
-            url = re.search(r"listening on (\S+)", server.stdout.readline())[1]
-            ran = run_recipe(folder, url, environment.python)
-            server.stdin.close()
+        ran = run_once(folder, args.build, environment.python)
         check(ran.returncode == 0, "the recipe ends well",
               (ran.stderr + ran.stdout)[-4000:])
         log = folder / "log"

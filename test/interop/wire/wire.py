@@ -4,10 +4,12 @@
 calls.json: see ../README.md.
 
     wire.py --tnk TNK --driver WIRE_TNK [--vectors FILE] [--python PYTHON]
+            [--package FOLDER]
 
 With --python (one that has the official client) both run, and --vectors is
 where the official requests are written, if given. Without, the requests of
-the official client come from --vectors.
+the official client come from --vectors. With --package, the folder with the
+package tnk for Python, its calls are compared; --driver is not needed.
 """
 
 import argparse
@@ -28,6 +30,8 @@ from proxy import Recorder, Request  # noqa: E402
 from run import Server  # noqa: E402
 
 KEY = "tml-interop"
+# Cases whose calls are made with the official command line.
+COMMANDS = "weights_download"
 PROTO = HERE.parents[2] / "src" / "lib" / "wire" / "message" / "proto" / "tinker.proto"
 
 
@@ -161,21 +165,28 @@ def report(cases, ours, theirs, tap):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tnk", required=True)
-    parser.add_argument("--driver", required=True)
+    parser.add_argument("--driver")
     parser.add_argument("--python")
+    parser.add_argument("--package", type=Path)
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--only", default="")
     args = parser.parse_args()
     table = HERE / "calls.json"
     cases = [c for c in json.loads(table.read_text(encoding="utf-8")) if args.only in c["name"]]
+    if args.package:
+        cases = [c for c in cases if not c["name"].startswith(COMMANDS)]
+    path = os.pathsep.join([str(HERE), str(HERE.parent / "standin")])
     if args.python:
-        path = os.pathsep.join([str(HERE), str(HERE.parent / "standin")])
         theirs = record(args, [args.python, str(HERE / "official.py"), str(table)], cases, path)
         if args.vectors:
             save(args.vectors, theirs, cases)
     else:
         theirs = load(args.vectors)
-    ours = record(args, [args.driver, str(table)], cases)
+    if args.package:
+        python = [args.python or sys.executable, "-m", "tnk", "run", str(HERE / "official.py")]
+        ours = record(args, [*python, str(table)], cases, str(args.package) + os.pathsep + path)
+    else:
+        ours = record(args, [args.driver, str(table)], cases)
     failed = report(cases, ours, theirs, tap=not args.python)
     sys.exit(1 if failed else 0)
 

@@ -117,7 +117,7 @@ static void run_finish(op_t *op) {
   free(finish->loss);
 }
 
-/* Copy the gradient of one example, an array of f64. */
+/* Copy the gradient of one example, an array of f32. */
 static int set_gradient(const tnk_custom_loss_t *io, size_t i,
                         PyObject *gradient) {
   Py_buffer view;
@@ -125,9 +125,9 @@ static int set_gradient(const tnk_custom_loss_t *io, size_t i,
 
   if (PyObject_GetBuffer(gradient, &view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS))
     return -1;
-  is_right = view.itemsize == sizeof(double) && view.format != NULL &&
-             view.format[strlen(view.format) - 1] == 'd' &&
-             (size_t)view.len == io->logprobs[i].n_values * sizeof(double);
+  is_right = view.itemsize == sizeof(float) && view.format != NULL &&
+             view.format[0] == 'f' &&
+             (size_t)view.len == io->logprobs[i].n_values * sizeof(float);
   if (is_right)
     memcpy(io->gradients[i], view.buf, (size_t)view.len);
   else

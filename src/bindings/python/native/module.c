@@ -254,6 +254,14 @@ static PyObject *get_filled(PyObject *module, PyObject *args) {
   return result;
 }
 
+/* page(promise): the records of a page whose promise is kept. */
+static PyObject *get_page(PyObject *module, PyObject *promise) {
+  (void)module;
+  if (promise_of(promise) == NULL)
+    return PyErr_Format(PyExc_TypeError, "a Promise is needed");
+  return read_result(promise_of(promise), READ_PAGE);
+}
+
 /* ---- The end ---- */
 
 /* close_losses(): no more losses for Python; next_loss() ends. */
@@ -300,6 +308,7 @@ static PyMethodDef functions[] = {
     {"close", close_handle, METH_VARARGS, NULL},
     {"record", get_record, METH_VARARGS, NULL},
     {"filled", get_filled, METH_VARARGS, NULL},
+    {"page", get_page, METH_O, NULL},
     {"next_loss", next_loss, METH_NOARGS, NULL},
     {"finish_loss", finish_loss, METH_VARARGS, NULL},
     {"close_losses", close_losses, METH_NOARGS, NULL},

@@ -406,6 +406,35 @@ static PyObject *queue_sample(PyObject *self, PyObject *args) {
   return submit(op);
 }
 
+/* logprobs(tag, handle, prompt, options) */
+static PyObject *queue_logprobs(PyObject *self, PyObject *args) {
+  tnk_model_input_t *input;
+  unsigned long long tag;
+  long long handle;
+  PyObject *prompt;
+  PyObject *options;
+  op_t *op;
+
+  if (!PyArg_ParseTuple(args, "KLOO!", &tag, &handle, &prompt, &PyDict_Type,
+                        &options))
+    return NULL;
+  op = op_new(queue_of(self), "tnk_sampling_compute_logprobs", tag);
+  if (op == NULL)
+    return NULL;
+  input = op_alloc(op, 1, sizeof(*input));
+  op->call.is_watched = 1;
+  op->call.n_args = 3;
+  op->call.args[0].integer = handle;
+  op->call.args[1].pointer = input;
+  op->call.args[2].pointer = pack_record(op, "tnk_logprobs_options_t", options);
+  if (input == NULL || op->call.args[2].pointer == NULL ||
+      read_input(op, input, prompt) != 0) {
+    op_unref(op);
+    return NULL;
+  }
+  return submit(op);
+}
+
 /* start_pass(tag, is_backward, handle, data, options): reads arrays in place.
  */
 static PyObject *queue_pass(PyObject *self, PyObject *args) {
@@ -572,6 +601,8 @@ static PyMethodDef queue_methods[] = {
     {"call", queue_call, METH_VARARGS, "call(function, arguments)"},
     {"sample", queue_sample, METH_VARARGS,
      "sample(tag, handle, prompt, params, options, target)"},
+    {"logprobs", queue_logprobs, METH_VARARGS,
+     "logprobs(tag, handle, prompt, options)"},
     {"start_pass", queue_pass, METH_VARARGS,
      "start_pass(tag, is_backward, handle, data, options)"},
     {"start_custom", start_custom, METH_VARARGS,

@@ -191,15 +191,13 @@ class SamplingClient(_Handle):
 
     def compute_logprobs(self, prompt: Any, prompt_logprobs_last_n: int | None = None) -> APIFuture[Any]:
         """The logprob of each prompt token; None where there is none."""
-        # The official client asks for one sample, and reads the prompt's logprobs.
-        params = _Params()
-        where = _future.pump()
-        future = _future.register(where, SAMPLES, _prompt_logprobs)
-        options = {"n_samples": 1, "prompt_logprobs": True}
+        options = {}
         if prompt_logprobs_last_n is not None:
-            options["prompt_logprobs_last_n"] = _positive("prompt_logprobs_last_n", prompt_logprobs_last_n)
+            options["last_n"] = _positive("prompt_logprobs_last_n", prompt_logprobs_last_n)
+        where = _future.pump()
+        future = _future.register(where, LOGPROBS, None)
         try:
-            future._operation = where.native.sample(future._tag, self._handle, prompt, params.values, options, None)
+            future._operation = where.native.logprobs(future._tag, self._handle, prompt, options)
         except BaseException as error:
             raise _future.failed(where, future, error) from None
         return future
@@ -236,14 +234,6 @@ class SamplingClient(_Handle):
 
     def __reduce__(self) -> Any:
         return _from_handle, (self.get_sampler_handle(), self._service._base_url, self._service._api_key)
-
-
-class _Params:
-    values = (1, None, 1.0, -1, 1.0, None)
-
-
-def _prompt_logprobs(value: Any) -> Any:
-    return _results.samples(value).prompt_logprobs
 
 
 def _not_negative(name: str, value: int) -> int:
@@ -441,6 +431,9 @@ class TrainingClient(_Handle):
 
     def get_info(self) -> Any:
         info = self._info
+        names = {"adamw": "AdamOptimizerConfig", "dimuon": "DimuonOptimizerConfig"}
+        config = names.get(info["optimizer"] or "adamw")
+        more = {"optimizer_config": _types.get(config)()} if config else {}
         return _types.get("GetInfoResponse")(
             model_data=_types.get("ModelData")(
                 arch=info["arch"], model_name=info["base_model"], tokenizer_id=info["tokenizer_id"]
@@ -449,6 +442,7 @@ class TrainingClient(_Handle):
             is_lora=True if info["lora_rank"] else None,
             lora_rank=info["lora_rank"] or None,
             model_name=info["base_model"],
+            **more,
         )
 
     async def get_info_async(self) -> Any:

@@ -446,6 +446,7 @@ class ModelData(_Model):
 class GetInfoResponse(_Model):
     model_data: ModelData
     model_id: str
+    optimizer_config: Any = AdamOptimizerConfig()
     is_lora: bool | None = None
     lora_rank: int | None = None
     model_name: str | None = None
@@ -598,6 +599,12 @@ class ClientFinishedSessionStatusQuery(_Model):
 
 
 @dataclass
+class SessionSearchCursor(_Model):
+    last_created_at: datetime
+    last_session_id: str
+
+
+@dataclass
 class SessionSearchRequest(_Model):
     session_id: str | None = None
     project_ids: list[str] | None = None
@@ -606,6 +613,7 @@ class SessionSearchRequest(_Model):
     owner: Any = field(default_factory=OwnSearchOwner)
     statuses: list[Any] | None = None
     limit: int = 50
+    cursor: SessionSearchCursor | None = None
 
 
 @dataclass

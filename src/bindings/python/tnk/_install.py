@@ -2,6 +2,7 @@
 """Puts this package in the place of the official module."""
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 import sys
 import types
@@ -63,11 +64,15 @@ def install() -> None:
     made.__title__ = "tinker"
     made.auth = auth
     sys.modules["tinker.auth"] = auth
+    if folders is None:
+        _module("tinker.lib", [])
+        sys.modules["tinker.types"] = _types.module()
+    lib: Any = importlib.import_module("tinker.lib")
+    made.lib = lib
     for name in _REPLACED:
         _module("tinker.lib.public_interfaces" + name, [] if name == "" else None)
-    if folders is None:
-        lib = _module("tinker.lib", [])
-        lib.public_interfaces = sys.modules["tinker.lib.public_interfaces"]
-        sys.modules["tinker.types"] = _types.module()
+    lib.public_interfaces = sys.modules["tinker.lib.public_interfaces"]
+    for name in _REPLACED[1:]:
+        setattr(lib.public_interfaces, name[1:], sys.modules["tinker.lib.public_interfaces" + name])
     made.__all__ = [name for name in tnk.__all__ if name not in ("install", "__version__", "Ledger")]
     made.types = _types.module()

@@ -133,7 +133,7 @@ def _compute(job: _Job, tensors: list[Any]) -> tuple[list[Any], float, dict[str,
     for one in logprobs:
         if one.grad is None:
             raise ValueError("No gradient computed for logprob tensor")
-        gradients.append(array.array("d", one.grad.reshape([-1]).tolist()))
+        gradients.append(array.array("f", one.grad.reshape([-1]).tolist()))
     return gradients, value, {name: float(number) for name, number in metrics.items()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import warnings
@@ -10,9 +11,9 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, Literal
 
-from . import _future, _types
+from . import _future, _native, _types
 from ._clients import ServiceClient
-from ._future import CAPABILITIES, NONE, PAGE, PATH, APIFuture
+from ._future import CAPABILITIES, HANDLE, NONE, PAGE, PATH, APIFuture
 
 Scope = Literal["owned", "accessible"]
 _SCOPES = {"owned": 0, "accessible": 1}
@@ -160,6 +161,26 @@ def _summary(row: Any) -> Any:
         "checkpoint_storage_bytes": row["checkpoint_bytes"] if row["checkpoint_bytes"] >= 0 else None,
     }
     return cls.model_validate(values)
+
+
+# Pages of searches whose next page may be asked for.
+_pages: dict[Any, Any] = {}
+_numbers = itertools.count(1)
+
+
+def _searched(promise: Any) -> Any:
+    rows, *_, is_last = _native.page(promise)
+    sessions = [_summary(row) for row in rows]
+    cursor = None
+    if not is_last:
+        # libtnk keeps the service's cursor; this one names the page. It may be empty.
+        number = next(_numbers)
+        key = (sessions[-1].created_at if sessions else _time(number), f"page-{number}")
+        while len(_pages) >= 64:
+            _pages.pop(next(iter(_pages)))
+        _pages[key] = promise
+        cursor = _types.get("SessionSearchCursor")(last_created_at=key[0], last_session_id=key[1])
+    return _types.get("SessionSearchResponse")(sessions=sessions, next_cursor=cursor)
 
 
 def _usage(row: Any) -> Any:
@@ -462,15 +483,20 @@ class RestClient(AdminClient):
         return await self.get_sampler(sampler_id)
 
     def search_sessions(self, request: Any) -> APIFuture[Any]:
-        """The service marks this call as experimental. The response has the first page
-        only: libtnk keeps the cursor of the next one to itself."""
+        """The service marks this call as experimental. A cursor must be `next_cursor` of
+        a response in this process, one of the last 64."""
         warnings.warn(
             "RestClient.search_sessions is experimental: it may change in any release.",
             ExperimentalWarning,
             stacklevel=2,
         )
-        if getattr(request, "cursor", None) is not None:
-            raise NotImplementedError("search_sessions() takes no cursor")
+        cursor = getattr(request, "cursor", None)
+        if cursor is not None:
+            page = _pages.get((cursor.last_created_at, cursor.last_session_id))
+            if page is None:
+                raise ValueError("the cursor is of no response that this process remembers")
+            address = _future.call("tnk_promise_page", page)
+            return self._start(HANDLE, _searched, "tnk_rest_next_page", address)
         owners = {"own": 0, "accessible": 1, "user": 2}
         states = 0
         for query in request.statuses or ():
@@ -490,7 +516,4 @@ class RestClient(AdminClient):
             "limit": request.limit,
         }
 
-        def read(page: Any) -> Any:
-            return _types.get("SessionSearchResponse")(sessions=[_summary(row) for row in page[0]])
-
-        return self._page(read, "tnk_rest_search_sessions", ("tnk_search_options_t", options))
+        return self._start(HANDLE, _searched, "tnk_rest_search_sessions", ("tnk_search_options_t", options))
