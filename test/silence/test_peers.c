@@ -421,10 +421,10 @@ static void never(uv_timer_t *timer) {
 }
 
 static void open_peer(peer_t *peer, uint64_t seed) {
-  static const transport_t transports[] = {{"http1", 0, 0, WAY_DIRECT},
-                                           {"http2", 1, 0, WAY_DIRECT},
-                                           {"http1, SOCKS", 0, 0, WAY_SOCKS},
-                                           {"http2, TLS", 1, 1, WAY_DIRECT}};
+  static const transport_t transports[] = {{"http1", 0, 0, WAY_DIRECT, 0},
+                                           {"http2", 1, 0, WAY_DIRECT, 0},
+                                           {"http1, SOCKS", 0, 0, WAY_SOCKS, 0},
+                                           {"http2, TLS", 1, 1, WAY_DIRECT, 0}};
   static const operation_t none = {.name = "peer", .needs = NEEDS_SERVICE};
   world_t *world = &peer->world;
   size_t i;
