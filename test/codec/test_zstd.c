@@ -106,6 +106,33 @@ TEST(a_context_serves_many_frames) {
   free(data);
 }
 
+TEST(contexts_take_their_memory_from_the_allocator) {
+  static const uint8_t byte = 1;
+  const size_t before = test_alloc_live();
+  tnk__zstd_t zstd = {0};
+  tnk__unzstd_t unzstd;
+  tnk__buf_t packed, out;
+  size_t n;
+
+  tnk__buf_init(&packed, test_allocator(), ROOM);
+  CHECK_INT(tnk__zstd_begin(&zstd, test_allocator(), 1), TNK_OK);
+  CHECK(test_alloc_live() > before);
+  CHECK_INT(tnk__zstd_feed(&zstd, &packed, &byte, 1, 1), TNK_OK);
+  tnk__zstd_deinit(&zstd);
+  /* What is left is the frame. */
+  n = test_alloc_live();
+  CHECK_INT(n, before + 1);
+
+  tnk__buf_init(&out, test_allocator(), ROOM);
+  tnk__unzstd_init(&unzstd, test_allocator());
+  CHECK_INT(tnk__unzstd_feed(&unzstd, &out, packed.data, packed.len), TNK_OK);
+  CHECK(test_alloc_live() > n + 1);
+  tnk__unzstd_deinit(&unzstd);
+  CHECK_INT(test_alloc_live(), n + 1);
+  tnk__buf_deinit(&out);
+  tnk__buf_deinit(&packed);
+}
+
 TEST(empty_and_following_frames) {
   tnk__buf_t packed, out;
 
