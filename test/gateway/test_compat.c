@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "gateway/record/atif.h"
 #include "rig.h"
 
 /* Reading responses again, several prompts, and answers that are continued. */
@@ -169,5 +170,73 @@ TEST_LIMIT(each_allocation_of_a_continuation_fails_in_turn, 100) {
   CHECK_INT(
       tnk__container_of(session->turns.prev, tnk__gw_turn_t, link)->n_prompt,
       0);
+  rig_close(&rig);
+}
+
+/* ---- Trajectories ---- */
+
+static int count_bytes(void *user, const char *line, size_t n) {
+  (void)line;
+  *(size_t *)user += n;
+  return TNK_OK;
+}
+
+/* A call, its result, a response in two parts. */
+TEST_LIMIT(each_allocation_of_a_trajectory_fails_in_turn, 60) {
+  static const int32_t ids[2] = {104, 105};
+  static const float logprobs[2] = {-1, -2};
+  const tnk__gw_datum_options_t options = {0};
+  json_t *messages = json_pack(
+      "[{s:s,s:s}, {s:s,s:[{s:s,s:s}]}, {s:s,s:s,s:s,s:[{s:s,s:{s:s,s:{s:i}}}]}"
+      "]",
+      "role", "system", "content", "s", "role", "user", "content", "type",
+      "text", "text", "u", "role", "assistant", "content", "",
+      "reasoning_content", "r", "tool_calls", "id", "c", "function", "name",
+      "f", "arguments", "x", 1);
+  json_t *after =
+      json_pack("[{s:s,s:s,s:s}, {s:s,s:s}]", "role", "tool", "tool_call_id",
+                "c", "content", "2", "role", "assistant", "content", "a");
+  json_t *rest = json_pack("[{s:s,s:s}]", "role", "assistant", "content", "ab");
+  tnk__gw_turn_new_t turn = {.session = "me",
+                             .request = 1,
+                             .api = "chat",
+                             .prompt = ids,
+                             .n_prompt = 2,
+                             .sampled = ids,
+                             .logprobs = logprobs,
+                             .n_sampled = 2,
+                             .end = "length",
+                             .made_s = 1,
+                             .messages = messages};
+  tnk__gw_turn_t *made;
+  size_t n_whole = 0;
+  rig_t rig;
+  int err = TNK_ENOMEM;
+
+  rig_open(&rig, NEVER);
+  CHECK_INT(tnk__gw_record_add(rig.gateway->record, &turn, &made), TNK_OK);
+  turn.parent = made;
+  turn.messages = after;
+  CHECK_INT(tnk__gw_record_add(rig.gateway->record, &turn, &made), TNK_OK);
+  turn.parent = made;
+  turn.messages = rest;
+  turn.n_prompt = 0;
+  CHECK_INT(tnk__gw_record_add(rig.gateway->record, &turn, &made), TNK_OK);
+  CHECK_INT(tnk__gw_record_reward(rig.gateway->record, made, 1), TNK_OK);
+  CHECK_INT(tnk__gw_atif(rig.gateway->record, &options, count_bytes, &n_whole),
+            TNK_OK);
+  CHECK(n_whole > 0);
+  json_decref(messages);
+  json_decref(after);
+  json_decref(rest);
+  for (long n = 0; err != TNK_OK; n++) {
+    size_t n_bytes = 0;
+
+    test_alloc_fail_at(n);
+    err = tnk__gw_atif(rig.gateway->record, &options, count_bytes, &n_bytes);
+    test_alloc_fail_at(-1);
+    CHECK(err == TNK_OK || err == TNK_ENOMEM);
+    CHECK(err != TNK_OK || n_bytes == n_whole);
+  }
   rig_close(&rig);
 }

@@ -6,6 +6,7 @@
 
 #include <uv.h>
 
+#include "gateway/record/atif.h"
 #include "gateway/record/datum.h"
 #include "gateway/record/where.h"
 #include "lib/base/alloc.h"
@@ -124,7 +125,8 @@ enum { MAX_VARIABLES = 64 };
 
 static struct {
   const char *model, *checkpoint, *host, *key, *record, *name, *renderer;
-  const char *template, *datums, *tls_cert, *tls_key, *admin_key, *admin_file;
+  const char *template, *datums, *atif, *tls_cert, *tls_key, *admin_key,
+      *admin_file;
   cli_tokenizer_t which;
   cli_texts_t sets;
   const char *prices, *formats;
@@ -278,9 +280,15 @@ static const cli_option_t options[] = {
      .help =
          "Do not serve. Print the record in FILE, or in valkey://HOST/NAME, "
          "as examples that tnk lint reads."},
+    {.name = "atif",
+     .value = "FILE",
+     .text = &args.atif,
+     .offer = CLI_OFFER_FILES,
+     .help = "Do not serve. Print the record in FILE as trajectories of Harbor "
+             "(ATIF), one a line."},
     {.name = "rewarded",
      .flag = &args.only_rewarded,
-     .help = "With --datums: only examples with a reward."},
+     .help = "With --datums or --atif: only those with a reward."},
     {.name = NULL}};
 
 /* Read --formats. Returns 0 or -1. */
@@ -312,15 +320,17 @@ static const char *check_formats(void) {
 
 static const char *check(const cli_t *cli) {
   (void)cli;
-  if (args.datums != NULL)
+  if (args.datums != NULL && args.atif != NULL)
+    return "--datums and --atif exclude each other";
+  if (args.datums != NULL || args.atif != NULL)
     return args.model != NULL || args.checkpoint != NULL
-               ? "--datums does not start a gateway: omit --model and "
+               ? "--datums and --atif do not start a gateway: omit --model and "
                  "--checkpoint"
                : NULL;
   if (args.model == NULL)
     return "--model is missing";
   if (args.only_rewarded)
-    return "--rewarded needs --datums";
+    return "--rewarded needs --datums or --atif";
   if (args.syncs && args.record == NULL)
     return "--sync needs --record";
   if (args.admin_key != NULL && args.admin_file != NULL)
@@ -342,11 +352,12 @@ static int put_line(void *user, const char *line, size_t n) {
   return fwrite(line, 1, n, stdout) == n ? TNK_OK : TNK_EFILE;
 }
 
-static int print_datums(const cli_t *cli) {
+static int print_record(const cli_t *cli) {
   const tnk__gw_datum_options_t how = {.only_rewarded = args.only_rewarded};
+  const char *path = args.datums != NULL ? args.datums : args.atif;
   char why[512] = "";
   const tnk__gw_record_options_t what = {.alloc = tnk__allocator_default(),
-                                         .path = args.datums,
+                                         .path = path,
                                          .max_turns = SIZE_MAX,
                                          .max_memory = SIZE_MAX,
                                          .why = why,
@@ -357,13 +368,13 @@ static int print_datums(const cli_t *cli) {
   if (err != TNK_OK)
     return cli_fail(cli, CLI_EXIT_FILE, "%s",
                     why[0] != '\0' ? why : tnk_strerror(err));
-  err = tnk__gw_datums(record, NULL, &how, put_line, NULL);
+  err = args.datums != NULL ? tnk__gw_datums(record, NULL, &how, put_line, NULL)
+                            : tnk__gw_atif(record, &how, put_line, NULL);
   tnk__gw_record_close(record, NULL, NULL);
   if (err == TNK_OK && fflush(stdout) == 0)
     return CLI_EXIT_OK;
   return cli_fail(cli, CLI_EXIT_FILE, "%s: %s",
-                  tnk__gw_is_where(args.datums) ? "the shared record"
-                                                : args.datums,
+                  tnk__gw_is_where(path) ? "the shared record" : path,
                   tnk_strerror(err != TNK_OK ? err : TNK_EFILE));
 }
 
@@ -604,8 +615,8 @@ static int run(cli_t *cli) {
   static work_t work;
   int status;
 
-  if (args.datums != NULL)
-    return print_datums(cli);
+  if (args.datums != NULL || args.atif != NULL)
+    return print_record(cli);
   work.cli = cli;
   raise_file_limit();
   /* A service that was restarted knows no sampler of before. */
