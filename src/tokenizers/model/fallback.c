@@ -11,16 +11,17 @@
 #define N_BLANK 3u
 #define N_BYTE 6u /* "<0x41>" */
 
-static int hex_digit(uint8_t c) {
-  return c >= '0' && c <= '9'   ? c - '0'
-         : c >= 'A' && c <= 'F' ? c - 'A' + 10
-         : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                : -1;
+/* The value of a digit, or 16. */
+static unsigned hex_digit(uint8_t c) {
+  return c >= '0' && c <= '9'   ? c - (unsigned)'0'
+         : c >= 'A' && c <= 'F' ? c - (unsigned)'A' + 10
+         : c >= 'a' && c <= 'f' ? c - (unsigned)'a' + 10
+                                : 16;
 }
 
 int tnk__fallback_is_byte(const uint8_t *name, size_t n) {
   return n == N_BYTE && memcmp(name, "<0x", 3) == 0 && name[5] == '>' &&
-         hex_digit(name[3]) >= 0 && hex_digit(name[4]) >= 0;
+         hex_digit(name[3]) < 16 && hex_digit(name[4]) < 16;
 }
 
 int tnk__fallback_prepare(tnk_tokenizer_t *tok, unsigned *byte) {
