@@ -128,7 +128,7 @@ static int take_replies(tnk__gw_resp_t *resp) {
     }
     if (reply == NULL)
       return 1;
-    resp->n_partial = 0;
+    resp->n_partial = resp->reader->len - resp->reader->pos;
     err = resp->options.on_reply(resp->options.user, reply);
     freeReplyObject(reply);
     if (err != 0 || resp->is_closing)

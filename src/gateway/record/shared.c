@@ -401,9 +401,10 @@ static void take_error(tnk__gw_shared_t *shared, kind_t kind,
 }
 
 /* The store has the oldest line that waits. */
-static int take_added(tnk__gw_shared_t *shared) {
-  if (tnk__list_empty(&shared->pending)) {
-    lose(shared, TNK_EFILE, "the server answers more than it was asked");
+static int take_added(tnk__gw_shared_t *shared, const redisReply *reply) {
+  if (reply->type != REDIS_REPLY_STRING ||
+      tnk__list_empty(&shared->pending)) {
+    lose(shared, TNK_EFILE, "the server sends an unexpected reply");
     return -1;
   }
   confirm(
@@ -418,7 +419,7 @@ static int on_reply(void *user, const redisReply *reply) {
   kind_t kind;
 
   if (shared->n_heard == shared->due.len) {
-    lose(shared, TNK_EFILE, "the server answers more than it was asked");
+    lose(shared, TNK_EFILE, "the server sends an unexpected reply");
     return -1;
   }
   kind = (kind_t)shared->due.data[shared->n_heard++];
@@ -440,7 +441,7 @@ static int on_reply(void *user, const redisReply *reply) {
   case OF_READ:
     return take_entries(shared, reply);
   case OF_ADD:
-    return take_added(shared);
+    return take_added(shared, reply);
   case OF_AUTH:
   case OF_SET:
     break;
@@ -475,7 +476,8 @@ static void connect_now(tnk__gw_shared_t *shared) {
                                           .alloc = &shared->alloc,
                                           .host = shared->where.host,
                                           .port = shared->where.port,
-                                          .max_reply = MAX_REPLY,
+                                          .max_reply =
+                                              shared->options.max_reply,
                                           .on_open = on_open,
                                           .on_reply = on_reply,
                                           .on_lost = on_lost,
@@ -533,6 +535,8 @@ int tnk__gw_shared_new(tnk__gw_shared_t **out,
   shared->where = *options->where;
   if (options->patience_ms == 0)
     shared->options.patience_ms = PATIENCE_MS;
+  if (options->max_reply == 0)
+    shared->options.max_reply = MAX_REPLY;
   for (size_t i = 0; i < 4; i++)
     (void)snprintf(shared->keys[i], sizeof(shared->keys[i]), "tnk:{%s}:%s",
                    shared->where.name, names[i]);
@@ -554,8 +558,10 @@ int tnk__gw_shared_begin(tnk__gw_shared_t *shared, uv_loop_t *loop) {
   shared->timer.data = shared;
   shared->n_open++;
   uv_update_time(loop);
-  shared->now_ms = shared->next_ms = uv_now(loop);
-  (void)uv_timer_start(&shared->timer, on_timer, 0, TICK_MS);
+  shared->now_ms = shared->next_ms =
+      shared->options.has_no_timer ? 0 : uv_now(loop);
+  if (!shared->options.has_no_timer)
+    (void)uv_timer_start(&shared->timer, on_timer, 0, TICK_MS);
   return TNK_OK;
 }
 

@@ -32,6 +32,8 @@ typedef struct {
   uint64_t vocabulary;          /* 0 accepts any */
   int is_read_only;
   uint64_t patience_ms; /* of those who wait; 0: 30,000 */
+  size_t max_reply;     /* bytes; 0: 192 MiB */
+  int has_no_timer;     /* tests call tnk__gw_shared_tick() */
   /* Called with each line. `is_own`: this object wrote it. Returns TNK_OK, or a
    * code that ends everything. */
   int (*on_line)(void *user, const char *line, size_t n, int is_own);
