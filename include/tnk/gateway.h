@@ -115,7 +115,10 @@ typedef struct {
    * with other gateways: each of them continues the conversations of all. Its
    * server is Valkey, or Redis 5 or later. A turn is in the server before its
    * response is sent. If the server does not answer, requests wait for it for
-   * 30 seconds and then get 503, and nothing is sampled. */
+   * 30 seconds and then get 503, and nothing is sampled. Keys with their totals
+   * are shared too, and so are the weights: a gateway that joins others begins
+   * with theirs, and tnk_gateway_use() at one changes all. Repeated requests,
+   * `max_concurrent` and `max_per_minute` are of each gateway alone. */
   const char *record;
   /** Tokenizer of the model, which is also used on threads of libuv's pool.
    * Borrowed until the gateway is closed. `decode` is required. */

@@ -216,7 +216,7 @@ static int take_line(void *user, const char *type, const json_t *line) {
 
   return strcmp(type, TNK__GW_DELETED) == 0
              ? tnk__gw_response_take(gateway, line)
-             : tnk__gw_grants_take(&gateway->grants, type, line);
+             : tnk__gw_sampler_take_line(gateway, type, line);
 }
 
 static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,

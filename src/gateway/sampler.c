@@ -2,6 +2,12 @@
 /*
  * Samplers. A sampler that has been replaced is closed when its last request
  * has ended.
+ *
+ * The gateways of a shared record use the same weights. When one of them has
+ * new weights, it writes a line of type "use" with their version, and the
+ * others create a sampler of the same name. If two have new weights at the same
+ * time, both count the same version, and may keep different weights until the
+ * next change.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +25,8 @@ typedef struct {
   tnk__srv_req_t *req;        /* the request that asked for it, or NULL */
   tnk__gw_sampler_t *sampler; /* allocated first, so that nothing can fail once
                                  the promise is fulfilled; NULL when in use */
+  int is_path;                /* the sampler's name is a path */
+  int is_fleet; /* another gateway of a shared record uses these weights */
 } use_t;
 
 /* ---- Open samplers ---- */
@@ -41,6 +49,19 @@ void tnk__gw_sampler_give_back(tnk__gw_sampler_t *sampler) {
     close_sampler(sampler);
 }
 
+/* Write a line for readers of the record: each turn has this number too. The
+ * other gateways of a shared record follow another one. */
+static void tell(const use_t *use, const tnk__gw_sampler_t *sampler) {
+  tnk__gw_record_t *record = use->gateway->record;
+
+  (void)tnk__gw_record_note(record, "weights", "name", sampler->name,
+                            sampler->version);
+  if (tnk__gw_record_is_shared(record) &&
+      strlen(sampler->name) < sizeof(sampler->name) - 1)
+    (void)tnk__gw_record_note(record, "use", use->is_path ? "path" : "base",
+                              sampler->name, sampler->version);
+}
+
 static void put_in_use(use_t *use) {
   tnk_gateway_t *gateway = use->gateway;
   tnk__gw_sampler_t *old = gateway->sampler;
@@ -54,9 +75,8 @@ static void put_in_use(use_t *use) {
     close_sampler(sampler);
     return;
   }
-  /* For readers of the file: each turn has this number too. */
-  (void)tnk__gw_record_note(gateway->record, "weights", "name", sampler->name,
-                            sampler->version);
+  if (!use->is_fleet)
+    tell(use, sampler);
   gateway->sampler = sampler;
   if (old == NULL)
     return;
@@ -148,6 +168,7 @@ static use_t *new_use(tnk_gateway_t *gateway,
                  name != NULL ? name : "");
   use->gateway = gateway;
   use->sampler = sampler;
+  use->is_path = options != NULL && options->model_path != NULL;
   tnk__list_append(&gateway->uses, &use->link);
   return use;
 }
@@ -170,10 +191,68 @@ static tnk_promise_t *begin_use(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   return tnk_promise_ref(use->promise);
 }
 
+/* Use the weights that another gateway uses. Returns a promise as begin_use()
+ * does. */
+static tnk_promise_t *follow(tnk_gateway_t *gateway,
+                             const tnk_sampling_options_t *options) {
+  tnk_sampling_options_t own = TNK_SAMPLING_OPTIONS_INIT;
+  uint32_t version = gateway->fleet_version;
+  tnk_promise_t *promise;
+  use_t *use;
+
+  if (options != NULL) /* of the program, which may know fewer members */
+    memcpy(&own, options,
+           options->size < sizeof(own) ? options->size : sizeof(own));
+  own.size = sizeof(own);
+  own.model_path = gateway->fleet_is_path ? gateway->fleet_name : NULL;
+  own.base_model = gateway->fleet_is_path ? NULL : gateway->fleet_name;
+  gateway->version = version - 1; /* new_use() counts */
+  promise = begin_use(gateway, NULL, &own);
+  if (promise != NULL) {
+    use = tnk__container_of(gateway->uses.prev, use_t, link);
+    use->is_fleet = 1;
+  }
+  gateway->version = version;
+  return promise;
+}
+
+static int take_use(tnk_gateway_t *gateway, const json_t *line) {
+  const char *path = tnk__json_str(line, "path");
+  const char *name = path != NULL ? path : tnk__json_str(line, "base");
+  int64_t version = 0;
+
+  if (name == NULL || strlen(name) >= sizeof(gateway->fleet_name) ||
+      tnk__json_get_int(line, "number", 1, UINT32_MAX, &version) !=
+          TNK__JSON_FOUND)
+    return TNK_EPROTO;
+  if (version <= gateway->fleet_version)
+    return TNK_OK;
+  gateway->fleet_version = (uint32_t)version;
+  gateway->fleet_is_path = path != NULL;
+  (void)snprintf(gateway->fleet_name, sizeof(gateway->fleet_name), "%s", name);
+  if (gateway->record != NULL && !gateway->is_closing &&
+      version > gateway->version)
+    tnk_promise_unref(follow(gateway, NULL));
+  return TNK_OK;
+}
+
+int tnk__gw_sampler_take_line(void *user, const char *type,
+                              const json_t *line) {
+  tnk_gateway_t *gateway = user;
+
+  return strcmp(type, "use") == 0
+             ? take_use(gateway, line)
+             : tnk__gw_grants_take(&gateway->grants, type, line);
+}
+
 tnk_promise_t *tnk_gateway_use(tnk_gateway_t *gateway,
                                const tnk_sampling_options_t *options) {
   if (gateway == NULL || gateway->is_closing)
     return NULL;
+  /* A gateway that joins others begins with their weights. */
+  if (gateway->fleet_version > 0 && tnk__list_empty(&gateway->samplers) &&
+      tnk__list_empty(&gateway->uses))
+    return follow(gateway, options);
   return begin_use(gateway, NULL, options);
 }
 

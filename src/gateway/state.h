@@ -81,6 +81,10 @@ struct tnk_gateway {
   /* Called when a sampler was created or could not be. */
   void (*made)(struct tnk_gateway *gateway);
   uint32_t version; /* latest version of the weights */
+  /* The latest weights of a shared record. Version 0: none. */
+  uint32_t fleet_version;
+  int fleet_is_path; /* `fleet_name` is a path, and not a base model */
+  char fleet_name[256];
   int64_t began_s;
   uv_timer_t sweeper; /* drops idle connections */
   uv_timer_t keeper;  /* sends keep-alives to waiting clients */
@@ -214,6 +218,10 @@ tnk__gw_sampler_t *tnk__gw_sampler_take(tnk_gateway_t *gateway);
 void tnk__gw_sampler_give_back(tnk__gw_sampler_t *sampler);
 /* Close all samplers, and cancel the pending ones. */
 void tnk__gw_samplers_close(tnk_gateway_t *gateway);
+/* Take a line of the record that is not a turn or a reward. See
+ * tnk__gw_record_options_t. */
+int tnk__gw_sampler_take_line(void *gateway, const char *type,
+                              const json_t *line);
 /* Create a sampler, for a request that asks for it. */
 void tnk__gw_sampler_ask(tnk_gateway_t *gateway, tnk__srv_req_t *req);
 

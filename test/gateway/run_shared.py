@@ -13,6 +13,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -212,6 +213,49 @@ def stopped(store, service):
     check(answers == [200], "the request is answered when the store is back", answers)
 
 
+def version_of(g):
+    return int(re.search(r"^tnk_gateway_sampler_version (\d+)", Client(g.url).ask("GET", "/metrics")[1], re.M)[1])
+
+
+def shared_limits(store, service):
+    """A key counts its requests at all gateways, and its end is known to all."""
+    admin = {"Authorization": "Bearer admin"}
+    options = ("--admin-key", "admin", "--record", store.url("limits"))
+    with gateway(TNK, service, *options) as one, gateway(TNK, service, *options) as two:
+        status, key = Client(one.url).post("/tnk/sessions", {"session": "s", "max_requests": 4}, **admin)
+        check(status == 200, "a key is created", key)
+        got = []
+        for k in range(6):
+            at = (one, two)[k % 2]
+            # It reads what is there, so that the key is known before the request.
+            Client(at.url).ask("GET", "/tnk/sessions", **admin)
+            got.append(Client(at.url).chat(f"question {k}", headers={"X-Api-Key": key["key"]})[0])
+        check(got == [200] * 4 + [403] * 2, "two gateways count its requests together", got)
+        used = [Client(g.url).ask("GET", "/tnk/sessions", **admin)[1] for g in (one, two)]
+        check(used[0] == used[1] and '"requests":4' in json.dumps(used[0]).replace(" ", "").replace("\\", ""),
+              "both list the same use", used)
+        Client(two.url).ask("DELETE", f"/tnk/sessions/{key['id']}", **admin)
+        Client(one.url).ask("GET", "/tnk/sessions", **admin)
+        status = Client(one.url).chat("more", headers={"X-Api-Key": key["key"]})[0]
+        check(status == 401, "a key that one has ended is refused by the other", status)
+
+
+def shared_weights(store, service):
+    """New weights of one gateway are used by all, and by one that joins."""
+    options = ("--record", store.url("weights"))
+    with gateway(TNK, service, *options) as one, gateway(TNK, service, *options) as two:
+        for g in (one, two):
+            Client(g.url).chat("hi")
+        check([version_of(one), version_of(two)] == [1, 1], "both begin with the same version")
+        status, a = Client(two.url).post("/tnk/sampler", {"base_model": "tnk/byte-lm"})
+        check((status, a) == (200, {"version": 2}), "one gets new weights", a)
+        while version_of(one) != 2:
+            pass
+        with gateway(TNK, service, *options) as three:
+            Client(three.url).chat("hi")
+            check([version_of(g) for g in (one, two, three)] == [2, 2, 2], "all use them")
+
+
 def refused(store, service):
     """What cannot be used is said when the gateway opens, without the password."""
     for what, url, part in (
@@ -241,6 +285,8 @@ def main():
         with Store(folder) as store, local(TNK, "--sample-log", log) as service:
             refused(store, service)
             stopped(store, service)
+            shared_limits(store, service)
+            shared_weights(store, service)
             for n in (2, 4):
                 fleet_of(n, store, service, folder, log)
     plan()

@@ -49,6 +49,7 @@ typedef struct {
   uint8_t hash[TNK__GW_HASH];
   tnk__gw_limits_t limits;
   tnk__gw_use_t used; /* with what is reserved for requests in progress */
+  tnk__gw_use_t told; /* of a shared record: what its lines add up to */
   uint32_t n_active;  /* requests in progress; each keeps the grant alive */
   int is_revoked;
   uint64_t credit; /* for `max_per_minute`: 60,000 for each request */
@@ -122,8 +123,7 @@ void tnk__gw_grant_settle(tnk__gw_grants_t *grants, tnk__gw_grant_t *grant,
 /* Write the lines of the record. All return TNK_OK or a code of the journal. */
 int tnk__gw_grant_put(tnk__gw_grants_t *grants, const tnk__gw_grant_t *grant,
                       const uint8_t hash[TNK__GW_HASH]);
-int tnk__gw_grant_put_use(tnk__gw_grants_t *grants,
-                          const tnk__gw_grant_t *grant);
+int tnk__gw_grant_put_use(tnk__gw_grants_t *grants, tnk__gw_grant_t *grant);
 int tnk__gw_grant_put_end(tnk__gw_grants_t *grants,
                           const tnk__gw_grant_t *grant);
 /* Add a grant that has its hash and its id. Frees it on failure, which is

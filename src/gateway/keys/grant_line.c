@@ -55,11 +55,32 @@ int tnk__gw_grant_put(tnk__gw_grants_t *grants, const tnk__gw_grant_t *grant,
   return end(grants, &line, &w);
 }
 
-int tnk__gw_grant_put_use(tnk__gw_grants_t *grants,
-                          const tnk__gw_grant_t *grant) {
+/* Other processes add to the use of the same key. So a line of a shared record
+ * has the change, and not the total. */
+static int put_change(tnk__gw_grants_t *grants, tnk__gw_grant_t *grant) {
+  const tnk__gw_use_t *used = &grant->used;
+  const tnk__gw_use_t *told = &grant->told;
+  const tnk__gw_use_t change = {
+      used->n_requests - told->n_requests, used->n_tokens - told->n_tokens,
+      used->n_turns - told->n_turns, used->pico - told->pico};
+  tnk__json_writer_t w;
+  tnk__buf_t line;
+  int err;
+
+  begin(grants, "key_change", grant->id, &line, &w);
+  put_use(&w, &change);
+  err = end(grants, &line, &w);
+  if (err == TNK_OK)
+    grant->told = grant->used;
+  return err;
+}
+
+int tnk__gw_grant_put_use(tnk__gw_grants_t *grants, tnk__gw_grant_t *grant) {
   tnk__json_writer_t w;
   tnk__buf_t line;
 
+  if (tnk__gw_record_is_shared(grants->record))
+    return put_change(grants, grant);
   begin(grants, "key_used", grant->id, &line, &w);
   put_use(&w, &grant->used);
   return end(grants, &line, &w);
@@ -93,6 +114,36 @@ static int read_use(const json_t *line, tnk__gw_use_t *use) {
                  get(line, "pico_usd", INT64_MAX, &use->pico) == 0
              ? 0
              : -1;
+}
+
+/* Add a change, which may be negative. */
+static int take_change(const json_t *line, const char *key, uint64_t *used,
+                       uint64_t *told) {
+  int64_t change = 0;
+
+  if (tnk__json_get_int(line, key, -INT64_MAX, INT64_MAX, &change) !=
+      TNK__JSON_FOUND)
+    return -1;
+  if (change < 0 ? *used < (uint64_t)-change
+                 : *used > (uint64_t)INT64_MAX - (uint64_t)change)
+    return -1;
+  *used += (uint64_t)change;
+  *told += (uint64_t)change;
+  return 0;
+}
+
+static int take_changes(const json_t *line, tnk__gw_grant_t *grant) {
+  tnk__gw_use_t used = grant->used;
+  tnk__gw_use_t told = grant->told;
+
+  if (take_change(line, "requests", &used.n_requests, &told.n_requests) != 0 ||
+      take_change(line, "tokens", &used.n_tokens, &told.n_tokens) != 0 ||
+      take_change(line, "turns", &used.n_turns, &told.n_turns) != 0 ||
+      take_change(line, "pico_usd", &used.pico, &told.pico) != 0)
+    return TNK_EPROTO;
+  grant->used = used;
+  grant->told = told;
+  return TNK_OK;
 }
 
 static int read_limits(const json_t *line, tnk__gw_limits_t *limits) {
@@ -163,6 +214,8 @@ int tnk__gw_grants_take(void *user, const char *type, const json_t *line) {
     if (read_use(line, &use) != 0)
       return TNK_EPROTO;
     grant->used = use;
+  } else if (strcmp(type, "key_change") == 0) {
+    return take_changes(line, grant);
   }
   return TNK_OK;
 }
