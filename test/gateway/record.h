@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "gateway/record/record.h"
+#include "gateway/record/state.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

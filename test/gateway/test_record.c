@@ -201,7 +201,7 @@ TEST(lines_are_written_before_who_waits_goes_on) {
 
   rig_open(&rig);
   CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
-  journal = tnk__gw_record_journal(rig.record);
+  journal = rig.record->journal;
   CHECK_INT(tnk__gw_journal_wait(journal, &waits[0].waiter), 1);
   added(&rig, "a", NULL, 1, 10);
   CHECK_INT(tnk__gw_journal_wait(journal, &waits[0].waiter), 0);
@@ -233,9 +233,7 @@ static void add_and_wait(rig_t *rig, uint64_t key) {
   wait_t wait = {.waiter.done = on_done};
 
   added(rig, "a", NULL, key, 10);
-  CHECK_INT(
-      tnk__gw_journal_wait(tnk__gw_record_journal(rig->record), &wait.waiter),
-      0);
+  CHECK_INT(tnk__gw_journal_wait(rig->record->journal, &wait.waiter), 0);
   while (wait.n == 0)
     uv_run(&rig->loop, UV_RUN_ONCE);
   CHECK_INT(wait.err, TNK_OK);
@@ -310,9 +308,7 @@ TEST(a_line_that_cannot_be_written_is_not_read) {
   small.rlim_cur = 16;
   CHECK_INT(setrlimit(RLIMIT_FSIZE, &small), 0);
   lost[0] = added(&rig, "a", NULL, 2, 20);
-  CHECK_INT(
-      tnk__gw_journal_wait(tnk__gw_record_journal(rig.record), &wait.waiter),
-      0);
+  CHECK_INT(tnk__gw_journal_wait(rig.record->journal, &wait.waiter), 0);
   lost[1] = added(&rig, "a", NULL, 3, 30);
   lost[2] = added(&rig, "a", NULL, 4, 40);
   while (wait.n == 0)
@@ -320,9 +316,7 @@ TEST(a_line_that_cannot_be_written_is_not_read) {
   CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
   CHECK_INT(wait.err, TNK_EFILE);
   /* Who waits for lost lines only now fails at once. */
-  CHECK_INT(
-      tnk__gw_journal_wait(tnk__gw_record_journal(rig.record), &wait.waiter),
-      TNK_EFILE);
+  CHECK_INT(tnk__gw_journal_wait(rig.record->journal, &wait.waiter), TNK_EFILE);
   for (int i = 0; i < 3; i++)
     CHECK_INT(tnk__gw_record_line(rig.record, lost[i], &line), TNK_EFILE);
   CHECK_INT(tnk__gw_record_line(rig.record, safe, &line), TNK_OK);
@@ -347,8 +341,7 @@ TEST(a_line_that_is_too_long_is_not_written) {
   CHECK(line != NULL);
   rig_open(&rig);
   CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
-  CHECK_INT(tnk__gw_journal_add(tnk__gw_record_journal(rig.record), line, SIZE,
-                                &offset),
+  CHECK_INT(tnk__gw_journal_add(rig.record->journal, line, SIZE, &offset),
             TNK_ETOOBIG);
   free(line);
   added(&rig, "a", NULL, 1, 10);
@@ -367,7 +360,7 @@ TEST(lines_that_nobody_waits_for_are_written_too) {
 
   rig_open(&rig);
   CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
-  journal = tnk__gw_record_journal(rig.record);
+  journal = rig.record->journal;
   memset(line, 'x', sizeof(line));
   for (int i = 0; i < 40; i++)
     CHECK_INT(tnk__gw_journal_add(journal, line, sizeof(line), &offset),
@@ -388,8 +381,7 @@ TEST(ids_are_read_again_from_the_file) {
   CHECK_INT(open_record(&rig, 1, 200, 0), TNK_OK);
   for (int i = 0; i < 50; i++)
     turn = added(&rig, "a", turn, (uint64_t)i, 10 * i);
-  if (tnk__gw_journal_wait(tnk__gw_record_journal(rig.record), &wait.waiter) ==
-      0)
+  if (tnk__gw_journal_wait(rig.record->journal, &wait.waiter) == 0)
     while (wait.n == 0)
       uv_run(&rig.loop, UV_RUN_ONCE);
   tnk__buf_init(&found, test_allocator(), SIZE_MAX);

@@ -139,7 +139,7 @@ static int on_line(void *user, const char *data, size_t n, uint64_t offset) {
   return err;
 }
 
-int tnk__gw_record_take(void *user, const char *line, size_t n, int is_own) {
+static int take_shared(void *user, const char *line, size_t n, int is_own) {
   static const char reward[] = "{\"type\":\"reward\"";
   size_t n_reward = sizeof(reward) - 1;
 
@@ -193,7 +193,7 @@ static int open_shared(tnk__gw_record_t *record,
                                         .where = &where,
                                         .vocabulary = options->vocabulary,
                                         .is_read_only = options->loop == NULL,
-                                        .on_line = tnk__gw_record_take,
+                                        .on_line = take_shared,
                                         .user = record};
   int err;
 

@@ -167,10 +167,6 @@ size_t tnk__gw_record_n_sessions(const tnk__gw_record_t *record) {
   return record->names.n;
 }
 
-tnk__gw_journal_t *tnk__gw_record_journal(const tnk__gw_record_t *record) {
-  return record->journal;
-}
-
 /* ---- Where the lines are ---- */
 
 int tnk__gw_record_is_shared(const tnk__gw_record_t *record) {
@@ -187,7 +183,7 @@ int tnk__gw_record_sync(tnk__gw_record_t *record, tnk__gw_waiter_t *waiter) {
 }
 
 void tnk__gw_record_leave(tnk__gw_waiter_t *waiter) {
-  tnk__list_remove(&waiter->link);
+  tnk__gw_journal_leave(waiter); /* a shared record has the same waiters */
 }
 
 const char *tnk__gw_record_why(const tnk__gw_record_t *record) {

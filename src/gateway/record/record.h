@@ -71,8 +71,6 @@ const char *tnk__gw_record_why(const tnk__gw_record_t *record);
 int tnk__gw_record_error(const tnk__gw_record_t *record);
 /* Bytes of the file. 0: there is none. */
 uint64_t tnk__gw_record_size(const tnk__gw_record_t *record);
-/* For tests. */
-tnk__gw_journal_t *tnk__gw_record_journal(const tnk__gw_record_t *record);
 
 /* The latest turn of a session whose conversation has this key, or NULL. */
 tnk__gw_turn_t *tnk__gw_record_find(const tnk__gw_record_t *record,

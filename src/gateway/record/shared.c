@@ -402,8 +402,7 @@ static void take_error(tnk__gw_shared_t *shared, kind_t kind,
 
 /* The store has the oldest line that waits. */
 static int take_added(tnk__gw_shared_t *shared, const redisReply *reply) {
-  if (reply->type != REDIS_REPLY_STRING ||
-      tnk__list_empty(&shared->pending)) {
+  if (reply->type != REDIS_REPLY_STRING || tnk__list_empty(&shared->pending)) {
     lose(shared, TNK_EFILE, "the server sends an unexpected reply");
     return -1;
   }

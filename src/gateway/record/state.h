@@ -5,7 +5,8 @@
 #include "gateway/record/shared.h"
 #include "gateway/record/turn.h"
 
-/* Internals of a record. Only the files of this folder include this. */
+/* Internals of a record. Only the files of this folder and tests
+ * include this. */
 
 /* Each writer of a shared record has 2^32 numbers of its own. */
 enum { TNK__GW_SHARED_BITS = 32 };
@@ -38,8 +39,6 @@ struct tnk__gw_record {
   size_t n_why;
 };
 
-/* Take a line of a shared record. */
-int tnk__gw_record_take(void *record, const char *line, size_t n, int is_own);
 /* Add a turn to the session and to all tables. Returns TNK_OK, or TNK_ENOMEM
  * after freeing the turn. */
 int tnk__gw_record_link(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
