@@ -213,6 +213,18 @@ def stopped(store, service):
     check(answers == [200], "the request is answered when the store is back", answers)
 
 
+def lost(store, service):
+    """A store that has lost its data is not used any more: numbers would repeat."""
+    with gateway(TNK, service, "--record", store.url("lost")) as g:
+        check(Client(g.url).chat("hi")[0] == 200, "a record begins")
+        store.ask("FLUSHALL")
+        store.ask("CLIENT", "KILL", "TYPE", "normal")
+        while Client(g.url).ask("GET", "/healthz")[0] == 200:
+            pass
+        status, a = Client(g.url).chat("more")
+        check(status == 503, "nothing is sampled when the record is lost", a)
+
+
 def version_of(g):
     return int(re.search(r"^tnk_gateway_sampler_version (\d+)", Client(g.url).ask("GET", "/metrics")[1], re.M)[1])
 
@@ -285,6 +297,7 @@ def main():
         with Store(folder) as store, local(TNK, "--sample-log", log) as service:
             refused(store, service)
             stopped(store, service)
+            lost(store, service)
             shared_limits(store, service)
             shared_weights(store, service)
             for n in (2, 4):

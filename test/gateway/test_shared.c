@@ -160,7 +160,8 @@ static void obey(const redisReply *command, char *out, size_t n) {
 
   if (strcmp(name, "GET") == 0)
     snprintf(out, n, "$1\r\n%s\r\n",
-             strstr(command->element[1]->str, ":layout") != NULL ? "1" : "7");
+             strstr(command->element[1]->str, ":vocabulary") != NULL ? "7"
+                                                                     : "1");
   else if (strcmp(name, "XREAD") == 0)
     list(command->element[5]->str, out, n);
   else if (strcmp(name, "AUTH") == 0)

@@ -9,6 +9,7 @@
 #include "gateway/record/map.h"
 #include "gateway/record/resp.h"
 #include "lib/base/alloc.h"
+#include "lib/base/number.h"
 #include "tnk/error.h"
 
 enum {
@@ -35,6 +36,7 @@ typedef enum {
   OF_LAYOUT,
   OF_VOCABULARY,
   OF_WRITER,
+  OF_WRITERS,
   OF_READ,
   OF_ADD
 } kind_t;
@@ -264,7 +266,9 @@ static void on_open(void *user) {
     err = COMMAND(shared, OF_SET, "SETNX", shared->keys[1], vocabulary);
   if (err == 0)
     err = COMMAND(shared, OF_VOCABULARY, "GET", shared->keys[1]);
-  if (err == 0 && shared->writer == 0 && !shared->options.is_read_only)
+  if (err == 0 && shared->writer != 0)
+    err = COMMAND(shared, OF_WRITERS, "GET", shared->keys[2]);
+  else if (err == 0 && !shared->options.is_read_only)
     err = COMMAND(shared, OF_WRITER, "INCR", shared->keys[2]);
   if (err != 0)
     return;
@@ -293,6 +297,27 @@ static int take_vocabulary(tnk__gw_shared_t *shared, const redisReply *reply) {
   lose(shared, TNK_EFILE,
        "its tokens are of another vocabulary; another model needs a record of "
        "another name");
+  return -1;
+}
+
+static int take_writer(tnk__gw_shared_t *shared, const redisReply *reply) {
+  if (reply->type != REDIS_REPLY_INTEGER || reply->integer <= 0) {
+    lose(shared, TNK_EFILE, "the server sends an unexpected reply");
+    return -1;
+  }
+  shared->writer = (uint64_t)reply->integer;
+  return 0;
+}
+
+/* If the server has lost its data, another writer may get the same number. */
+static int take_writers(tnk__gw_shared_t *shared, const redisReply *reply) {
+  uint64_t n = 0;
+
+  if (reply->type == REDIS_REPLY_STRING &&
+      tnk__text_u64(reply->str, UINT64_MAX, &n) == TNK_OK &&
+      n >= shared->writer)
+    return 0;
+  give_up(shared, TNK_EFILE, "the server has lost the record");
   return -1;
 }
 
@@ -433,10 +458,9 @@ static int on_reply(void *user, const redisReply *reply) {
   case OF_VOCABULARY:
     return take_vocabulary(shared, reply);
   case OF_WRITER:
-    if (reply->type != REDIS_REPLY_INTEGER || reply->integer <= 0)
-      return malformed(shared);
-    shared->writer = (uint64_t)reply->integer;
-    return 0;
+    return take_writer(shared, reply);
+  case OF_WRITERS:
+    return take_writers(shared, reply);
   case OF_READ:
     return take_entries(shared, reply);
   case OF_ADD:

@@ -20,6 +20,9 @@
  * is found in the stream then. A line that is there twice is read once, by its
  * writer and count.
  *
+ * If the store has lost its data, its next writer could get the number of this
+ * one. Then nothing works any more.
+ *
  * While the store fails, lines wait in memory and the connection is tried again
  * with growing pauses. Messages have the address without its password, and of
  * the replies of the store only the code.
