@@ -440,6 +440,20 @@ except tinker.NotFoundError as error:
     check(ran.returncode != 0 and ran.stderr.startswith("usage"), "without a script there is a usage", ran)
 
 
+def documents():
+    """The programs of the README and the guide, as they are."""
+    root = SUPPORT.parent
+    env = {**os.environ, "TINKER_BASE_URL": URL, "TINKER_API_KEY": KEY}
+    n_blocks = 0
+    for path in ("src/bindings/python/README.md", "examples/guides/python.md"):
+        for block in re.findall(r"```python\n(.*?)```", (root / path).read_text(), re.S):
+            n_blocks += 1
+            ran = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, timeout=120, env=env,
+                                 check=False, cwd=FOLDER)
+            check(ran.returncode == 0 and ran.stdout and not ran.stderr, f"program {n_blocks} of {path} runs", ran)
+    check(n_blocks == 5, "all programs of the documents were found", n_blocks)
+
+
 def main():
     global URL
     server = subprocess.Popen([TNK, "local", "--port", "0", "--exit-with-stdin"], stdin=subprocess.PIPE,
@@ -461,6 +475,7 @@ def main():
     forks()
     resumes()
     installs()
+    documents()
     service.close().result(60)
     error = raised(lambda: service.create_lora_training_client("tnk/byte-lm"))
     check("closed" in str(error), "a closed service refuses", error)

@@ -129,7 +129,7 @@ _ERRORS = (
     "UnprocessableEntityError",
 )
 
-__all__ = [
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "APIFuture",
     "BackcompatSamplingClientFuture",
     "BackcompatTrainingClientFuture",

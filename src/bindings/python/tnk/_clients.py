@@ -9,15 +9,24 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from . import _future, _loss, _native, _results, _types
 from ._future import HANDLE, LOGPROBS, METRICS, NONE, PASS, PATH, SAMPLES, SAVED, APIFuture
 
 if TYPE_CHECKING:
+    from ._compat_types import (
+        ForwardBackwardOutput,
+        GetInfoResponse,
+        LoadWeightsResponse,
+        OptimStepResponse,
+        SampleResponse,
+        SaveWeightsExternalResponse,
+        SaveWeightsForSamplerResponse,
+        SaveWeightsResponse,
+    )
     from ._rest import RestClient
 
-# Milliseconds; waits without a limit.
 _OPTIMIZERS = {"adamw": 0, "dimuon": 1}
 CONSOLE = "https://tinker.thinkingmachines.ai"
 KIMI = {
@@ -28,7 +37,10 @@ KIMI = {
 }
 
 
-class ClientFuture(APIFuture[Any]):
+T = TypeVar("T")
+
+
+class ClientFuture(APIFuture[T]):
     """A future of a client. As in the official client, its methods can be called as if
     it were the client; they wait for it."""
 
@@ -40,23 +52,26 @@ class ClientFuture(APIFuture[Any]):
         return getattr(self.result(), name)
 
 
-class BackcompatTrainingClientFuture(ClientFuture):
+class BackcompatTrainingClientFuture(ClientFuture["TrainingClient"]):
     __slots__ = ()
 
 
-class BackcompatSamplingClientFuture(ClientFuture):
+class BackcompatSamplingClientFuture(ClientFuture["SamplingClient"]):
     __slots__ = ()
 
 
-def _as(cls: type, future: APIFuture[Any]) -> Any:
+F = TypeVar("F", bound="ClientFuture[Any]")
+
+
+def _as(cls: type[F], future: APIFuture[Any]) -> F:
     future.__class__ = cls
-    return future
+    return cast(F, future)
 
 
 @functools.cache
 def load_tokenizer(model: str, tokenizer_id: str | None = None) -> Any:
     """The tokenizer of transformers for a model."""
-    from transformers import AutoTokenizer  # type: ignore[import-not-found,unused-ignore]
+    from transformers import AutoTokenizer
 
     model = model.partition(":")[0]
     name = tokenizer_id
@@ -72,7 +87,7 @@ def load_tokenizer(model: str, tokenizer_id: str | None = None) -> Any:
 
 def _tml_tokenizer(name: str) -> Any:
     try:
-        from tml_tokenizers.tinker_tokenizers import get_tinker_tokenizer  # type: ignore
+        from tml_tokenizers.tinker_tokenizers import get_tinker_tokenizer
     except ImportError as error:
         raise RuntimeError(f"the tokenizer {name} needs the package tml-renderers") from error
     return get_tinker_tokenizer(name)
@@ -89,7 +104,7 @@ def _optimizer(config: Any) -> dict[str, Any]:
 def _step(params: Any) -> dict[str, Any]:
     kind = getattr(params, "type", "adamw")
     if kind == "adamw":
-        names = ("learning_rate", "beta1", "beta2", "eps", "weight_decay", "grad_clip_norm")
+        names: tuple[str, ...] = ("learning_rate", "beta1", "beta2", "eps", "weight_decay", "grad_clip_norm")
     elif kind == "dimuon":
         names = ("learning_rate", "beta1", "grad_clip_norm")
     else:
@@ -143,7 +158,7 @@ class SamplingClient(_Handle):
     def __init__(self, service: ServiceClient, promise: Any) -> None:
         super().__init__(service, promise)
         where = _future.threads_pump().native
-        self._base_model = _future.native(_native.record, where, "string", "tnk_sampling_base_model", self._address)
+        self._base_model: str = _future.native(_native.record, where, "string", "tnk_sampling_base_model", self._address)
         self._sampling_session_id = _future.native(_native.record, where, "string", "tnk_sampling_id", self._address)
 
     def sample(
@@ -157,7 +172,7 @@ class SamplingClient(_Handle):
         target_prompt_logprobs: Any = None,
         prompt_alt_tokens_k: int = 0,
         prompt_logprobs_last_n: int | None = None,
-    ) -> APIFuture[Any]:
+    ) -> APIFuture[SampleResponse]:
         """Sample; the future has a SampleResponse."""
         options: dict[str, Any] = {"n_samples": num_samples}
         if include_prompt_logprobs:
@@ -186,10 +201,10 @@ class SamplingClient(_Handle):
             raise _future.failed(where, future, error) from None
         return future
 
-    async def sample_async(self, *args: Any, **named: Any) -> Any:
+    async def sample_async(self, *args: Any, **named: Any) -> SampleResponse:
         return await self.sample(*args, **named)
 
-    def compute_logprobs(self, prompt: Any, prompt_logprobs_last_n: int | None = None) -> APIFuture[Any]:
+    def compute_logprobs(self, prompt: Any, prompt_logprobs_last_n: int | None = None) -> APIFuture[list[float | None]]:
         """The logprob of each prompt token; None where there is none."""
         options = {}
         if prompt_logprobs_last_n is not None:
@@ -202,7 +217,7 @@ class SamplingClient(_Handle):
             raise _future.failed(where, future, error) from None
         return future
 
-    async def compute_logprobs_async(self, prompt: Any, prompt_logprobs_last_n: int | None = None) -> Any:
+    async def compute_logprobs_async(self, prompt: Any, prompt_logprobs_last_n: int | None = None) -> list[float | None]:
         return await self.compute_logprobs(prompt, prompt_logprobs_last_n)
 
     def get_tokenizer(self) -> Any:
@@ -272,7 +287,8 @@ def _from_handle(handle: str, base_url: str | None, api_key: str | None) -> Samp
         options,
         where=where,
     )
-    return future.result()  # type: ignore[no-any-return]
+    found: SamplingClient = future.result()
+    return found
 
 
 class TrainingClient(_Handle):
@@ -306,7 +322,7 @@ class TrainingClient(_Handle):
 
     def forward(
         self, data: Any, loss_fn: Any = "cross_entropy", loss_fn_config: Mapping[str, Any] | None = None
-    ) -> APIFuture[Any]:
+    ) -> APIFuture[ForwardBackwardOutput]:
         """Losses and logprobs without gradients; the future has a ForwardBackwardOutput.
 
         Arrays of the data are read in place. Do not change them before the future is
@@ -315,23 +331,23 @@ class TrainingClient(_Handle):
 
     async def forward_async(
         self, data: Any, loss_fn: Any = "cross_entropy", loss_fn_config: Mapping[str, Any] | None = None
-    ) -> APIFuture[Any]:
+    ) -> APIFuture[ForwardBackwardOutput]:
         return self.forward(data, loss_fn, loss_fn_config)
 
     def forward_backward(
         self, data: Any, loss_fn: Any = "cross_entropy", loss_fn_config: Mapping[str, Any] | None = None
-    ) -> APIFuture[Any]:
+    ) -> APIFuture[ForwardBackwardOutput]:
         """As forward(), and add the gradients to those for the next optim_step()."""
         return self._pass(True, data, loss_fn, loss_fn_config)
 
     async def forward_backward_async(
         self, data: Any, loss_fn: Any = "cross_entropy", loss_fn_config: Mapping[str, Any] | None = None
-    ) -> APIFuture[Any]:
+    ) -> APIFuture[ForwardBackwardOutput]:
         return self.forward_backward(data, loss_fn, loss_fn_config)
 
     def forward_backward_custom(
         self, data: Any, loss_fn: Any, *, loss_type_input: Literal["logprobs"] | None = None
-    ) -> APIFuture[Any]:
+    ) -> APIFuture[ForwardBackwardOutput]:
         """A pass with a loss of PyTorch: loss_fn(data, logprobs) returns the loss and a
         dict of metrics. It runs on a thread of its own."""
         if loss_type_input not in (None, "logprobs"):
@@ -340,10 +356,10 @@ class TrainingClient(_Handle):
 
     async def forward_backward_custom_async(
         self, data: Any, loss_fn: Any, *, loss_type_input: Literal["logprobs"] | None = None
-    ) -> APIFuture[Any]:
+    ) -> APIFuture[ForwardBackwardOutput]:
         return self.forward_backward_custom(data, loss_fn, loss_type_input=loss_type_input)
 
-    def optim_step(self, optim_params: Any = None, *, adam_params: Any = None) -> APIFuture[Any]:
+    def optim_step(self, optim_params: Any = None, *, adam_params: Any = None) -> APIFuture[OptimStepResponse]:
         """Apply the gradients; the future has an OptimStepResponse."""
         if optim_params is not None and adam_params is not None:
             raise ValueError("Specify optim_params or legacy adam_params, not both")
@@ -352,7 +368,7 @@ class TrainingClient(_Handle):
             raise TypeError("Expected AdamParams or OptimParamsBase")
         return self._start(METRICS, _results.step, "tnk_training_optim_step", ("tnk_optim_t", _step(params)))
 
-    async def optim_step_async(self, optim_params: Any = None, *, adam_params: Any = None) -> APIFuture[Any]:
+    async def optim_step_async(self, optim_params: Any = None, *, adam_params: Any = None) -> APIFuture[OptimStepResponse]:
         return self.optim_step(optim_params, adam_params=adam_params)
 
     def _save(self, made: str, function: str, name: str, **options: Any) -> APIFuture[Any]:
@@ -364,7 +380,7 @@ class TrainingClient(_Handle):
         ttl_seconds: int | None = None,
         overwrite: bool = False,
         user_metadata: dict[str, str] | None = None,
-    ) -> APIFuture[Any]:
+    ) -> APIFuture[SaveWeightsResponse]:
         return self._save(
             "SaveWeightsResponse",
             "tnk_training_save_state",
@@ -374,12 +390,12 @@ class TrainingClient(_Handle):
             user_metadata=user_metadata,
         )
 
-    async def save_state_async(self, *args: Any, **named: Any) -> APIFuture[Any]:
+    async def save_state_async(self, *args: Any, **named: Any) -> APIFuture[SaveWeightsResponse]:
         return self.save_state(*args, **named)
 
     def save_weights_for_sampler(
         self, name: str, ttl_seconds: int | None = None, user_metadata: dict[str, str] | None = None
-    ) -> APIFuture[Any]:
+    ) -> APIFuture[SaveWeightsForSamplerResponse]:
         return self._save(
             "SaveWeightsForSamplerResponse",
             "tnk_training_save_weights_for_sampler",
@@ -388,12 +404,12 @@ class TrainingClient(_Handle):
             user_metadata=user_metadata,
         )
 
-    async def save_weights_for_sampler_async(self, *args: Any, **named: Any) -> APIFuture[Any]:
+    async def save_weights_for_sampler_async(self, *args: Any, **named: Any) -> APIFuture[SaveWeightsForSamplerResponse]:
         return self.save_weights_for_sampler(*args, **named)
 
     def save_weights_external(
         self, name: str, ttl_seconds: int | None = None, age_encryption_recipients: list[str] | None = None
-    ) -> APIFuture[Any]:
+    ) -> APIFuture[SaveWeightsExternalResponse]:
         return self._save(
             "SaveWeightsExternalResponse",
             "tnk_training_save_weights_external",
@@ -402,7 +418,7 @@ class TrainingClient(_Handle):
             recipients=age_encryption_recipients,
         )
 
-    async def save_weights_external_async(self, *args: Any, **named: Any) -> APIFuture[Any]:
+    async def save_weights_external_async(self, *args: Any, **named: Any) -> APIFuture[SaveWeightsExternalResponse]:
         return self.save_weights_external(*args, **named)
 
     def _load(self, path: str, optimizer: bool, weights_access_token: str | None) -> APIFuture[Any]:
@@ -415,26 +431,26 @@ class TrainingClient(_Handle):
             PATH, _results.made("LoadWeightsResponse"), "tnk_training_load_state", ("tnk_load_options_t", options)
         )
 
-    def load_state(self, path: str, weights_access_token: str | None = None) -> APIFuture[Any]:
+    def load_state(self, path: str, weights_access_token: str | None = None) -> APIFuture[LoadWeightsResponse]:
         return self._load(path, False, weights_access_token)
 
-    async def load_state_async(self, path: str, weights_access_token: str | None = None) -> APIFuture[Any]:
+    async def load_state_async(self, path: str, weights_access_token: str | None = None) -> APIFuture[LoadWeightsResponse]:
         return self._load(path, False, weights_access_token)
 
-    def load_state_with_optimizer(self, path: str, weights_access_token: str | None = None) -> APIFuture[Any]:
+    def load_state_with_optimizer(self, path: str, weights_access_token: str | None = None) -> APIFuture[LoadWeightsResponse]:
         return self._load(path, True, weights_access_token)
 
     async def load_state_with_optimizer_async(
         self, path: str, weights_access_token: str | None = None
-    ) -> APIFuture[Any]:
+    ) -> APIFuture[LoadWeightsResponse]:
         return self._load(path, True, weights_access_token)
 
-    def get_info(self) -> Any:
+    def get_info(self) -> GetInfoResponse:
         info = self._info
         names = {"adamw": "AdamOptimizerConfig", "dimuon": "DimuonOptimizerConfig"}
         config = names.get(info["optimizer"] or "adamw")
         more = {"optimizer_config": _types.get(config)()} if config else {}
-        return _types.get("GetInfoResponse")(
+        found: GetInfoResponse = _types.get("GetInfoResponse")(
             model_data=_types.get("ModelData")(
                 arch=info["arch"], model_name=info["base_model"], tokenizer_id=info["tokenizer_id"]
             ),
@@ -444,8 +460,9 @@ class TrainingClient(_Handle):
             model_name=info["base_model"],
             **more,
         )
+        return found
 
-    async def get_info_async(self) -> Any:
+    async def get_info_async(self) -> GetInfoResponse:
         return self.get_info()
 
     def get_tokenizer(self) -> Any:
@@ -456,14 +473,14 @@ class TrainingClient(_Handle):
 
     def create_sampling_client(
         self, model_path: str, retry_config: Any = None, record_stability_info: bool = False
-    ) -> Any:
+    ) -> BackcompatSamplingClientFuture:
         return self._service.create_sampling_client(
             model_path=model_path, record_stability_info=record_stability_info
         )
 
     async def create_sampling_client_async(
         self, model_path: str, retry_config: Any = None, record_stability_info: bool = False
-    ) -> Any:
+    ) -> SamplingClient:
         return await self.create_sampling_client(model_path, retry_config, record_stability_info)
 
     def save_weights_and_get_sampling_client(
@@ -472,7 +489,7 @@ class TrainingClient(_Handle):
         retry_config: Any = None,
         record_stability_info: bool = False,
         kind: Literal["snapshot", "inflight"] = "snapshot",
-    ) -> Any:
+    ) -> BackcompatSamplingClientFuture:
         """Sample from the current weights; a future of a SamplingClient."""
         if name is not None:
             warnings.warn("`name` has no effect: these weights have no name", DeprecationWarning, stacklevel=2)
@@ -489,7 +506,7 @@ class TrainingClient(_Handle):
             ),
         )
 
-    async def save_weights_and_get_sampling_client_async(self, *args: Any, **named: Any) -> Any:
+    async def save_weights_and_get_sampling_client_async(self, *args: Any, **named: Any) -> SamplingClient:
         return await self.save_weights_and_get_sampling_client(*args, **named)
 
     # ---- What only tnk has ----
@@ -580,7 +597,7 @@ class ServiceClient:
     def get_session_id(self) -> str | None:
         where = _future.threads_pump().native
         found = _future.native(_native.record, where, "string", "tnk_service_session_id", self._handle)
-        return found  # type: ignore[no-any-return]
+        return str(found) if found is not None else None
 
     def get_telemetry(self) -> None:
         """This client sends no telemetry."""
@@ -607,7 +624,7 @@ class ServiceClient:
             path, self._project_id, ttl_seconds=ttl_seconds, weights_access_token=weights_access_token
         )
 
-    def _training(self, function: str, record: str, options: dict[str, Any]) -> Any:
+    def _training(self, function: str, record: str, options: dict[str, Any]) -> BackcompatTrainingClientFuture:
         future = _future.start(
             HANDLE, functools.partial(TrainingClient, self), function, self._handle, (record, options)
         )
@@ -623,7 +640,7 @@ class ServiceClient:
         train_unembed: bool = True,
         user_metadata: dict[str, str] | None = None,
         optimizer: Any = None,
-    ) -> Any:
+    ) -> BackcompatTrainingClientFuture:
         """Create a model; a future of a TrainingClient."""
         return self._training(
             "tnk_service_create_lora",
@@ -640,10 +657,10 @@ class ServiceClient:
             },
         )
 
-    async def create_lora_training_client_async(self, *args: Any, **named: Any) -> Any:
+    async def create_lora_training_client_async(self, *args: Any, **named: Any) -> TrainingClient:
         return await self.create_lora_training_client(*args, **named)
 
-    def _restore(self, with_optimizer: bool, path: str, optimizer: Any, **options: Any) -> Any:
+    def _restore(self, with_optimizer: bool, path: str, optimizer: Any, **options: Any) -> BackcompatTrainingClientFuture:
         options.update(path=path, with_optimizer=True if with_optimizer else None, **_optimizer(optimizer))
         return self._training("tnk_service_restore", "tnk_restore_options_t", options)
 
@@ -654,7 +671,7 @@ class ServiceClient:
         user_metadata: dict[str, str] | None = None,
         weights_access_token: str | None = None,
         optimizer: Any = None,
-    ) -> Any:
+    ) -> BackcompatTrainingClientFuture:
         return self._restore(
             False,
             path,
@@ -664,7 +681,7 @@ class ServiceClient:
             weights_access_token=weights_access_token,
         )
 
-    async def create_training_client_from_state_async(self, *args: Any, **named: Any) -> Any:
+    async def create_training_client_from_state_async(self, *args: Any, **named: Any) -> TrainingClient:
         return await self.create_training_client_from_state(*args, **named)
 
     def create_training_client_from_state_with_optimizer(
@@ -673,7 +690,7 @@ class ServiceClient:
         base_model: str | None = None,
         user_metadata: dict[str, str] | None = None,
         weights_access_token: str | None = None,
-    ) -> Any:
+    ) -> BackcompatTrainingClientFuture:
         return self._restore(
             True,
             path,
@@ -683,7 +700,7 @@ class ServiceClient:
             weights_access_token=weights_access_token,
         )
 
-    async def create_training_client_from_state_with_optimizer_async(self, *args: Any, **named: Any) -> Any:
+    async def create_training_client_from_state_with_optimizer_async(self, *args: Any, **named: Any) -> TrainingClient:
         return await self.create_training_client_from_state_with_optimizer(*args, **named)
 
     def create_sampling_client(
@@ -692,7 +709,7 @@ class ServiceClient:
         base_model: str | None = None,
         retry_config: Any = None,
         record_stability_info: bool = False,
-    ) -> Any:
+    ) -> BackcompatSamplingClientFuture:
         """A future of a SamplingClient. `retry_config` has no effect: libtnk retries as
         `retry_samples` and `patience_ms` of ServiceClient say."""
         if model_path is None and base_model is None:
@@ -711,7 +728,7 @@ class ServiceClient:
         )
         return _as(BackcompatSamplingClientFuture, future)
 
-    async def create_sampling_client_async(self, *args: Any, **named: Any) -> Any:
+    async def create_sampling_client_async(self, *args: Any, **named: Any) -> SamplingClient:
         return await self.create_sampling_client(*args, **named)
 
     def create_custom_loss(self, fn: Callable[..., Any], input_ranks: Mapping[str, int]) -> APIFuture[Any]:
@@ -722,16 +739,16 @@ class ServiceClient:
 
     def dump(self, as_json: bool = False) -> str:
         """The state of the service: counters, connections, queues."""
-        return _future.native(  # type: ignore[no-any-return]
-            _native.dump, _future.threads_pump().native, self._handle, as_json
-        )
+        found: str = _future.native(_native.dump, _future.threads_pump().native, self._handle, as_json)
+        return found
 
     def totals(self) -> dict[str, Any]:
         """Tokens, requests, bytes and cost so far, see tnk_totals_t."""
         where = _future.threads_pump().native
-        return _future.native(  # type: ignore[no-any-return]
+        found: dict[str, Any] = _future.native(
             _native.filled, where, "tnk_totals_t", "tnk_service_totals", self._handle
         )
+        return found
 
     def set_budget(self, **budget: Any) -> None:
         """Set max_tokens, max_usd, prices (a list of dicts) or prices_file."""

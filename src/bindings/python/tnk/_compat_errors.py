@@ -18,7 +18,11 @@ class Response:
 
 
 class TinkerError(Exception):
-    pass
+    # Set for errors of libtnk, whatever the class.
+    code: int
+    code_name: str
+    ran: str
+    text: str
 
 
 class APIError(TinkerError):

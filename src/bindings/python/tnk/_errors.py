@@ -74,7 +74,7 @@ def _response(status: int, message: str) -> Any:
     return request, httpx.Response(status, request=request, text=message)
 
 
-def _made(name: str, code: int, text: str, status: int, request_id: str | None, category: int, message: str | None) -> Any:
+def _made(name: str, text: str, status: int, request_id: str | None, category: int, message: str | None) -> Any:
     if name == "TNK_ECANCELED":
         from concurrent.futures import CancelledError
 
@@ -108,9 +108,10 @@ def from_native(value: tuple[Any, ...]) -> BaseException:
     code, text, *more = value
     status, request_id, category, ran, message = more or (0, None, 0, 0, None)
     name = _native.error_name(code)
-    error = _made(name, code, text or "", status, request_id, category, message)
+    error: Any = _made(name, text or "", status, request_id, category, message)
     error.code, error.code_name, error.text = code, name, text
     error.ran = RAN[ran]
     if not hasattr(error, "request_id"):
         error.request_id = request_id
-    return error
+    found: BaseException = error
+    return found

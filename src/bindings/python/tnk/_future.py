@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from . import _native
 
@@ -182,7 +182,8 @@ def pump() -> Pump:
                     _main = Pump(None)
         return _main
     if getattr(_local, "loop", None) is loop:
-        return _local.pump
+        mine: Pump = _local.pump
+        return mine
     with _lock:
         found = _loops.get(loop)
         if found is None:
@@ -226,7 +227,7 @@ class APIFuture(Generic[T]):
             raise TimeoutError
         if self._error is not None:
             raise self._error
-        return self._value
+        return cast(T, self._value)
 
     async def result_async(self, timeout: float | None = None) -> T:
         if timeout is None:
@@ -255,7 +256,7 @@ class APIFuture(Generic[T]):
                 raise
         if self._error is not None:
             raise self._error
-        return self._value
+        return cast(T, self._value)
 
     def done(self) -> bool:
         return self._value is not _PENDING
@@ -288,7 +289,7 @@ class APIFuture(Generic[T]):
         if pump is not None and self._operation is not None:
             with pump.lock:
                 if self._tag in pump.futures:
-                    return self._operation.explain(pump.native)
+                    return str(self._operation.explain(pump.native))
         return "it has ended" if self._value is not _PENDING else "it waits for another operation"
 
     def add_done_callback(self, function: Callable[[Any], object]) -> None:
@@ -302,7 +303,7 @@ class APIFuture(Generic[T]):
             self._add_waiter(future)
             if self._value is _PENDING:
                 self._pump.ensure_thread()
-        return self._future
+        return cast("concurrent.futures.Future[T]", self._future)
 
     def _add_waiter(self, waiter: Any) -> None:
         if self._waiters is None:
@@ -445,7 +446,7 @@ def native(function: Any, *arguments: Any) -> Any:
 
 
 def call(function: str, *arguments: Any) -> int:
-    return native(threads_pump().native.call, function, arguments)
+    return int(native(threads_pump().native.call, function, arguments))
 
 
 def completed(value: Any = None) -> APIFuture[Any]:

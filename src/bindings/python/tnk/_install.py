@@ -39,8 +39,8 @@ def _version() -> str:
         return VERSION
 
 
-def _module(name: str, path: list[str] | None) -> _Module:
-    made = _Module(name)
+def _module(name: str, path: list[str] | None) -> Any:
+    made: Any = _Module(name)
     made.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=path is not None)
     if path is not None:
         made.__path__ = path

@@ -44,11 +44,15 @@ class Ledger:
 
     def last(self) -> dict[str, Any] | None:
         """The save from which the run would resume, or None."""
-        return self._record("tnk_ledger_last")  # type: ignore[no-any-return]
+        found: dict[str, Any] | None = self._record("tnk_ledger_last")
+        return found
 
-    def resumed(self) -> dict[str, Any] | None:
+    def resumed(self) -> dict[str, Any]:
         """The save from which resume() has resumed."""
-        return self._record("tnk_ledger_resumed")  # type: ignore[no-any-return]
+        found: dict[str, Any] | None = self._record("tnk_ledger_resumed")
+        if found is None:
+            raise RuntimeError("nothing was resumed from this ledger")
+        return found
 
     def due(self, training: _clients.TrainingClient) -> bool:
         """Whether a save is due, as the options say."""

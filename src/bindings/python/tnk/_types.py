@@ -13,7 +13,9 @@ def module() -> Any:
     """tinker.types, or tnk._compat_types."""
     found = _vendor.load("types")
     if found is None:
-        from . import _compat_types as found  # type: ignore[no-redef]
+        from . import _compat_types
+
+        return _compat_types
     return found
 
 
