@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The runtime of the process, and operations on their way to its thread. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -275,8 +276,9 @@ int queue_extra(queue_t *queue, uint64_t tag, int status) {
   pthread_mutex_lock(&engine.lock);
   extra->next = queue->extras;
   queue->extras = extra;
-  if (extra->next == NULL && write(queue->pipe[1], &byte, 1) < 0)
-    status = TNK_ESYSTEM;
+  while (extra->next == NULL && write(queue->pipe[1], &byte, 1) < 0 &&
+         errno == EINTR)
+    ;
   pthread_mutex_unlock(&engine.lock);
   return TNK_OK;
 }

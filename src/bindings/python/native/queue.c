@@ -562,16 +562,18 @@ static int take_promises(PyObject *list, const tnk_completion_t *done, int n) {
   return err;
 }
 
-/* take(timeout_ms): a list of (tag, status, value); None after the end. */
+/* take(timeout_ms, max): a list of (tag, status, value); None after the end. */
 static PyObject *queue_take(PyObject *self, PyObject *args) {
   tnk_completion_t done[BATCH];
   queue_t *queue = queue_of(self);
   PyObject *list;
   int timeout_ms;
+  int max;
   int n;
 
-  if (!PyArg_ParseTuple(args, "i", &timeout_ms))
+  if (!PyArg_ParseTuple(args, "ii", &timeout_ms, &max))
     return NULL;
+  max = max < 1 ? 1 : max > BATCH ? BATCH : max;
   if (timeout_ms != 0)
     wait_readable(queue, timeout_ms);
   engine_collect();
@@ -580,7 +582,7 @@ static PyObject *queue_take(PyObject *self, PyObject *args) {
   list = PyList_New(0);
   if (list == NULL)
     return NULL;
-  n = tnk_queue_take(queue->native, done, BATCH, 0);
+  n = tnk_queue_take(queue->native, done, (size_t)max, 0);
   if (take_extras(queue, list) != 0 || take_promises(list, done, n) != 0) {
     Py_DECREF(list);
     return NULL;
@@ -609,7 +611,7 @@ static PyMethodDef queue_methods[] = {
      "start_custom(tag, handle, data, key)"},
     {"filenos", queue_filenos, METH_NOARGS, "Two descriptors to wait for."},
     {"take", queue_take, METH_VARARGS,
-     "take(timeout_ms): a list of (tag, status, value), or None"},
+     "take(timeout_ms, max): a list of (tag, status, value), or None"},
     {NULL, NULL, 0, NULL}};
 static PyType_Slot queue_slots[] = {{Py_tp_new, queue_new},
                                     {Py_tp_dealloc, queue_dealloc},

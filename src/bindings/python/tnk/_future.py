@@ -52,6 +52,8 @@ class Pump:
         self._has_thread = False
         self._is_ended = False
         self._loop = weakref.ref(loop) if loop is not None else None
+        # So that no turn of a loop takes long.
+        self._batch = 512 if loop is None else 64
         if loop is not None:
             for fd in self.native.filenos():
                 loop.add_reader(fd, self.on_readable)
@@ -64,7 +66,7 @@ class Pump:
                 self._hand_over()
 
     def _take(self, timeout_ms: int) -> None:
-        done = self.native.take(timeout_ms)
+        done = self.native.take(timeout_ms, self._batch)
         if done is None:
             self._end()
             return
