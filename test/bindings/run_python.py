@@ -9,6 +9,7 @@ Output is TAP, see test/support/tap.py.
 import array
 import asyncio
 import atexit
+import gc
 import os
 import pathlib
 import pickle
@@ -154,6 +155,41 @@ def threads_share(sampler):
     future = sampler.sample(PROMPT, 1, PARAMS).future()
     future.add_done_callback(lambda _: done.set())
     check(done.wait(60) and future.result().sequences, "a callback needs nobody who waits")
+    inner = threading.Event()
+
+    def callback(_):
+        if sampler.sample(PROMPT, 1, PARAMS).result(60).sequences:
+            inner.set()
+    future = sampler.sample(PROMPT, 1, PARAMS)
+    future.future().add_done_callback(callback)
+    future.result(60)
+    check(inner.wait(60), "a callback may wait for another result")
+
+
+def cancels_much(sampler):
+    """Operations that are canceled while their results are taken."""
+    for _ in range(20):
+        futures = [sampler.sample(PROMPT, 1, PARAMS) for _ in range(50)]
+        canceler = threading.Thread(target=lambda: [(f.cancel(), f.explain()) for f in futures])
+        canceler.start()
+        kinds = {type(f.exception(60)).__name__ for f in futures}
+        canceler.join()
+    check(kinds <= {"NoneType", "CancelledError"}, "operations are canceled on another thread", kinds)
+
+
+def leaves_nothing(sampler):
+    """Loops that come and go leave no descriptors."""
+    async def one():
+        await sampler.sample(PROMPT, 1, PARAMS)
+
+    def count():
+        gc.collect()
+        return len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0
+    asyncio.run(one())
+    before = count()
+    for _ in range(30):
+        asyncio.run(one())
+    check(count() <= before, "a loop that ends leaves no descriptors", (before, count()))
 
 
 def cancels():
@@ -466,6 +502,8 @@ def main():
     sampler = samples(training)
     awaits(sampler)
     threads_share(sampler)
+    cancels_much(sampler)
+    leaves_nothing(sampler)
     fails(service, training)
     other_calls(service, training, sampler)
     cancels()

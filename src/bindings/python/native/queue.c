@@ -157,6 +157,8 @@ static PyObject *op_explain(PyObject *object, PyObject *queue) {
 
   if (!to_queue(queue, &by))
     return NULL;
+  if (op->call.result.pointer == NULL)
+    return PyUnicode_FromString("it is about to start");
   call.args[0].pointer = op->call.result.pointer;
   call.args[1].pointer = text;
   call.args[2].integer = sizeof(text);
@@ -481,12 +483,18 @@ static PyObject *queue_filenos(PyObject *self, PyObject *unused) {
   return Py_BuildValue("(ii)", tnk_queue_fd(queue->native), queue->pipe[0]);
 }
 
-static void wait_readable(queue_t *queue, int timeout_ms) {
+/* wait(timeout_ms): until there is something to take, or a signal. */
+static PyObject *queue_wait(PyObject *self, PyObject *args) {
+  queue_t *queue = queue_of(self);
   struct pollfd fds[2] = {{.fd = tnk_queue_fd(queue->native), .events = POLLIN},
                           {.fd = queue->pipe[0], .events = POLLIN}};
+  int timeout_ms;
 
+  if (!PyArg_ParseTuple(args, "i", &timeout_ms))
+    return NULL;
   Py_BEGIN_ALLOW_THREADS poll(fds, 2, timeout_ms);
-  Py_END_ALLOW_THREADS
+  Py_END_ALLOW_THREADS if (PyErr_CheckSignals() != 0) return NULL;
+  Py_RETURN_NONE;
 }
 
 static int add(PyObject *list, uint64_t tag, int64_t status, PyObject *value) {
@@ -562,23 +570,19 @@ static int take_promises(PyObject *list, const tnk_completion_t *done, int n) {
   return err;
 }
 
-/* take(timeout_ms, max): a list of (tag, status, value); None after the end. */
+/* take(max): a list of (tag, status, value); None after the end. Their promises
+ * are released: cancel and explain nothing of them afterwards. */
 static PyObject *queue_take(PyObject *self, PyObject *args) {
   tnk_completion_t done[BATCH];
   queue_t *queue = queue_of(self);
   PyObject *list;
-  int timeout_ms;
   int max;
   int n;
 
-  if (!PyArg_ParseTuple(args, "ii", &timeout_ms, &max))
+  if (!PyArg_ParseTuple(args, "i", &max))
     return NULL;
   max = max < 1 ? 1 : max > BATCH ? BATCH : max;
-  if (timeout_ms != 0)
-    wait_readable(queue, timeout_ms);
   engine_collect();
-  if (PyErr_CheckSignals() != 0)
-    return NULL;
   list = PyList_New(0);
   if (list == NULL)
     return NULL;
@@ -611,7 +615,8 @@ static PyMethodDef queue_methods[] = {
      "start_custom(tag, handle, data, key)"},
     {"filenos", queue_filenos, METH_NOARGS, "Two descriptors to wait for."},
     {"take", queue_take, METH_VARARGS,
-     "take(timeout_ms, max): a list of (tag, status, value), or None"},
+     "take(max): a list of (tag, status, value), or None"},
+    {"wait", queue_wait, METH_VARARGS, "wait(timeout_ms)"},
     {NULL, NULL, 0, NULL}};
 static PyType_Slot queue_slots[] = {{Py_tp_new, queue_new},
                                     {Py_tp_dealloc, queue_dealloc},

@@ -46,7 +46,10 @@ class Pump:
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self.native = _native.Queue()
         self.futures: dict[int, APIFuture[Any]] = {}
-        self.lock = threading.Lock()  # a result is taken and released, or canceled
+        # Held while results are taken: their promises are released then, and must not
+        # be canceled or explained. A finalizer may call us meanwhile.
+        self.lock = threading.RLock()
+        self._is_taking = False
         self._leader = threading.Lock()  # the one thread that takes
         self._followers: list[Any] = []
         self._has_thread = False
@@ -60,24 +63,39 @@ class Pump:
 
     def on_readable(self) -> None:
         if self._leader.acquire(False):
-            try:
-                self._take(0)
-            finally:
-                self._hand_over()
+            self._lead(0)
 
-    def _take(self, timeout_ms: int) -> None:
-        done = self.native.take(timeout_ms, self._batch)
-        if done is None:
-            self._end()
-            return
-        if not done:
-            return
+    def _lead(self, timeout_ms: int) -> None:
+        """With the leader's lock: take results, once. Callbacks run when the lock has
+        been released, so they may wait for other results."""
+        deferred: list[Any] = []
+        try:
+            if timeout_ms > 0:
+                self.native.wait(timeout_ms)
+            self._take(deferred)
+        finally:
+            self._hand_over()
+        for future, waiter in deferred:
+            _copy(future, waiter)
+
+    def _take(self, deferred: list[Any]) -> None:
         futures = self.futures
         with self.lock:
-            found = [(futures.pop(tag, None), status, value) for tag, status, value in done]
+            self._is_taking = True
+            try:
+                done = self.native.take(self._batch)
+                found = [(futures.pop(tag, None), status, value) for tag, status, value in done or ()]
+            finally:
+                self._is_taking = False
         for future, status, value in found:
             if future is not None:
-                future._settle(status, value)
+                future._settle(status, value, deferred)
+        if done is None:
+            self._end()
+
+    def has(self, tag: int) -> bool:
+        """With the lock: whether the operation can be canceled or explained."""
+        return tag in self.futures and not self._is_taking
 
     def _end(self) -> None:
         """The runtime has stopped: nothing will come."""
@@ -110,11 +128,8 @@ class Pump:
             while future._value is _PENDING:
                 left = _left(deadline)
                 if self._leader.acquire(False):
-                    try:
-                        # Also without time left, what has come still counts.
-                        self._take(left)
-                    finally:
-                        self._hand_over()
+                    # Also without time left, what has come still counts.
+                    self._lead(left)
                 elif left > 0:
                     if mine is None:
                         mine = threading.Lock()
@@ -150,9 +165,9 @@ class Pump:
         threading.Thread(target=self._run, name="tnk-results", daemon=True).start()
 
     def _run(self) -> None:
-        with self._leader:
-            while not self._is_ended:
-                self._take(_SLICE_MS)
+        while not self._is_ended:
+            if self._leader.acquire(timeout=_SLICE_MS / 1000):
+                self._lead(_SLICE_MS)
 
     @property
     def is_taken(self) -> bool:
@@ -280,7 +295,7 @@ class APIFuture(Generic[T]):
         if pump is None or self._operation is None:
             return False
         with pump.lock:
-            if self._tag not in pump.futures:
+            if not pump.has(self._tag):
                 return False
             self._operation.cancel()
         return True
@@ -290,7 +305,7 @@ class APIFuture(Generic[T]):
         pump = self._pump
         if pump is not None and self._operation is not None:
             with pump.lock:
-                if self._tag in pump.futures:
+                if pump.has(self._tag):
                     return str(self._operation.explain(pump.native))
         return "it has ended" if self._value is not _PENDING else "it waits for another operation"
 
@@ -316,7 +331,7 @@ class APIFuture(Generic[T]):
         if self._value is not _PENDING:
             self._notify()
 
-    def _settle(self, status: int, value: Any) -> None:
+    def _settle(self, status: int, value: Any, deferred: list[Any] | None = None) -> None:
         """On the thread that takes, once."""
         self._operation = None
         try:
@@ -336,9 +351,9 @@ class APIFuture(Generic[T]):
         self._value = value
         self._pump = None
         if self._waiters is not None:
-            self._notify()
+            self._notify(deferred)
 
-    def _notify(self) -> None:
+    def _notify(self, deferred: list[Any] | None = None) -> None:
         waiters, self._waiters = self._waiters, None
         current = running_loop()
         for waiter in waiters or ():
@@ -350,7 +365,10 @@ class APIFuture(Generic[T]):
                 elif not loop.is_closed():
                     loop.call_soon_threadsafe(_wake, one)
             elif hasattr(waiter, "set_result"):
-                _copy(self, waiter)
+                if deferred is None:
+                    _copy(self, waiter)
+                else:
+                    deferred.append((self, waiter))
             else:
                 try:
                     waiter.release()
