@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+import tnk from './index.js';
+
+export const {
+  Service,
+  TrainingClient,
+  SamplingClient,
+  SampleStream,
+  Ledger,
+  Gateway,
+  Tokenizer,
+  ChatTemplate,
+  ChatParser,
+  findRenderer,
+  TnkError,
+  AbortError,
+  AuthenticationError,
+  BillingError,
+  BudgetError,
+  ClosedError,
+  ConflictError,
+  ConnectionError,
+  TimeoutError,
+  NotFoundError,
+  RateLimitError,
+  ServerError,
+  SessionError,
+  counts,
+  version,
+  libuvVersion,
+  http2Version,
+} = tnk;
