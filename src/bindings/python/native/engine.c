@@ -101,6 +101,12 @@ static void drop_arguments(op_t *op) {
   free_blocks(op);
 }
 
+void op_ref(op_t *op) {
+  pthread_mutex_lock(&engine.lock);
+  op->refs++;
+  pthread_mutex_unlock(&engine.lock);
+}
+
 void op_unref(op_t *op) {
   op_t *target;
   int refs;
@@ -158,6 +164,8 @@ void engine_collect(void) {
 static void run_op(op_t *op) {
   int is_borrowing = op->is_borrowing;
 
+  /* The library may release the arrays inside the call. */
+  op_ref(op);
   if (op->run != NULL) {
     op->run(op);
   } else {
@@ -171,6 +179,7 @@ static void run_op(op_t *op) {
   }
   if (!is_borrowing)
     retire(op);
+  op_unref(op);
 }
 
 static void run_pending(uv_loop_t *loop, void *user) {

@@ -145,9 +145,7 @@ static void on_closed(void *user) {
 static void run_close(op_t *op) {
   void *handle = op->call.args[0].pointer;
 
-  pthread_mutex_lock(&engine.lock);
-  op->refs++;
-  pthread_mutex_unlock(&engine.lock);
+  op_ref(op);
   switch (op->call.args[1].integer) {
   case 0:
     tnk_service_close(handle, on_closed, op);

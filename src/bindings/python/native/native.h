@@ -89,6 +89,7 @@ void engine_after_fork(void);
 op_t *op_new(queue_t *queue, const char *function, uint64_t tag);
 void *op_alloc(op_t *op, size_t n, size_t size);
 Py_buffer *op_buffer(op_t *op);
+void op_ref(op_t *op);
 void op_unref(op_t *op);
 void op_release(void *op);
 void queue_unref(queue_t *queue);

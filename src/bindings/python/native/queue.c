@@ -112,9 +112,7 @@ PyObject *op_object(op_t *op) {
 
   if (self == NULL)
     return NULL;
-  pthread_mutex_lock(&engine.lock);
-  op->refs++;
-  pthread_mutex_unlock(&engine.lock);
+  op_ref(op);
   self->op = op;
   return (PyObject *)self;
 }
@@ -138,9 +136,7 @@ static PyObject *op_cancel(PyObject *object, PyObject *unused) {
   (void)unused;
   if (op == NULL)
     return NULL;
-  pthread_mutex_lock(&engine.lock);
-  target->refs++;
-  pthread_mutex_unlock(&engine.lock);
+  op_ref(target);
   op->target = target;
   op->run = cancel_target;
   if (engine_submit(op) != TNK_OK)
