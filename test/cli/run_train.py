@@ -309,6 +309,33 @@ def lost_checkpoints(folder, data):
     check(len(metrics(run).splitlines()) == STEPS, "its metrics stay", metrics(run))
 
 
+def reduction(folder):
+    """With mean, the weights of each example have the sum 1."""
+    two = write(folder / "two.jsonl", [chat("a", "b"), chat("c", "d" * 40)])
+    examples = [json.loads(line) for line in tnk("chat-data", two).stdout.splitlines()]
+    for example in examples:
+        weights_of = example["loss_fn_inputs"]["weights"]
+        weights_of["data"] = [x / sum(weights_of["data"]) for x in weights_of["data"]]
+    given = write(folder / "given.jsonl", examples)
+
+    def losses(name, data, *args):
+        run = folder / f"reduction-{name}"
+        got = tnk("train", data, "--local", "--run", run, "--learning-rate", "0.01", "--steps", 3, *args)
+        check(got.returncode == 0, f"trains with {name}", got)
+        return [json.loads(line)["train/loss"] for line in metrics(run).splitlines()]
+
+    whole, mean = losses("none", two), losses("mean", two, "--reduction", "mean")
+    third = losses("given", given)
+    check(max(abs(a - b) for a, b in zip(mean, third)) < 1e-6 < abs(mean[2] - whole[2]), "each example has the same weight",
+          (whole, mean, third))
+    got = tnk("train", two, "--local", "--run", folder / "reduction-none", "--learning-rate", "0.01",
+              "--steps", 3, "--reduction", "mean")
+    check(got.returncode == 6 and '--reduction is "none" there and "mean" here' in got.stderr,
+          "another reduction is another run", got)
+    got = tnk("train", two, "--local", "--dry-run", "--method", "dpo", "--reduction", "mean")
+    check(got.returncode == 2 and "--reduction needs --method sft" in got.stderr, "only for conversations", got)
+
+
 def bad_input(folder, data):
     bad = folder / "bad.jsonl"
     bad.write_text(json.dumps(CHATS[0]) + "\n\nnonsense\n" +
@@ -415,6 +442,7 @@ with tempfile.TemporaryDirectory() as tmp:
     killed_apart(top, [chats, *RUN], undisturbed)
     unread_results(top, chats, undisturbed)
     seeds(top)
+    reduction(top)
     other_runs(top, chats, undisturbed)
     limits(top, chats, undisturbed)
     configuration(top, chats, undisturbed)

@@ -20,6 +20,12 @@ const char *const train_methods[] = {
     [TRAIN_RL] = "rl",
     NULL,
 };
+/* As the cookbook names them. */
+const char *const train_reductions[] = {
+    [TRAIN_SUM] = "none",
+    [TRAIN_MEAN] = "mean",
+    NULL,
+};
 const char *const train_losses[] = {"importance_sampling", "ppo", "cispo",
                                     NULL};
 const char *const train_advantages[] = {
@@ -87,6 +93,13 @@ const cli_option_t train_options[] = {
      .max = INT32_MAX,
      .help = "Cut examples after N tokens. Examples that then train nothing "
              "are left out. 0 means no limit (0)."},
+    {.name = "reduction",
+     .value = "NAME",
+     .choice = &train_args.reduction,
+     .choices = train_reductions,
+     .help = "none gives each trained token the same weight. mean divides the "
+             "weights of an example by their sum, so that each example has "
+             "the same weight (none)."},
     {.name = "epochs",
      .value = "N",
      .number = &train_args.n_epochs,
@@ -242,6 +255,8 @@ static const char *check_method(void) {
   const int is_dpo = train_args.method == TRAIN_DPO;
   const int is_rl = train_args.method == TRAIN_RL;
 
+  if (train_args.reduction != TRAIN_SUM && train_args.method != TRAIN_SFT)
+    return "--reduction needs --method sft";
   if (train_args.beta > 0 && !is_dpo)
     return "--beta needs --method dpo";
   if ((train_args.loss > 0 || train_args.advantages > 0) && !is_rl)

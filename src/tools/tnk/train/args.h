@@ -15,6 +15,11 @@ typedef enum {
   TRAIN_RL = 2   /* examples with logprobs and advantages */
 } train_method_t;
 
+typedef enum {
+  TRAIN_SUM = 0, /* each trained token counts the same */
+  TRAIN_MEAN = 1 /* each example counts the same */
+} train_reduction_t;
+
 /* The options of tnk train. */
 typedef struct {
   cli_chats_args_t chats;
@@ -30,6 +35,7 @@ typedef struct {
   int loss;           /* of RL, as in train_losses */
   int advantages;     /* train_advantages_t */
   int schedule;       /* train_decay_t */
+  int reduction;      /* train_reduction_t */
   int64_t warm_up;
   int64_t n_epochs; /* 0: not given, as for n_steps */
   int64_t n_steps;
@@ -49,8 +55,9 @@ typedef struct {
 
 extern train_args_t train_args;
 extern const cli_option_t train_options[];
-/* Names of train_decay_t and train_method_t, of losses, and of
- * train_advantages_t. */
+/* Names of train_decay_t, train_method_t and train_reduction_t, of losses, and
+ * of train_advantages_t. */
+extern const char *const train_reductions[];
 extern const char *const train_schedules[];
 extern const char *const train_methods[];
 extern const char *const train_losses[];

@@ -29,11 +29,15 @@ typedef struct {
   train_rewards_t rewards;
 } reader_t;
 
-static int trains(const float *weights, size_t n) {
+/* With --reduction mean the weights of an example have the sum 1. */
+static float scale_of(const float *weights, size_t n) {
+  float sum = 0;
+
+  if (train_args.reduction != TRAIN_MEAN)
+    return 1;
   for (size_t i = 1; i < n; i++)
-    if (weights[i] != 0.0f)
-      return 1;
-  return 0;
+    sum += weights[i];
+  return sum > 0 ? 1 / sum : 1;
 }
 
 static int keep(const reader_t *reader, const int32_t *ids,
@@ -43,17 +47,26 @@ static int keep(const reader_t *reader, const int32_t *ids,
   file->digest = train_digest(file->digest, &n, sizeof(n));
   file->digest = train_digest(file->digest, ids, n * sizeof(*ids));
   file->digest = train_digest(file->digest, weights, n * sizeof(*weights));
-  return train_store_add_tokens(&reader->data->store, ids, weights, n);
+  return train_store_add_tokens(&reader->data->store, ids, weights, n,
+                                scale_of(weights, n));
+}
+
+/* The length up to the last trained token. Nothing depends on later ones. */
+static size_t trained_length(const float *weights, size_t n) {
+  while (n > 1 && !(weights[n - 1] != 0.0f))
+    n--;
+  return n > 1 ? n : 0;
 }
 
 /* Returns the length after the cut; 0 if nothing is then trained. */
 static size_t cut(const reader_t *reader, const cli_example_t *example) {
   const size_t max = (size_t)train_args.max_length;
+  const size_t n = trained_length(example->weights, example->n);
 
-  if (max == 0 || example->n <= max)
-    return example->n;
+  if (max == 0 || n <= max)
+    return n;
   reader->data->n_cut++;
-  return max >= 2 && trains(example->weights, max) ? max : 0;
+  return trained_length(example->weights, max);
 }
 
 static int take(void *user, const cli_example_t *example) {

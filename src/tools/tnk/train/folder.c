@@ -134,7 +134,7 @@ static json_t *options_of(const train_plan_t *plan,
   return json_pack(
       "{s:s, s:s, s:f, s:s?, s:s?, s:I, s:I, s:I, s:I, s:f, s:s, s:I, s:I, "
       "s:f, s:I,"
-      " s:s, s:s, s:o, s:o, s:s?, s:b, s:b}",
+      " s:s, s:s, s:s, s:o, s:o, s:s?, s:b, s:b}",
       "model", train_args.model, "method", train_methods[train_args.method],
       "beta", train_args.beta, "loss",
       is_rl ? train_losses[train_args.loss] : NULL, "advantages",
@@ -145,7 +145,8 @@ static json_t *options_of(const train_plan_t *plan,
       train_schedules[schedule->decay], "warm-up",
       (json_int_t)schedule->n_warm_up, "max-length",
       (json_int_t)train_args.max_length, "eval-split", train_args.eval_split,
-      "eval-every", (json_int_t)train_args.eval_every, "train-on",
+      "eval-every", (json_int_t)train_args.eval_every, "reduction",
+      train_reductions[train_args.reduction], "train-on",
       cli_chats_trains[chats->train_on], "shape",
       cli_chats_shapes[chats->shape], "role", texts(&chats->roles), "set",
       texts(&chats->variables), "renderer", chats->renderer, "each-answer",

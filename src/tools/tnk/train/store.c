@@ -29,19 +29,22 @@ static int append(train_store_t *store, const tnk_datum_t *datum) {
 }
 
 int train_store_add_tokens(train_store_t *store, const int32_t *ids,
-                           const float *weights, size_t n) {
+                           const float *weights, size_t n, float scale) {
   tnk_datum_t datum = {.input = {.n_tokens = n - 1}};
   int64_t *targets = tnk__arena_alloc(&store->arena, (n - 1) * sizeof(int64_t));
+  float *scaled;
 
   datum.input.tokens =
       tnk__arena_copy(&store->arena, ids, (n - 1) * sizeof(*ids));
-  datum.weights =
-      tnk__arena_copy(&store->arena, weights + 1, (n - 1) * sizeof(*weights));
-  if (targets == NULL || datum.input.tokens == NULL || datum.weights == NULL)
+  scaled = tnk__arena_alloc(&store->arena, (n - 1) * sizeof(*scaled));
+  if (targets == NULL || datum.input.tokens == NULL || scaled == NULL)
     return TNK_ENOMEM;
-  for (size_t i = 0; i + 1 < n; i++)
+  for (size_t i = 0; i + 1 < n; i++) {
     targets[i] = ids[i + 1];
+    scaled[i] = weights[i + 1] * scale;
+  }
   datum.targets = targets;
+  datum.weights = scaled;
   return append(store, &datum);
 }
 

@@ -14,10 +14,10 @@ typedef struct {
 
 void train_store_init(train_store_t *store);
 /* Add an example of next-token training: the model reads all tokens except the
- * last, and the weight of a token is that of it as a target. The caller has
- * checked them. All functions return TNK_OK or TNK_ENOMEM. */
+ * last, and the weight of a token is that of it as a target, times `scale`. The
+ * caller has checked them. All functions return TNK_OK or TNK_ENOMEM. */
 int train_store_add_tokens(train_store_t *store, const int32_t *ids,
-                           const float *weights, size_t n);
+                           const float *weights, size_t n, float scale);
 /* Add a copy of an example. */
 int train_store_add(train_store_t *store, const tnk_datum_t *datum);
 void train_store_free(train_store_t *store);
