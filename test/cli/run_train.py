@@ -379,18 +379,21 @@ def missing_model(folder, data):
 
 
 def pipelined(folder, data):
-    """Three steps are called before the first result. Only the poll for the model is answered."""
+    """Four steps with their evaluations are called before the first result. Only the poll for the model
+    is answered."""
     with Local("--verbose", "--faults", "try_again/retrieve_future@2-:active") as server:
         with subprocess.Popen([TNK, "train", data, "--model", "tnk/byte-lm", "--run", folder / "full",
-                               *map(str, RUN)], env={**CLEAN, **server.env}, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            n = {"/forward_backward ": 0, "/optim_step ": 0, "/retrieve_future ": 0}
-            while min(n["/forward_backward "], n["/optim_step "]) < 3 and n["/retrieve_future "] < 60:
+                               *map(str, RUN), "--eval-every", "1"], env={**CLEAN, **server.env},
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as process:
+            wanted = {"/forward_backward ": 8, "/optim_step ": 4}
+            n = {**dict.fromkeys(wanted, 0), "/retrieve_future ": 0}
+            while any(n[name] < wanted[name] for name in wanted) and n["/retrieve_future "] < 60:
                 line = server.process.stderr.readline()
                 for name in n:
                     n[name] += name in line
             process.kill()
-    check(n["/forward_backward "] == n["/optim_step "] == 3, "three steps are in flight", n)
+    check(all(n[name] == wanted[name] for name in wanted), "four steps are in flight", n)
 
 
 def verbose(folder, data):

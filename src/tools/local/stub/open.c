@@ -225,6 +225,10 @@ static void accept_kind(local_stub_t *stub, tnk__srv_req_t *req, char kind) {
                             "{\"detail\":\"The server is shutting down\"}");
     return;
   }
+  if (stub->n_ids == stub->n_fetched && stub->n_ids > 0) {
+    stub->idle_ns += uv_hrtime() - stub->idle_since;
+    stub->n_idle++;
+  }
   stub->n_ids = number;
   n = n < MAX_SAMPLES ? n : MAX_SAMPLES;
   tokens = tokens < LOCAL_STUB_MAX_TOKENS ? tokens : LOCAL_STUB_MAX_TOKENS;
@@ -289,14 +293,15 @@ static const struct {
 /* Progress, for measurements. */
 static void reply_counts(const local_stub_t *stub, tnk__srv_req_t *req) {
   const tnk__srv_t *http = &stub->http;
-  char json[256];
+  char json[320];
 
   snprintf(json, sizeof(json),
-           "{\"accepted\":%" PRIu64 ",\"held\":%zu,\"cut\":%" PRIu64
+           "{\"accepted\":%" PRIu64 ",\"idle\":%" PRIu64 ",\"idle_ns\":%" PRIu64
+           ",\"held\":%zu,\"cut\":%" PRIu64
            ",\"connections\":%zu,\"most_connections\":%zu,"
            "\"http2_requests\":%" PRIu64 "}",
-           stub->n_ids, stub->n_held, stub->n_cut, http->n_conns,
-           http->most_conns, http->n_requests_h2);
+           stub->n_ids, stub->n_idle, stub->idle_ns, stub->n_held, stub->n_cut,
+           http->n_conns, http->most_conns, http->n_requests_h2);
   reply(req, json);
 }
 

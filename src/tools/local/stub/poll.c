@@ -266,6 +266,8 @@ static void give_result(local_stub_t *stub, tnk__srv_req_t *req, const char *id,
   uint64_t there_ns = id[0] == 'S' ? note_there(stub, id, is_held) : 0;
 
   stub->n_fetched++;
+  if (stub->n_fetched == stub->n_ids)
+    stub->idle_since = uv_hrtime();
   stub_result(stub, req, id, there_ns);
 }
 

@@ -35,6 +35,9 @@ struct local_stub {
   tnk__buf_t config;    /* the answer of client/config */
   uint64_t n_ids;       /* number of ids since the start */
   uint64_t n_fetched;   /* number of results sent; a repeated poll counts */
+  uint64_t idle_since;  /* when the last of all results was sent; 0: never */
+  uint64_t idle_ns;     /* time without accepted work, between two requests */
+  uint64_t n_idle;      /* number of these times */
   uint64_t last_due_ms; /* when the last result is available */
   local_drain_t drain;
   int drains;              /* accepts no further work */

@@ -54,9 +54,10 @@ void local_stub_answers_free(local_stub_answers_t *answers);
  * them is the arrival time of the request's last byte, "arrived_ns:max".
  *
  * Batched polls report the samples since the last sampling session was created.
- * GET /api/v1/stub/counts returns the accepted requests, the polls held now,
- * the cut polls, the current and maximum number of connections, and the
- * requests over HTTP/2.
+ * GET /api/v1/stub/counts returns the accepted requests, how often and how long
+ * the stub had no request whose result it had not sent (if clients repeat no
+ * polls), the polls held now, the cut polls, the current and maximum number of
+ * connections, and the requests over HTTP/2.
  */
 typedef struct local_stub local_stub_t;
 

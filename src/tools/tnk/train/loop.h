@@ -13,7 +13,7 @@
 #include "tools/tnk/train/schedule.h"
 #include "tools/tnk/train/show.h"
 
-enum { TRAIN_IN_FLIGHT = 3 };
+enum { TRAIN_IN_FLIGHT = 4 };
 
 /* A step whose results have not arrived. */
 typedef struct {
