@@ -336,6 +336,29 @@ def reduction(folder):
     check(got.returncode == 2 and "--reduction needs --method sft" in got.stderr, "only for conversations", got)
 
 
+def by_tokens(folder, data):
+    """Each step has as many examples as fit. The stored configuration makes the same run."""
+    args = ("--local", "--batch-tokens", 100, "--epochs", 2)
+    said = json.loads(tnk("train", data, *args, "--dry-run", "--json").stdout)
+    shown = tnk("train", data, *args, "--dry-run").stdout
+    check(said["batch_tokens"] == 100 and "tokens of a batch" in shown and "largest batch" in shown,
+          "a dry run shows it", (said, shown))
+    got = tnk("train", data, *args, "--run", folder / "by-tokens")
+    lines = [json.loads(line) for line in metrics(folder / "by-tokens").splitlines()]
+    used = [line["tokens"] for line in lines]
+    check(got.returncode == 0 and len(lines) == said["steps"] and sum(used) == said["trained_tokens"] and
+          max(used) <= 100 and min(used[:-1]) > 100 - said["longest"] and lines[-1]["epoch"] == 2,
+          "the steps are full", (said, used))
+    got = tnk("train", "--config", folder / "by-tokens" / "config.json", "--run", folder / "by-tokens-again")
+    again = [json.loads(line) for line in metrics(folder / "by-tokens-again").splitlines()]
+    # It has the number of steps, so that the last one is full too.
+    check(got.returncode == 0 and again[:-1] == lines[:-1], "its configuration can be given", (lines, again))
+    for more, status, words in ((("--batch", 4), 2, "either --batch or --batch-tokens"),
+                                (("--batch-tokens", 99), 6, "--batch-tokens is 100 there and 99 here")):
+        got = tnk("train", data, *args, *more, "--run", folder / "by-tokens")
+        check(got.returncode == status and words in got.stderr, f"refused: {words}", got)
+
+
 def bad_input(folder, data):
     bad = folder / "bad.jsonl"
     bad.write_text(json.dumps(CHATS[0]) + "\n\nnonsense\n" +
@@ -446,6 +469,7 @@ with tempfile.TemporaryDirectory() as tmp:
     unread_results(top, chats, undisturbed)
     seeds(top)
     reduction(top)
+    by_tokens(top, chats)
     other_runs(top, chats, undisturbed)
     limits(top, chats, undisturbed)
     configuration(top, chats, undisturbed)

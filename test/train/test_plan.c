@@ -95,6 +95,55 @@ TEST(steps_have_whole_batches) {
   CHECK_INT(train_plan_count(&plan, 3), 4);
 }
 
+/* Whether the steps have all examples of the epochs in their order, and none
+ * has more than `max` tokens, unless it has one example. The next example did
+ * not fit. */
+static int is_full(const train_plan_t *plan, const uint64_t *tokens,
+                   uint64_t max) {
+  uint64_t at = 0;
+  int ok = 1;
+
+  for (uint64_t step = 0; step < plan->n_steps; step++) {
+    const uint64_t n = train_plan_count(plan, step);
+    uint64_t sum = 0;
+
+    for (uint64_t i = 0; i < n; i++, at++) {
+      const uint64_t example = train_plan_example(plan, step, i);
+
+      ok &= example == train_shuffle(plan->seed, at / plan->n_examples,
+                                     plan->n_examples, at % plan->n_examples);
+      sum += tokens[example];
+    }
+    ok &= n > 0 && n <= plan->n_batch && (sum <= max || n == 1);
+    if (step + 1 < plan->n_steps)
+      ok &= sum + tokens[train_plan_example(plan, step + 1, 0)] > max;
+  }
+  return ok && at == plan->n_total;
+}
+
+TEST(batches_by_tokens_are_full) {
+  const uint64_t tokens[] = {3, 9, 1, 30, 4, 4, 10, 2, 7};
+  const uint64_t n = sizeof(tokens) / sizeof(*tokens);
+  train_plan_t plan;
+
+  for (uint64_t max = 1; max < 80; max++) {
+    CHECK_INT(train_plan_tokens(&plan, max, n, 3, 0, max, tokens), TNK_OK);
+    CHECK_INT(plan.n_total, 3 * n);
+    CHECK(train_plan_epoch(&plan, plan.n_steps) == 3);
+    CHECK(is_full(&plan, tokens, max));
+    CHECK_INT(train_plan_count(&plan, plan.n_steps), 0);
+    train_plan_free(&plan);
+    CHECK_INT(train_plan_tokens(&plan, max, n, 0, 100, max, tokens), TNK_OK);
+    CHECK_INT(plan.n_steps, 100);
+    CHECK(is_full(&plan, tokens, max));
+    train_plan_free(&plan);
+  }
+  CHECK_INT(train_plan_tokens(&plan, 0, n, 0, 0, 1, tokens), TNK_EINVAL);
+  CHECK_INT(train_plan_tokens(&plan, 0, n, 1, 0, 0, tokens), TNK_EINVAL);
+  CHECK_INT(train_plan_tokens(&plan, 0, n, 0, TRAIN_MAX_STARTS + 1, 1, tokens),
+            TNK_EINVAL);
+}
+
 TEST(numbers_are_bounded) {
   train_plan_t plan;
 

@@ -39,7 +39,6 @@ const char *const train_advantages[] = {
 
 train_args_t train_args = {
     .schedule = TRAIN_LINEAR,
-    .n_batch = 32,
     .rank = 32,
     .save_every = 50,
 };
@@ -118,6 +117,13 @@ const cli_option_t train_options[] = {
      .min = 1,
      .max = (int64_t)TRAIN_MAX_BATCH,
      .help = "Examples or pairs of a step, at most all of them (32)."},
+    {.name = "batch-tokens",
+     .value = "N",
+     .number = &train_args.n_batch_tokens,
+     .min = 1,
+     .max = INT64_MAX,
+     .help = "Instead of --batch: a step has as many examples as fit into N "
+             "tokens, and at least one."},
     {.name = "learning-rate",
      .value = "X",
      .real = &train_args.rate,
@@ -283,6 +289,10 @@ const char *train_check(const cli_t *cli) {
     return "either --local or --base-url";
   if (train_args.n_steps > 0 && train_args.n_epochs > 0)
     return "either --steps or --epochs";
+  if (train_args.n_batch > 0 && train_args.n_batch_tokens > 0)
+    return "either --batch or --batch-tokens";
+  if (train_args.n_batch == 0)
+    train_args.n_batch = 32;
   if (train_args.eval != NULL && train_args.eval_split > 0)
     return "either --eval or --eval-split";
   if (train_args.eval_every > 0 && train_args.eval == NULL &&

@@ -40,7 +40,8 @@ typedef struct {
   int64_t n_epochs; /* 0: not given, as for n_steps */
   int64_t n_steps;
   int64_t n_batch;
-  int64_t max_length; /* tokens of an example; 0: no limit */
+  int64_t n_batch_tokens; /* 0: n_batch examples */
+  int64_t max_length;     /* tokens of an example; 0: no limit */
   int64_t rank;
   int64_t seed;
   int64_t eval_every; /* 0: only after the last step */

@@ -125,6 +125,11 @@ static json_t *texts(const cli_texts_t *list) {
   return array;
 }
 
+/* NULL for the default. */
+static json_t *number(int64_t n) {
+  return n > 0 ? json_integer((json_int_t)n) : json_null();
+}
+
 /* The options that determine the result, by their names. */
 static json_t *options_of(const train_plan_t *plan,
                           const train_schedule_t *schedule) {
@@ -132,7 +137,8 @@ static json_t *options_of(const train_plan_t *plan,
   const int is_rl = train_args.method == TRAIN_RL;
 
   return json_pack(
-      "{s:s, s:s, s:f, s:s?, s:s?, s:I, s:I, s:I, s:I, s:f, s:s, s:I, s:I, "
+      "{s:s, s:s, s:f, s:s?, s:s?, s:I, s:I, s:I, s:o, s:o, s:f, s:s, s:I, "
+      "s:I, "
       "s:f, s:I,"
       " s:s, s:s, s:s, s:o, s:o, s:s?, s:b, s:b}",
       "model", train_args.model, "method", train_methods[train_args.method],
@@ -140,9 +146,10 @@ static json_t *options_of(const train_plan_t *plan,
       is_rl ? train_losses[train_args.loss] : NULL, "advantages",
       is_rl ? train_advantages[train_args.advantages] : NULL, "rank",
       (json_int_t)train_args.rank, "seed", (json_int_t)train_args.seed, "steps",
-      (json_int_t)plan->n_steps, "batch", (json_int_t)plan->n_batch,
-      "learning-rate", schedule->peak, "schedule",
-      train_schedules[schedule->decay], "warm-up",
+      (json_int_t)plan->n_steps, "batch",
+      number(plan->starts != NULL ? 0 : (int64_t)plan->n_batch), "batch-tokens",
+      number(train_args.n_batch_tokens), "learning-rate", schedule->peak,
+      "schedule", train_schedules[schedule->decay], "warm-up",
       (json_int_t)schedule->n_warm_up, "max-length",
       (json_int_t)train_args.max_length, "eval-split", train_args.eval_split,
       "eval-every", (json_int_t)train_args.eval_every, "reduction",
@@ -151,11 +158,6 @@ static json_t *options_of(const train_plan_t *plan,
       cli_chats_shapes[chats->shape], "role", texts(&chats->roles), "set",
       texts(&chats->variables), "renderer", chats->renderer, "each-answer",
       chats->each_answer, "by-parts", chats->by_parts);
-}
-
-/* NULL for the default. */
-static json_t *number(int64_t n) {
-  return n > 0 ? json_integer((json_int_t)n) : json_null();
 }
 
 /* The other options, so that the file can be given as --config. */

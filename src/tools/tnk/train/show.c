@@ -169,6 +169,7 @@ static int put_plan_json(const cli_t *cli, const train_data_t *data,
   tnk__json_put_int(&json.w, "left_out", (int64_t)data->n_left_out);
   tnk__json_put_int(&json.w, "steps", (int64_t)plan->n_steps);
   tnk__json_put_int(&json.w, "batch", (int64_t)plan->n_batch);
+  tnk__json_put_int(&json.w, "batch_tokens", train_args.n_batch_tokens);
   tnk__json_put_double(&json.w, "learning_rate", schedule->peak);
   tnk__json_put_int(&json.w, "trained_tokens", (int64_t)n_tokens);
   tnk__json_put_double(&json.w, "cost_usd", (double)n_tokens * price / 1e6);
@@ -205,7 +206,9 @@ int train_show_plan(const cli_t *cli, const train_data_t *data,
   row(table, "cut", data->n_cut);
   row(table, "left out", data->n_left_out);
   row(table, "steps", plan->n_steps);
-  row(table, "batch", plan->n_batch);
+  row(table, plan->starts != NULL ? "largest batch" : "batch", plan->n_batch);
+  if (plan->starts != NULL)
+    row(table, "tokens of a batch", (uint64_t)train_args.n_batch_tokens);
   cli_table_add(table, "epochs");
   cli_table_add(table, "%.4g", train_plan_epoch(plan, plan->n_steps));
   cli_table_add(table, "learning rate");

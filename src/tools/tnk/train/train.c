@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tnk/error.h"
@@ -45,6 +46,21 @@ static double default_rate(void) {
   return train_args.method != TRAIN_SFT ? rate / 10 : rate;
 }
 
+static int plan_tokens(work_t *work, uint64_t n_epochs) {
+  const size_t n = work->data.train.n;
+  uint64_t *tokens = calloc(n, sizeof(*tokens));
+  int err = TNK_ENOMEM;
+
+  for (size_t i = 0; i < n && tokens != NULL; i++)
+    tokens[i] = train_tokens(&work->data.train, i);
+  if (tokens != NULL)
+    err = train_plan_tokens(&work->plan, (uint64_t)train_args.seed, n, n_epochs,
+                            (uint64_t)train_args.n_steps,
+                            (uint64_t)train_args.n_batch_tokens, tokens);
+  free(tokens);
+  return err;
+}
+
 static int make_plan(work_t *work) {
   const uint64_t n = work->data.train.n;
   const uint64_t given = (uint64_t)train_args.n_batch;
@@ -53,11 +69,14 @@ static int make_plan(work_t *work) {
   const uint64_t n_epochs =
       train_args.n_epochs > 0 ? (uint64_t)train_args.n_epochs : 1;
   const int err =
-      train_args.n_steps > 0
+      train_args.n_batch_tokens > 0 ? plan_tokens(work, n_epochs)
+      : train_args.n_steps > 0
           ? train_plan_steps(&work->plan, seed, n, n_batch,
                              (uint64_t)train_args.n_steps)
           : train_plan_epochs(&work->plan, seed, n, n_batch, n_epochs);
 
+  if (err == TNK_ENOMEM)
+    return cli_fail(work->cli, CLI_EXIT_FAILED, "out of memory");
   if (err != TNK_OK)
     return cli_fail(work->cli, CLI_EXIT_USAGE, "there are too many examples");
   work->schedule = (train_schedule_t){
@@ -290,6 +309,7 @@ static int run_train(cli_t *cli) {
                  ? train_show_plan(cli, &work.data, &work.plan, &work.schedule)
                  : serve(&work);
   train_prompts_free(&work.prompts);
+  train_plan_free(&work.plan);
   train_data_free(&work.data);
   train_folder_free(&work.folder);
   return status;
