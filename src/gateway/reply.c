@@ -81,8 +81,9 @@ static int parse(const tnk__gw_job_t *job, tnk__gw_choice_t *choice,
   err = tnk_chat_parser_feed(parser, choice->prompt + n_before, job->n_forced,
                              on_delta, listener);
   if (job->begun != NULL)
-    for (int kind = 0; kind < TNK__GW_KINDS; kind++)
-      choice->given[kind] = tnk__gw_said_length(listener->said, kind);
+    for (size_t kind = 0; kind < TNK__GW_KINDS; kind++)
+      choice->given[kind] =
+          tnk__gw_said_length(listener->said, (tnk__gw_piece_kind_t)kind);
   for (size_t i = 0; err == TNK_OK && i < choice->n_ids; i += step) {
     size_t n = choice->n_ids - i;
 

@@ -395,7 +395,8 @@ static void send_json(const tnk__gw_call_t *call, json_t *value) {
 /* ---- Reading a response ---- */
 
 static json_t *usage_of(const tnk__gw_turn_t *turn) {
-  json_int_t n_input = (json_int_t)(turn->n_before + turn->n_prompt);
+  size_t n_prompt = turn->n_before + turn->n_prompt;
+  json_int_t n_input = (json_int_t)n_prompt;
   json_int_t n_output = (json_int_t)turn->n_sampled;
 
   return json_pack("{s:I, s:{s:i}, s:I, s:{s:i}, s:I}", "input_tokens", n_input,
