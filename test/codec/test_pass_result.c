@@ -360,6 +360,12 @@ TEST(accessors_outside_of_the_range) {
   CHECK(isnan(tnk_pass_loss(NULL)));
 }
 
+static void swap_both(void *floats, size_t n_floats, void *longs,
+                      size_t n_longs) {
+  order_swap(floats, n_floats / 4, 4);
+  order_swap(longs, n_longs / 8, 8);
+}
+
 /* What the generated code writes is what we read. */
 TEST(random_batches) {
   enum { RECORDS = 5, DATUMS = 20, MOST = 40 };
@@ -406,11 +412,9 @@ TEST(random_batches) {
     message.loss_fn_output_type = "x";
     message.loss_fn_outputs = list;
     message.n_loss_fn_outputs = RECORDS;
-    order_swap(values, sizeof(values) / 4, 4);
-    order_swap(offsets, sizeof(offsets) / 8, 8);
+    swap_both(values, sizeof(values), offsets, sizeof(offsets));
     n_out = tinker_public__forward_backward_output__pack(&message, out);
-    order_swap(values, sizeof(values) / 4, 4);
-    order_swap(offsets, sizeof(offsets) / 8, 8);
+    swap_both(values, sizeof(values), offsets, sizeof(offsets));
     CHECK_INT(tnk__pass_result_read(&pass, test_allocator(), out, n_out, 1),
               TNK_OK);
     CHECK_INT(tnk_pass_count(pass), total);
