@@ -229,7 +229,9 @@ TNK_API const char *tnk_gateway_address(const tnk_gateway_t *gateway);
  * Use these weights for new requests. Requests in progress finish with the
  * weights that they started with; none is dropped. Each recorded turn has the
  * version of its weights. Versions count from 1, and continue in a record that
- * already has some.
+ * already has some. With a shared record, all its gateways follow. The first
+ * call at a gateway that joins others uses their weights, and not the model of
+ * @p options.
  *
  * @param gateway  The gateway.
  * @param options  As for tnk_service_create_sampling(). Copied.
