@@ -161,25 +161,34 @@ void engine_collect(void) {
 
 /* ---- The way to the runtime's thread ---- */
 
-static void run_op(op_t *op) {
-  int is_borrowing = op->is_borrowing;
+/* Make the call. 1 if the library has the arrays, and releases them. */
+static int make_call(op_t *op) {
+  const int err = tnk_queue_call(op->queue->native, &op->call, 1);
 
-  /* The library may release the arrays inside the call. */
-  op_ref(op);
+  if (err != TNK_OK && op->call.is_watched)
+    queue_extra(op->queue, op->call.tag, err);
+  return op->is_borrowing && (err == TNK_OK || op->call.result.pointer != NULL);
+}
+
+static void run_op(op_t *op) {
+  int is_borrowed = 0;
+
   if (op->run != NULL) {
     op->run(op);
+  } else if (op->is_borrowing) {
+    /* The library may release the arrays inside the call. */
+    op_ref(op);
+    is_borrowed = make_call(op);
+    pthread_mutex_lock(&engine.lock);
+    op->refs -= !is_borrowed;
+    pthread_mutex_unlock(&engine.lock);
   } else {
-    const int err = tnk_queue_call(op->queue->native, &op->call, 1);
-
-    if (err != TNK_OK && op->call.is_watched)
-      queue_extra(op->queue, op->call.tag, err);
-    /* A call that was not made does not release anything. */
-    if (err != TNK_OK && op->call.result.pointer == NULL)
-      is_borrowing = 0;
+    make_call(op);
   }
-  if (!is_borrowing)
+  if (is_borrowed)
+    op_unref(op);
+  else
     retire(op);
-  op_unref(op);
 }
 
 static void run_pending(uv_loop_t *loop, void *user) {

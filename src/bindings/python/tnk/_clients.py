@@ -198,7 +198,7 @@ class SamplingClient(_Handle):
                 future._tag, self._handle, prompt, params, options, target_prompt_logprobs
             )
         except BaseException as error:
-            raise _future.failed(where, future, error) from None
+            return _future.failed(where, future, error)
         return future
 
     async def sample_async(self, *args: Any, **named: Any) -> SampleResponse:
@@ -214,7 +214,7 @@ class SamplingClient(_Handle):
         try:
             future._operation = where.native.logprobs(future._tag, self._handle, prompt, options)
         except BaseException as error:
-            raise _future.failed(where, future, error) from None
+            return _future.failed(where, future, error)
         return future
 
     async def compute_logprobs_async(self, prompt: Any, prompt_logprobs_last_n: int | None = None) -> list[float | None]:
@@ -317,7 +317,7 @@ class TrainingClient(_Handle):
         try:
             future._operation = where.native.start_pass(future._tag, is_backward, self._handle, rows, options)
         except BaseException as error:
-            raise _future.failed(where, future, error) from None
+            return _future.failed(where, future, error)
         return future
 
     def forward(
@@ -762,5 +762,5 @@ def _close(address: int, kind: int) -> APIFuture[None]:
     try:
         _native.close(where.native, future._tag, address, kind)
     except BaseException as error:
-        raise _future.failed(where, future, error) from None
+        return _future.failed(where, future, error)
     return future

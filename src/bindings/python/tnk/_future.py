@@ -27,6 +27,7 @@ T = TypeVar("T")
 # How a result is read, see native.h.
 (NONE, HANDLE, PASS, SAMPLES, METRICS, PATH, LOGPROBS, PAGE, CAPABILITIES, SAVED) = range(10)
 _BITS = 4
+CLOSED = -50003  # TNK_ECLOSED
 # A wait ends this often, so that a signal is seen on the main thread.
 _SLICE_MS = 500
 
@@ -103,7 +104,7 @@ class Pump:
             left, self.futures = self.futures, {}
             self._is_ended = True
         for future in left.values():
-            future._settle(-50003, (-50003, "the runtime has stopped"))
+            future._settle(CLOSED, (CLOSED, "the runtime has stopped"))
         # The descriptor stays readable.
         loop = self._loop() if self._loop is not None else None
         if loop is not None and not loop.is_closed():
@@ -430,14 +431,18 @@ def register(where: Pump, reader: int, read: Any) -> APIFuture[Any]:
     return future
 
 
-def failed(where: Pump, future: APIFuture[Any], error: BaseException) -> BaseException:
-    """The operation of a registered future could not be started."""
+def failed(where: Pump, future: APIFuture[Any], error: BaseException) -> APIFuture[Any]:
+    """The operation of a registered future could not be started: raises the error. At the
+    end of the program the future has it, as those of earlier operations do."""
     where.futures.pop(future._tag, None)
-    if isinstance(error, OSError) and error.errno is not None and error.errno <= -50000:
-        from . import _errors
+    if not isinstance(error, OSError) or error.errno is None or error.errno > -50000:
+        raise error from None
+    if error.errno == CLOSED:
+        future._settle(CLOSED, (CLOSED, "the runtime has stopped"))
+        return future
+    from . import _errors
 
-        return _errors.from_native((error.errno, error.strerror))
-    return error
+    raise _errors.from_native((error.errno, error.strerror)) from None
 
 
 def start(reader: int, read: Any, function: str, *arguments: Any, where: Pump | None = None) -> APIFuture[Any]:
@@ -447,7 +452,7 @@ def start(reader: int, read: Any, function: str, *arguments: Any, where: Pump | 
     try:
         future._operation = place.native.start(future._tag, function, arguments)
     except BaseException as error:
-        raise failed(place, future, error) from None
+        return failed(place, future, error)
     return future
 
 

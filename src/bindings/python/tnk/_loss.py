@@ -53,7 +53,7 @@ def start(training: TrainingClient, data: list[Any], loss_fn: Any) -> APIFuture[
         future._operation = where.native.start_custom(future._tag, training._handle, _inputs(data), key)
     except BaseException as error:
         _jobs.pop(key, None)
-        raise _future.failed(where, future, error) from None
+        return _future.failed(where, future, error)
     return future
 
 
