@@ -22,11 +22,16 @@ typedef struct {
 static int on_loss(tnk_custom_loss_t *io, void *user) {
   loss_t *loss = calloc(1, sizeof(*loss));
   loss_t **last = &engine.losses;
+  int is_closing;
   int err;
 
   if (loss == NULL)
     return TNK_ENOMEM;
-  err = tnk_custom_loss_defer(io);
+  pthread_mutex_lock(&engine.lock);
+  is_closing = engine.is_closing;
+  pthread_mutex_unlock(&engine.lock);
+  /* At the end no thread would compute it, and the runtime would wait. */
+  err = is_closing ? TNK_ECLOSED : tnk_custom_loss_defer(io);
   if (err != TNK_OK) {
     free(loss);
     return err;
