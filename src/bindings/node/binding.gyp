@@ -17,7 +17,7 @@
       ],
       "include_dirs": ["src"],
       "cflags": ["-std=c11", "<!@(pkg-config --cflags tnk tnk-chat tnk-gateway tnk-tokenizers)"],
-      "defines": ["_POSIX_C_SOURCE=200809L"],
+      "defines": ["_POSIX_C_SOURCE=200809L", "NAPI_VERSION=8"],
       "libraries": ["<!@(pkg-config --libs-only-L --libs-only-l tnk tnk-chat tnk-gateway tnk-tokenizers | sed 's/-luv//')"]
     }
   ]

@@ -2,7 +2,6 @@
 #ifndef TNK_NODE_ADDON_H
 #define TNK_NODE_ADDON_H
 
-#define NAPI_VERSION 8
 #include <node_api.h>
 #include <stdbool.h>
 #include <uv.h>
@@ -197,9 +196,7 @@ typedef struct {
 /* The promise of JavaScript for one of the library, which is taken. */
 napi_value promise_new(napi_env env, const operation_t *operation,
                        tnk_promise_t *promise);
-/* An object of the class that suits the code. */
-napi_value make_error(addon_t *addon, int code, const char *text,
-                      const tnk_error_t *details);
+/* Throw an object of the class that suits the code. */
 void throw_error(addon_t *addon, int code, const char *text);
 /* Enter and leave JavaScript from the loop. */
 typedef struct {

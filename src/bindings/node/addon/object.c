@@ -155,8 +155,9 @@ static void on_closed(void *user) {
   object->closing = NULL;
   if (object->kind == OBJECT_GATEWAY)
     object_unuse(object);
-  object_unref(object);
+  /* The object holds a reference to the addon. */
   end_if_closed(addon);
+  object_unref(object);
 }
 
 /* Gateways and ledgers live no longer than their service. */

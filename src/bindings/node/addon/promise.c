@@ -28,8 +28,9 @@ static napi_value make_details(napi_env env, const tnk_error_t *error) {
   return details;
 }
 
-napi_value make_error(addon_t *addon, int code, const char *text,
-                      const tnk_error_t *details) {
+/* An object of the class that suits the code. */
+static napi_value make_error(addon_t *addon, int code, const char *text,
+                             const tnk_error_t *details) {
   napi_env env = addon->env;
   napi_value make = NULL, error = NULL;
   napi_value args[] = {make_text(env, tnk_err_name(code)), make_text(env, text),
