@@ -94,7 +94,10 @@ int cli_row_completion(cli_row_t *row, const char *text, size_t n,
 
   if (err == TNK_OK && json_object_get(reader.json, "completion") == NULL) {
     err = refuse(&reader, "completion", "is missing");
-    err = err == TNK_EINVAL ? TNK_EPROTO : err;
+    /* A row without a prompt is none of this kind, and no wrong one. */
+    if (json_object_get(reader.json, "prompt") == NULL ||
+        json_object_get(reader.json, messages) != NULL)
+      err = err == TNK_EINVAL ? TNK_EPROTO : err;
   }
   if (err == TNK_OK && json_object_get(reader.json, "prompt") == NULL)
     err = refuse(&reader, "prompt", "is missing");
