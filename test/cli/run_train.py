@@ -82,7 +82,8 @@ def interrupted(folder, data, plain):
     args = [TNK, "train", data, "--local", "--run", run, *map(str, RUN)]
     with subprocess.Popen(args, env=CLEAN, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as process:
-        while not process.stderr.readline().startswith("step 5/"):
+        # Early, so that a busy machine does not end the run before the signal.
+        while not process.stderr.readline().startswith("step 1/"):
             pass
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=120)
@@ -92,7 +93,7 @@ def interrupted(folder, data, plain):
         metrics(plain).splitlines(True)[:len(metrics(run).splitlines())]), "saved with its metrics", kept)
     got = subprocess.run(args, env=CLEAN, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     at = int(got.stderr.split("resuming after step ")[1].split()[0])
-    check(got.returncode == 0 and 5 <= at <= 8, "it continues there", got)
+    check(got.returncode == 0 and 1 <= at < STEPS, "it continues there", got)
     check(metrics(run) == metrics(plain) and
           weights(run, run / "served") == weights(plain, plain / "served"), "with the same result")
 
