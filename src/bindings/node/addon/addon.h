@@ -259,7 +259,7 @@ napi_value convert_path(addon_t *addon, object_t *owner,
 int read_sampling_options(call_t *call, napi_value value,
                           tnk_sampling_options_t *out);
 /* A model input, as `tokens` or `chunks`; 0 with an exception pending. */
-int read_input(call_t *call, napi_value value, tnk_model_input_t *out);
+int read_model_input(call_t *call, napi_value value, tnk_model_input_t *out);
 /* The tokenizer that an object has. */
 tnk_chat_tokenizer_t object_tokenizer(const object_t *object);
 

@@ -41,7 +41,7 @@ static int read_chunk(call_t *call, napi_value value, tnk_chunk_t *out) {
                     &out->bytes, &out->n_bytes);
 }
 
-int read_input(call_t *call, napi_value value, tnk_model_input_t *out) {
+int read_model_input(call_t *call, napi_value value, tnk_model_input_t *out) {
   bool is_array = false;
   uint32_t n = 0;
   const void *data = NULL;
@@ -176,7 +176,7 @@ static napi_value js_sample(napi_env env, napi_callback_info info) {
   tnk_model_input_t prompt = {0};
   call_t call;
   if (!call_begin(&call, env, info, OBJECT_SAMPLING) || !call_has_room(&call) ||
-      !read_input(&call, call.args[1], &prompt) ||
+      !read_model_input(&call, call.args[1], &prompt) ||
       !read_fields(env, call.args[2], param_fields, COUNT(param_fields),
                    &params, &call.scratch) ||
       !read_fields(env, call.args[2], fields, COUNT(fields), &options,
@@ -234,7 +234,7 @@ static napi_value js_stream(napi_env env, napi_callback_info info) {
   tnk_model_input_t prompt = {0};
   call_t call;
   if (!call_begin(&call, env, info, OBJECT_SAMPLING) || !call_has_room(&call) ||
-      !read_input(&call, call.args[1], &prompt) ||
+      !read_model_input(&call, call.args[1], &prompt) ||
       !read_fields(env, call.args[2], param_fields, COUNT(param_fields),
                    &params, &call.scratch) ||
       !read_fields(env, call.args[2], &field, 1, &options, &call.scratch))
@@ -269,7 +269,7 @@ static napi_value js_compute_logprobs(napi_env env, napi_callback_info info) {
   tnk_model_input_t prompt = {0};
   call_t call;
   if (!call_begin(&call, env, info, OBJECT_SAMPLING) || !call_has_room(&call) ||
-      !read_input(&call, call.args[1], &prompt) ||
+      !read_model_input(&call, call.args[1], &prompt) ||
       !read_fields(env, call.args[2], &field, 1, &options, &call.scratch))
     return call_end(&call, NULL);
   operation_t operation = {.owner = call.object,

@@ -62,7 +62,7 @@ static int read_datum(call_t *call, napi_value value, tnk_datum_t *out) {
   uint32_t n = 0;
   napi_get_array_length(env, value, &n);
   napi_get_element(env, value, 0, &item);
-  if (n == 0 || !read_input(call, item, &out->input))
+  if (n == 0 || !read_model_input(call, item, &out->input))
     return 0;
   tnk_loss_input_t *inputs = scratch_take(&call->scratch, n * sizeof(*inputs));
   if (inputs == NULL)
