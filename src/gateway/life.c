@@ -214,9 +214,11 @@ static int open_template(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
 static int take_line(void *user, const char *type, const json_t *line) {
   tnk_gateway_t *gateway = user;
 
-  return strcmp(type, TNK__GW_DELETED) == 0
-             ? tnk__gw_response_take(gateway, line)
-             : tnk__gw_sampler_take_line(gateway, type, line);
+  if (strcmp(type, TNK__GW_DELETED) == 0)
+    return tnk__gw_response_take(gateway, line);
+  if (strcmp(type, TNK__GW_USE) == 0)
+    return tnk__gw_sampler_take_use(gateway, line);
+  return tnk__gw_grants_take(&gateway->grants, type, line);
 }
 
 static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,

@@ -24,8 +24,8 @@ void tnk__gw_response_serve(const tnk__gw_call_t *call);
 const tnk__gw_turn_t *tnk__gw_response_find(const tnk_gateway_t *gateway,
                                             const char *session,
                                             uint64_t number);
-/* Take a line of type TNK__GW_DELETED while the record is opened. Returns
- * TNK_OK, TNK_EPROTO or TNK_ENOMEM. */
+/* Take a line of type TNK__GW_DELETED, of this gateway or of another one with
+ * the same record. Returns TNK_OK, TNK_EPROTO or TNK_ENOMEM. */
 int tnk__gw_response_take(tnk_gateway_t *gateway, const json_t *line);
 /* Free what is known of deleted responses. */
 void tnk__gw_responses_deinit(tnk_gateway_t *gateway);

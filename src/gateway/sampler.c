@@ -58,8 +58,9 @@ static void tell(const use_t *use, const tnk__gw_sampler_t *sampler) {
                             sampler->version);
   if (tnk__gw_record_is_shared(record) &&
       strlen(sampler->name) < sizeof(sampler->name) - 1)
-    (void)tnk__gw_record_note(record, "use", use->is_path ? "path" : "base",
-                              sampler->name, sampler->version);
+    (void)tnk__gw_record_note(record, TNK__GW_USE,
+                              use->is_path ? "path" : "base", sampler->name,
+                              sampler->version);
 }
 
 static void put_in_use(use_t *use) {
@@ -216,7 +217,7 @@ static tnk_promise_t *follow(tnk_gateway_t *gateway,
   return promise;
 }
 
-static int take_use(tnk_gateway_t *gateway, const json_t *line) {
+int tnk__gw_sampler_take_use(tnk_gateway_t *gateway, const json_t *line) {
   const char *path = tnk__json_str(line, "path");
   const char *name = path != NULL ? path : tnk__json_str(line, "base");
   int64_t version = 0;
@@ -234,15 +235,6 @@ static int take_use(tnk_gateway_t *gateway, const json_t *line) {
       version > gateway->version)
     tnk_promise_unref(follow(gateway, NULL));
   return TNK_OK;
-}
-
-int tnk__gw_sampler_take_line(void *user, const char *type,
-                              const json_t *line) {
-  tnk_gateway_t *gateway = user;
-
-  return strcmp(type, "use") == 0
-             ? take_use(gateway, line)
-             : tnk__gw_grants_take(&gateway->grants, type, line);
 }
 
 tnk_promise_t *tnk_gateway_use(tnk_gateway_t *gateway,

@@ -218,10 +218,10 @@ tnk__gw_sampler_t *tnk__gw_sampler_take(tnk_gateway_t *gateway);
 void tnk__gw_sampler_give_back(tnk__gw_sampler_t *sampler);
 /* Close all samplers, and cancel the pending ones. */
 void tnk__gw_samplers_close(tnk_gateway_t *gateway);
-/* Take a line of the record that is not a turn or a reward. See
- * tnk__gw_record_options_t. */
-int tnk__gw_sampler_take_line(void *gateway, const char *type,
-                              const json_t *line);
+/* The type of a line that names the weights of all gateways. */
+#define TNK__GW_USE "use"
+/* Take such a line of the record. Returns TNK_OK or TNK_EPROTO. */
+int tnk__gw_sampler_take_use(tnk_gateway_t *gateway, const json_t *line);
 /* Create a sampler, for a request that asks for it. */
 void tnk__gw_sampler_ask(tnk_gateway_t *gateway, tnk__srv_req_t *req);
 
