@@ -14,7 +14,8 @@ export LC_ALL
 # A line for each need: set | name in plain words | how to see that it is there
 # where there is no apt | packages. Of `a/b` the first one that apt offers is
 # taken, because releases name things differently; of `a/` none if there is no
-# a. Debian has llhttp as a library from 13 on, and as C source before that.
+# a. Packages behind `?` are left out if the need is met: Node often comes from
+# elsewhere, and Debian's packages conflict with that. Debian has llhttp as a library from 13 on, and as C source before that.
 needs='
 build | a C and a C++ compiler | run c++ | gcc g++ libc6-dev
 build | Meson 1.0 | run meson | dpkg-dev meson
@@ -35,8 +36,8 @@ test | Python 3.9 | run python3 | python3
 test | pycparser of Python (two tests only) | file /usr/lib/python3/dist-packages/pycparser | python3-pycparser
 test | clang-format 14 (one test only) | run clang-format | clang-format-14/
 test | certificate authorities | file /etc/ssl/certs | ca-certificates
-ci | Node 18.17 with its headers | file /usr/include/node/node_api.h | nodejs libnode-dev/
-ci | npm, which packs and installs a package | run npm | npm/
+ci | Node 18.17 with its headers | file /usr/include/node/node_api.h | ?nodejs libnode-dev/
+ci | npm, which packs and installs a package | run npm | ?npm/
 ci | clang with its sanitizers | run clang | clang libclang-rt-dev/libclang-rt-14-dev
 ci | clang-tidy | run clang-tidy | clang-tidy
 ci | abidiff | run abidiff | abigail-tools
@@ -101,7 +102,11 @@ fi
 
 # The packages of the lines that are asked for, chosen by what apt offers now.
 packages() {
-  words=$(wanted | while IFS='|' read -r name how packages; do echo "$packages"; done)
+  words=$(wanted | while IFS='|' read -r name how packages; do
+    # shellcheck disable=SC2086 # a kind and its words
+    case $packages in *\?*) is_there $how && continue ;; esac
+    echo "${packages#*\?}"
+  done)
   # shellcheck disable=SC2046 # several packages
   offered=$(apt-cache policy $(echo "$words" | tr ' /' '\n\n' | sort -u) |
     awk '/^[^ ]/ { name = $1 } /Candidate: [^(]/ { printf "%s ", substr(name, 1, length(name) - 1) }')
