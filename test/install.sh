@@ -15,7 +15,8 @@ export LC_ALL
 # where there is no apt | packages. Of `a/b` the first one that apt offers is
 # taken, because releases name things differently; of `a/` none if there is no
 # a. Packages behind `?` are left out if the need is met: Node often comes from
-# elsewhere, and Debian's packages conflict with that. Debian has llhttp as a library from 13 on, and as C source before that.
+# elsewhere, and Debian's packages conflict with that. Debian has llhttp as a
+# library from 13 on, and as C source before that.
 needs='
 build | a C and a C++ compiler | run c++ | gcc g++ libc6-dev
 build | Meson 1.0 | run meson | dpkg-dev meson
