@@ -164,6 +164,9 @@ static addon_t *make_addon(napi_env env) {
   return addon;
 }
 
+/* The macro below defines it, and no header declares it. */
+NAPI_EXTERN int32_t node_api_module_get_api_version_v1(void);
+
 NAPI_MODULE_INIT() {
   const function_t *const all[] = {
       own_functions,      promise_functions,  service_functions,
