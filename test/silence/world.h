@@ -81,6 +81,7 @@ typedef struct world {
   size_t n_timers;
   size_t n_events; /* requests and connections when the operation began */
   size_t most_turns;
+  size_t max_turns; /* without time; 0: MAX_TURNS */
   int n_states[TNK_QUEUE_MEMORY_LOST + 1];
   uint64_t state_ms[TNK_QUEUE_MEMORY_LOST + 1];
 } world_t;
@@ -323,6 +324,7 @@ enum { MAX_TURNS = 4000, CALM_TURNS = 2 };
 /* Turn the loop until it is quiet. No time passes, so whatever never comes to
  * rest here spins. */
 static inline void world_rest(world_t *world) {
+  const size_t max = world->max_turns > 0 ? world->max_turns : MAX_TURNS;
   size_t n = 0;
   int n_calm = 0;
 
@@ -331,7 +333,7 @@ static inline void world_rest(world_t *world) {
     n_calm = is_quiet(world) ? n_calm + 1 : 0;
     if (is_waiting_for_others(world))
       n_calm = 0;
-    else if (++n > MAX_TURNS)
+    else if (++n > max)
       test_fail(__FILE__, __LINE__, "the loop spins while no time passes");
   }
   if (n > world->most_turns)
