@@ -108,6 +108,7 @@ def sampled(folder, data, plain):
     lines = [json.loads(line) for line in text.splitlines()]
     check(got.returncode == 0 and [(line["step"], line["prompt"]) for line in lines] ==
           [(step, prompt) for step in (0, 5, 10, STEPS) for prompt in ("1?", 'a "b"')], "the samples of a run", lines)
+    check("\\u0000" not in text, "JSON that all programs read", text)
     check(lines[-2]["text"] == " abab" or lines[-2]["text"] == " ab", "what was learned", lines[-2])
     check(f"sample after step {STEPS}  1? -> ab" in got.stderr, "they are shown", got.stderr)
     check(metrics(run) == metrics(plain) and

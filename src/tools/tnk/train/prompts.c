@@ -78,11 +78,16 @@ typedef struct {
   int err;
 } answer_t;
 
+/* Many readers of JSON refuse a text with a zero byte, which an untrained model
+ * may say. A blank stands for it. */
 static void take_text(const tnk_chat_delta_t *delta, void *user) {
   answer_t *answer = user;
 
-  if (answer->err == TNK_OK)
-    answer->err = tnk__buf_append(&answer->text, delta->text, delta->n);
+  for (size_t i = 0; i < delta->n && answer->err == TNK_OK; i++) {
+    const char c = delta->text[i];
+
+    answer->err = tnk__buf_byte(&answer->text, (uint8_t)(c == '\0' ? ' ' : c));
+  }
 }
 
 static tnk_chat_family_t family_of(const train_prompts_t *prompts) {
