@@ -402,6 +402,7 @@ int tnk_chat_encode_answer(tnk_chat_tokens_t *tokens,
 
 static int go_on(job_t *job, const int32_t *ids, size_t n_ids, size_t first,
                  tnk__marked_t *marked) {
+  size_t n_ending = 0;
   int err;
 
   if (ids == NULL || n_ids == 0)
@@ -412,12 +413,12 @@ static int go_on(job_t *job, const int32_t *ids, size_t n_ids, size_t first,
     return tnk__why(&job->why, TNK_EINVAL, 0,
                     "the message before the first new one is no answer");
   err = tnk__bridge_text(&job->prompt, job->messages, first, &job->text,
-                         &job->why);
+                         &n_ending, &job->why);
   if (err == TNK_OK)
     err = strip(job);
   if (err == TNK_OK)
     err = tnk__bridge_ids(&job->prompt, &job->coder, ids, n_ids, &job->text,
-                          &marked->ids, &job->why);
+                          n_ending, &marked->ids, &job->why);
   return err != TNK_OK ? err : tnk__marked_fill(marked, 0, -1, &job->why);
 }
 

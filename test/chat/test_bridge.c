@@ -2,6 +2,7 @@
 /*
  * What follows sampled ids in a conversation that goes on.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -249,6 +250,29 @@ TEST(a_token_that_ends_answers_is_not_doubled) {
 }
 
 /* What this template writes of a message hangs on how many there were. */
+/* The end is neither a token nor in the list of stops. */
+TEST(a_plain_text_that_ends_answers_is_not_doubled) {
+  static const char plain[] =
+      "{% for m in messages %}{{ '[' + m.role + ']' + m.content + '[/]' }}"
+      "{% endfor %}{% if add_generation_prompt %}{{ '[assistant]' }}{% endif "
+      "%}";
+  static const char *const one[] = {"user", "Hi", NULL};
+  static const char *const ends[] = {"", "[/]"};
+
+  for (size_t i = 0; i < 2; i++) {
+    char sampled[32];
+    stage_t s;
+
+    snprintf(sampled, sizeof(sampled), "Hello[%s", ends[i]);
+    stage_open(&s, plain, one);
+    sample(&s, sampled, 0);
+    CHECK_INT(tnk_chat_add(s.chat, "assistant", "Hello[", NULL), TNK_OK);
+    CHECK_INT(tnk_chat_add(s.chat, "user", "More", NULL), TNK_OK);
+    expect_whole(&s, 2);
+    stage_close(&s);
+  }
+}
+
 TEST(what_follows_is_what_the_whole_conversation_says) {
   static const char *const one[] = {"user", "Hi", NULL};
   static const char counts[] =

@@ -409,6 +409,20 @@ def with_controls(rng, controls):
                    for control in rng.sample(controls, len(controls)))
 
 
+def control_tokens(path, tokenizer, rng):
+    """The added tokens of a vocabulary, at most some hundred of them: without those
+    that its model makes of plain text too, such as Gemma's runs of blanks."""
+    import tokenizers
+    whole = json.loads((path / "tokenizer.json").read_text())
+    plain = tokenizers.Tokenizer.from_str(json.dumps(whole | {"added_tokens": []}))
+    special, others = [], []
+    for i, token in tokenizer.added_tokens_decoder.items():
+        text = token.content
+        if text.strip() and i not in plain.encode(text, add_special_tokens=False).ids:
+            (special if token.special else others).append(text)
+    return [t for of in (special, others) for t in rng.sample(of, min(len(of), 100))]
+
+
 def guarded_chat(user, result):
     return [{"role": "user", "content": user},
             {"role": "assistant", "content": "", "tool_calls": [
@@ -439,7 +453,7 @@ def compare_guard(library, tokenizers, folder, name):
     the ids of 5.24, which can do the same."""
     import transformers
     path, config, tokenizer = load(folder, name)
-    controls = [t.content for t in tokenizer.added_tokens_decoder.values() if t.content.strip()]
+    controls = control_tokens(path, tokenizer, random.Random(name))
     tally = Tally(f"{name}: control tokens in messages")
     for what, template in {**templates.fetch(folder), "own": config.get("chat_template"),
                            "turns": TURNS}.items():

@@ -23,6 +23,7 @@ typedef struct {
   int thinks;
   tnk__value_t all; /* [opening ..., answer, new ...] */
   size_t n_closed;  /* number of messages up to the answer, included */
+  size_t n_ending;  /* bytes that end the answer when it is the last message */
 } tiny_t;
 
 static int has_role(tnk__value_t message, const char *role) {
@@ -174,6 +175,7 @@ static int try(tiny_t *tiny, tnk__buf_t text[3], tnk__buf_t *out,
   if (!tnk__prompt_begins(&text[1], &text[2]))
     return differs(why, &text[1], &text[2], "in the last answer");
   err = find_end(tiny, &text[0], &text[1], &end, why);
+  tiny->n_ending = text[1].len - end;
   if (err == TNK_OK && text[2].len > 0 &&
       tnk__buf_append(out, text[2].data + end, text[2].len - end) != TNK_OK)
     err = tnk__why(why, out->err, 0, "out of memory");
@@ -184,7 +186,7 @@ static int try(tiny_t *tiny, tnk__buf_t text[3], tnk__buf_t *out,
  * without thoughts if the start of an answer rules them out. */
 static int try_both(const tnk__prompt_t *prompt, tnk__value_t messages,
                     size_t first, int is_whole, tnk__buf_t text[3],
-                    tnk__buf_t *out, tnk__why_t *why) {
+                    tnk__buf_t *out, size_t *n_ending, tnk__why_t *why) {
   int err = DIFFERS;
 
   for (int thinks = 1; thinks >= 0 && (err == DIFFERS || err == TNK_EINVAL);
@@ -201,6 +203,7 @@ static int try_both(const tnk__prompt_t *prompt, tnk__value_t messages,
     build(&tiny);
     err = heap.err != TNK_OK ? tnk__why(why, heap.err, 0, "out of memory")
                              : try(&tiny, text, out, why);
+    *n_ending = tiny.n_ending;
     tnk__heap_deinit(&heap);
   }
   return err;
@@ -210,16 +213,17 @@ static int try_both(const tnk__prompt_t *prompt, tnk__value_t messages,
  * of them. If the template rejects them, because some are missing, try a
  * minimal beginning. */
 int tnk__bridge_text(const tnk__prompt_t *prompt, tnk__value_t messages,
-                     size_t first, tnk__buf_t *out, tnk__why_t *why) {
+                     size_t first, tnk__buf_t *out, size_t *n_ending,
+                     tnk__why_t *why) {
   tnk__buf_t text[3];
   int err = TNK_EINVAL;
 
   for (int i = 0; i < 3; i++)
     tnk__buf_init(&text[i], prompt->alloc, MAX_BYTES);
   if (first > 1)
-    err = try_both(prompt, messages, first, 1, text, out, why);
+    err = try_both(prompt, messages, first, 1, text, out, n_ending, why);
   if (err == TNK_EINVAL)
-    err = try_both(prompt, messages, first, 0, text, out, why);
+    err = try_both(prompt, messages, first, 0, text, out, n_ending, why);
   for (int i = 0; i < 3; i++)
     tnk__buf_deinit(&text[i]);
   return err == DIFFERS ? TNK_EUNSUPPORTED : err;
@@ -248,15 +252,48 @@ static int count_sampled(const tnk__prompt_t *prompt, const tnk__buf_t *tail,
   return *other == NULL;
 }
 
+/* How many bytes of the text were sampled, if the sampled ids end with all that
+ * ends an answer and the text starts with it. This finds an end of plain text,
+ * such as "</answer>", which is in no list of stops. White space behind it does
+ * not count, as in is_sampled(). */
+static size_t count_ending(const tnk__buf_t *tail, const tnk__buf_t *text,
+                           size_t n_ending) {
+  size_t n = n_ending < text->len ? n_ending : text->len;
+
+  while (n > 0 && text->data[n - 1] <= ' ')
+    n--;
+  return n > 0 && n <= tail->len &&
+                 memcmp(tail->data + tail->len - n, text->data, n) == 0
+             ? n
+             : 0;
+}
+
+/* Returns whether an id is a control token. Plug-ins that do not list theirs
+ * leave it open. */
+static int may_be_control(const tnk__coder_t *coder, int32_t id) {
+  size_t n;
+  int32_t control;
+
+  if (coder->calls.added == NULL)
+    return 1;
+  for (size_t i = 0;; i++) {
+    if (coder->calls.added(coder->tokenizer, i, &n, &control) == NULL)
+      return 0;
+    if (control == id)
+      return 1;
+  }
+}
+
 /* Returns whether the first of the new ids was already sampled. An answer may
- * end with a token that is not in the list of stops. White space does not
- * count, as it may be on both sides. */
+ * end with a control token that is not in the list of stops. White space does
+ * not count, as it may be on both sides. */
 static int is_sampled(const tnk__coder_t *coder, int32_t last,
                       const tnk__buf_t *ids, tnk__buf_t *tail, int *err,
                       tnk__why_t *why) {
   size_t i = 0;
 
-  if (tnk__n_ids(ids) == 0 || tnk__ids(ids)[0] != last)
+  if (tnk__n_ids(ids) == 0 || tnk__ids(ids)[0] != last ||
+      !may_be_control(coder, last))
     return 0;
   tnk__buf_clear(tail);
   *err = tnk__ids_decode(coder, &last, 1, tail, why);
@@ -267,13 +304,14 @@ static int is_sampled(const tnk__coder_t *coder, int32_t last,
 
 int tnk__bridge_ids(const tnk__prompt_t *prompt, const tnk__coder_t *coder,
                     const int32_t *so_far, size_t n_so_far,
-                    const tnk__buf_t *text, tnk__buf_t *ids, tnk__why_t *why) {
-  size_t n_tail = 0, n_sampled = 0;
+                    const tnk__buf_t *text, size_t n_ending, tnk__buf_t *ids,
+                    tnk__why_t *why) {
+  size_t n_tail = n_ending, n_sampled = 0;
   const char *other = NULL;
   tnk__buf_t tail;
   int err;
 
-  /* A stop of n bytes has at most n ids. */
+  /* A stop or an ending of n bytes has at most n ids. */
   for (const char *const *stop = prompt->stops; *stop != NULL; stop++)
     n_tail = strlen(*stop) > n_tail ? strlen(*stop) : n_tail;
   n_tail = n_tail < n_so_far ? n_tail : n_so_far;
@@ -284,8 +322,10 @@ int tnk__bridge_ids(const tnk__prompt_t *prompt, const tnk__coder_t *coder,
                    "the answer was ended with \"%.64s\", and the template goes "
                    "on otherwise",
                    other);
+  if (err == TNK_OK && n_sampled == 0)
+    n_sampled = count_ending(&tail, text, n_ending);
   if (err == TNK_OK)
-    err = tnk__ids_encode(coder, text, n_sampled, text->len, ids, why);
+    err = tnk__ids_continue(coder, text, n_sampled, text->len, ids, why);
   if (err == TNK_OK && n_sampled == 0 &&
       is_sampled(coder, so_far[n_so_far - 1], ids, &tail, &err, why))
     tnk__buf_consume(ids, sizeof(int32_t));

@@ -41,6 +41,61 @@ static int encode(const tnk__coder_t *coder, const tnk__buf_t *text,
   return err == TNK_OK ? TNK_OK : failed(why, err, coder, said);
 }
 
+static int begins(const tnk__buf_t *ids, const tnk__buf_t *with) {
+  return ids->len >= with->len &&
+         (with->len == 0 || memcmp(ids->data, with->data, with->len) == 0);
+}
+
+/* Encode a piece behind one character, and remove the ids of that. Returns 1 if
+ * it has ids of its own, which a tokenizer may have joined with the piece's. */
+static int encode_behind(char before, const tnk__coder_t *coder,
+                         const tnk__buf_t *piece, unsigned flags,
+                         tnk__buf_t *ids, int *err, tnk__why_t *why) {
+  tnk__buf_t alone, both;
+  int is_apart;
+
+  tnk__buf_init(&alone, ids->alloc, SIZE_MAX / 2);
+  tnk__buf_init(&both, ids->alloc, SIZE_MAX / 2);
+  piece->data[0] = (uint8_t)before;
+  *err = encode(coder, piece, 0, 1, flags, &alone, why);
+  if (*err == TNK_OK)
+    *err = encode(coder, piece, 0, piece->len, flags, &both, why);
+  is_apart = *err == TNK_OK && begins(&both, &alone);
+  if (is_apart && both.len > alone.len &&
+      tnk__buf_append(ids, both.data + alone.len, both.len - alone.len) !=
+          TNK_OK)
+    *err = failed(why, ids->err, coder, "");
+  tnk__buf_deinit(&alone);
+  tnk__buf_deinit(&both);
+  return is_apart;
+}
+
+/* Encode a piece that has text before it. Some tokenizers add a blank to the
+ * start of a text, so the piece is encoded behind a character that ends words:
+ * a newline, as in other implementations, or a control character, which joins
+ * nothing. If the tokenizer refuses that or joins even that, the piece is
+ * encoded alone. */
+static int encode_inside(const tnk__coder_t *coder, const tnk__buf_t *text,
+                         size_t begin, size_t end, unsigned flags,
+                         tnk__buf_t *ids, tnk__why_t *why) {
+  tnk__buf_t piece;
+  int err = TNK_OK;
+
+  if (end <= begin)
+    return TNK_OK;
+  tnk__buf_init(&piece, ids->alloc, SIZE_MAX / 2);
+  (void)tnk__buf_byte(&piece, '\n');
+  if (tnk__buf_append(&piece, text->data + begin, end - begin) != TNK_OK)
+    err = failed(why, piece.err, coder, "");
+  else if (!encode_behind('\n', coder, &piece, flags, ids, &err, why) &&
+           err == TNK_OK &&
+           !encode_behind('\x02', coder, &piece, flags, ids, &err, why) &&
+           err != TNK_ENOMEM)
+    err = encode(coder, text, begin, end, flags, ids, why);
+  tnk__buf_deinit(&piece);
+  return err;
+}
+
 /* ---- Control tokens as text ---- */
 
 static const tnk__control_t *control_at(const tnk__coder_t *coder, size_t i) {
@@ -107,7 +162,8 @@ static int encode_text(const tnk__coder_t *coder, const tnk__buf_t *text,
                        size_t barrier, tnk__buf_t *ids, tnk__why_t *why) {
   const size_t before = ids->len, end = begin + control->n;
   const unsigned flags = coder->calls.plain_flags;
-  int err = encode(coder, text, begin, end, flags, ids, why), is_same = 0;
+  int err = encode_inside(coder, text, begin, end, flags, ids, why);
+  int is_same = 0;
 
   for (size_t i = before / sizeof(int32_t); i < tnk__n_ids(ids); i++)
     is_same |= tnk__ids(ids)[i] == control->id;
@@ -119,9 +175,10 @@ static int encode_text(const tnk__coder_t *coder, const tnk__buf_t *text,
                     "\"%.*s\" in a message",
                     (int)control->n, control->text);
   ids->len = before;
-  err = encode(coder, text, begin, barrier, flags, ids, why);
-  return err == TNK_OK ? encode(coder, text, barrier, end, flags, ids, why)
-                       : err;
+  err = encode_inside(coder, text, begin, barrier, flags, ids, why);
+  return err == TNK_OK
+             ? encode_inside(coder, text, barrier, end, flags, ids, why)
+             : err;
 }
 
 static size_t longest_control(const tnk__coder_t *coder) {
@@ -136,9 +193,9 @@ static size_t longest_control(const tnk__coder_t *coder) {
   return longest;
 }
 
-int tnk__ids_encode(const tnk__coder_t *coder, const tnk__buf_t *text,
-                    size_t begin, size_t end, tnk__buf_t *ids,
-                    tnk__why_t *why) {
+static int encode_range(const tnk__coder_t *coder, const tnk__buf_t *text,
+                        size_t begin, size_t end, int is_inside,
+                        tnk__buf_t *ids, tnk__why_t *why) {
   const size_t longest = longest_control(coder);
   size_t next = 0;
   int err = TNK_OK;
@@ -159,14 +216,31 @@ int tnk__ids_encode(const tnk__coder_t *coder, const tnk__buf_t *text,
       at++;
       continue;
     }
-    err = encode(coder, text, begin, at, 0, ids, why);
+    err = is_inside ? encode_inside(coder, text, begin, at, 0, ids, why)
+                    : encode(coder, text, begin, at, 0, ids, why);
+    is_inside = 1;
     if (err == TNK_OK)
       err = encode_text(coder, text, at, control, barrier_at(coder, next), ids,
                         why);
     at += control->n;
     begin = at;
   }
-  return err == TNK_OK ? encode(coder, text, begin, end, 0, ids, why) : err;
+  if (err != TNK_OK)
+    return err;
+  return is_inside ? encode_inside(coder, text, begin, end, 0, ids, why)
+                   : encode(coder, text, begin, end, 0, ids, why);
+}
+
+int tnk__ids_encode(const tnk__coder_t *coder, const tnk__buf_t *text,
+                    size_t begin, size_t end, tnk__buf_t *ids,
+                    tnk__why_t *why) {
+  return encode_range(coder, text, begin, end, 0, ids, why);
+}
+
+int tnk__ids_continue(const tnk__coder_t *coder, const tnk__buf_t *text,
+                      size_t begin, size_t end, tnk__buf_t *ids,
+                      tnk__why_t *why) {
+  return encode_range(coder, text, begin, end, 1, ids, why);
 }
 
 int tnk__ids_decode(const tnk__coder_t *coder, const int32_t *ids, size_t n,

@@ -35,6 +35,11 @@ static inline size_t tnk__n_ids(const tnk__buf_t *ids) {
  * inside are plain text; others count. */
 int tnk__ids_encode(const tnk__coder_t *coder, const tnk__buf_t *text,
                     size_t begin, size_t end, tnk__buf_t *ids, tnk__why_t *why);
+/* The same for a range that has text before it, of which `text` need not hold
+ * anything. Tokenizers that add a blank to the start of a text add none. */
+int tnk__ids_continue(const tnk__coder_t *coder, const tnk__buf_t *text,
+                      size_t begin, size_t end, tnk__buf_t *ids,
+                      tnk__why_t *why);
 /* Append the bytes of ids. */
 int tnk__ids_decode(const tnk__coder_t *coder, const int32_t *ids, size_t n,
                     tnk__buf_t *bytes, tnk__why_t *why);

@@ -610,7 +610,10 @@ static int mark_pieces(const tnk__coder_t *coder, const tnk__buf_t *text,
 
     if (i + 1 < n_cuts(cuts) && same(cut->weight, cut_at(cuts, i + 1)->weight))
       continue;
-    err = tnk__ids_encode(coder, text, begin, cut->end, &marked->ids, why);
+    err = begin == 0
+              ? tnk__ids_encode(coder, text, begin, cut->end, &marked->ids, why)
+              : tnk__ids_continue(coder, text, begin, cut->end, &marked->ids,
+                                  why);
     if (err == TNK_OK && !is_beginning(&marked->ids, before, whole))
       err = refuse_token(text, begin, cut->end, cut->end, cut->message, why);
     if (err == TNK_OK)
