@@ -81,7 +81,9 @@ typedef struct world {
   size_t n_timers;
   size_t n_events; /* requests and connections when the operation began */
   size_t most_turns;
-  size_t max_turns; /* without time; 0: MAX_TURNS */
+  /* Turns without time, in which the server may read and write; 0: MAX_TURNS.
+   * It may be idle in MAX_TURNS of them in a row. */
+  size_t max_turns;
   int n_states[TNK_QUEUE_MEMORY_LOST + 1];
   uint64_t state_ms[TNK_QUEUE_MEMORY_LOST + 1];
 } world_t;
@@ -325,15 +327,17 @@ enum { MAX_TURNS = 4000, CALM_TURNS = 2 };
  * rest here spins. */
 static inline void world_rest(world_t *world) {
   const size_t max = world->max_turns > 0 ? world->max_turns : MAX_TURNS;
-  size_t n = 0;
+  size_t n = 0, n_idle = 0, n_bytes = 0;
   int n_calm = 0;
 
   while (n_calm < CALM_TURNS) {
     uv_run(&world->script.uv, UV_RUN_NOWAIT);
     n_calm = is_quiet(world) ? n_calm + 1 : 0;
+    n_idle = mock_n_bytes(world->script.mock) == n_bytes ? n_idle : 0;
+    n_bytes = mock_n_bytes(world->script.mock);
     if (is_waiting_for_others(world))
       n_calm = 0;
-    else if (++n > max)
+    else if (++n > max || ++n_idle > MAX_TURNS)
       test_fail(__FILE__, __LINE__, "the loop spins while no time passes");
   }
   if (n > world->most_turns)

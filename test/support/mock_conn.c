@@ -84,6 +84,7 @@ void mock__flush(mock_conn_t *conn) {
   n = conn->server->drip ? 1 : conn->out.len - conn->out_at;
   buf = uv_buf_init(conn->out.data + conn->out_at, (unsigned)n);
   conn->out_at += n;
+  conn->server->n_bytes += n;
   conn->is_writing = 1;
   if (uv_write(&conn->write, (uv_stream_t *)&conn->tcp, &buf, 1, on_write) != 0)
     mock__close_conn(conn, 0);
@@ -168,6 +169,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
   }
   if (n == 0)
     return;
+  conn->server->n_bytes += (size_t)n;
   taken = read_first(conn, buf->base, (size_t)n);
   if ((size_t)n > taken && !conn->is_closing)
     read_bytes(conn, buf->base + taken, (size_t)n - taken);

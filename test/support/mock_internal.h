@@ -82,6 +82,7 @@ struct mock_server {
   mock_request_t **requests;
   size_t n_requests;
   size_t n_connections;
+  size_t n_bytes; /* read and written on all of them */
   size_t n_open;
   size_t n_handles;
   tnk__context_t *clock;

@@ -316,6 +316,10 @@ const char *mock_header(const mock_request_t *request, const char *name) {
   return NULL;
 }
 
+size_t mock_n_bytes(const mock_server_t *server) {
+  return server->n_bytes;
+}
+
 size_t mock_n_connections(const mock_server_t *server) {
   return server->n_connections;
 }

@@ -134,6 +134,8 @@ const char *mock_header(const mock_request_t *request, const char *name);
 /* Connections accepted so far, and open now. */
 size_t mock_n_connections(const mock_server_t *server);
 size_t mock_n_open(const mock_server_t *server);
+/* Bytes read and written so far, on all connections. */
+size_t mock_n_bytes(const mock_server_t *server);
 /* 1 while the system has not taken all that was written. */
 int mock_is_writing(const mock_server_t *server);
 
