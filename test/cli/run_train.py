@@ -14,6 +14,7 @@ import pathlib
 import signal
 import subprocess
 import tempfile
+import urllib.request
 
 from console import CLEAN, TNK, Local, NoTerminal, check, open_terminal, plan, skip, tnk
 from train_runs import RATES, RUN, STEPS, chat, killed_apart, killed_local, metrics, weights, write
@@ -96,6 +97,32 @@ def interrupted(folder, data, plain):
     check(got.returncode == 0 and 1 <= at < STEPS, "it continues there", got)
     check(metrics(run) == metrics(plain) and
           weights(run, run / "served") == weights(plain, plain / "served"), "with the same result")
+
+
+def interrupted_with_steps_on_the_way(folder, data, plain):
+    """The server holds all results until four steps are sent, after which a state is due.
+    So the state that Ctrl-C saves is that of the fourth, always."""
+    run, served = folder / "held", folder / "held-served"
+    args = [TNK, "train", data, "--model", "tnk/byte-lm", "--run", run, *map(str, RUN)]
+    with Local("--verbose", "--data", served, "--fault-control",
+               "--faults", "try_again/retrieve_future@2-:active") as server:
+        env = {**CLEAN, **server.env}
+        with subprocess.Popen(args, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as process:
+            n_sent = n_polls = 0
+            while n_sent < 4 and n_polls < 60:
+                line = server.process.stderr.readline()
+                n_sent += "/optim_step " in line
+                n_polls += "/retrieve_future " in line
+            process.send_signal(signal.SIGINT)
+            with urllib.request.urlopen(urllib.request.Request(server.url + "/tnk/faults", b"", method="PUT")):
+                pass
+            _, said = process.communicate(timeout=120)
+        check(process.returncode == 130 and "The same command continues it" in said, "Ctrl-C with results held", said)
+        got = subprocess.run(args, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        check(got.returncode == 0 and "resuming after step 4\n" in got.stderr, "it continues after the fourth step", got)
+    check(metrics(run) == metrics(plain) and weights(run, served) == weights(plain, plain / "served"),
+          "with the same result")
 
 
 def sampled(folder, data, plain):
@@ -465,6 +492,7 @@ with tempfile.TemporaryDirectory() as tmp:
     undisturbed = trains(top, chats)
     progress(top, chats)
     interrupted(top, chats, undisturbed)
+    interrupted_with_steps_on_the_way(top, chats, undisturbed)
     sampled(top, chats, undisturbed)
     killed_local(top, [chats, *RUN], undisturbed)
     killed_apart(top, [chats, *RUN], undisturbed)
