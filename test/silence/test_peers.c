@@ -440,9 +440,6 @@ static void open_peer(peer_t *peer, uint64_t seed) {
   peer->sanity = (int)below(peer, 10);
   world_begin(world, &transports[i], 0);
   world->op = &none;
-  /* A server that sends a byte at a time, and allows one byte at a time, takes
-   * eleven turns for each byte of a body. */
-  world->max_turns = 40000;
   CHECK_INT(uv_timer_init(&world->script.uv, &keep), 0);
   CHECK_INT(uv_timer_start(&keep, never, 3600000, 0), 0);
   mock_on(world->script.mock, "POST", "/api/v1/retrieve_future", reply_result,
