@@ -20,6 +20,8 @@ struct tnk__gw_resp {
   uv_tcp_t tcp;
   uv_getaddrinfo_t resolve;
   uv_connect_t connect;
+  struct addrinfo *found;      /* the addresses of the host */
+  const struct addrinfo *next; /* the first one that was not tried */
   uv_write_t write;
   redisReader *reader;
   size_t n_open;    /* the handle, and the request for the address */
@@ -40,6 +42,7 @@ static void release(tnk__gw_resp_t *resp) {
 
   if (--resp->n_open > 0)
     return;
+  uv_freeaddrinfo(resp->found);
   redisReaderFree(resp->reader);
   tnk__buf_deinit(&resp->ready);
   tnk__buf_deinit(&resp->busy);
@@ -63,7 +66,9 @@ void tnk__gw_resp_close(tnk__gw_resp_t *resp) {
     return;
   resp->is_closing = 1;
   (void)uv_cancel((uv_req_t *)&resp->resolve);
-  uv_close((uv_handle_t *)&resp->tcp, on_tcp_closed);
+  /* Otherwise on_refused() does the rest. */
+  if (!uv_is_closing((uv_handle_t *)&resp->tcp))
+    uv_close((uv_handle_t *)&resp->tcp, on_tcp_closed);
 }
 
 /* ---- Writing ---- */
@@ -156,11 +161,31 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
 
 /* ---- Opening ---- */
 
+static void connect_next(tnk__gw_resp_t *resp);
+
+/* The handle of an address that failed is closed. A handle that failed to
+ * connect cannot connect again, so the next address gets a new one. */
+static void on_refused(uv_handle_t *handle) {
+  tnk__gw_resp_t *resp = handle->data;
+  uv_loop_t *loop = handle->loop;
+
+  if (resp->is_closing) {
+    release(resp);
+    return;
+  }
+  (void)uv_tcp_init(loop, &resp->tcp); /* only fails with flags */
+  connect_next(resp);
+}
+
 static void on_connect(uv_connect_t *connect, int status) {
   tnk__gw_resp_t *resp = connect->data;
 
   if (status == UV_ECANCELED || resp->is_closing)
     return;
+  if (status != 0 && resp->next != NULL) {
+    uv_close((uv_handle_t *)&resp->tcp, on_refused);
+    return;
+  }
   if (status == 0)
     status = uv_read_start((uv_stream_t *)&resp->tcp, on_alloc, on_read);
   if (status != 0) {
@@ -174,18 +199,42 @@ static void on_connect(uv_connect_t *connect, int status) {
   flush(resp);
 }
 
+/* Try the next address of the host. `localhost` is often ::1 first, while the
+ * server listens on 127.0.0.1 only. */
+static void connect_next(tnk__gw_resp_t *resp) {
+  const struct sockaddr *address = resp->next->ai_addr;
+  int err;
+
+  resp->next = resp->next->ai_next;
+  err = uv_tcp_connect(&resp->connect, &resp->tcp, address, on_connect);
+  if (err == 0)
+    return;
+  if (resp->next != NULL)
+    uv_close((uv_handle_t *)&resp->tcp, on_refused);
+  else
+    lose(resp, "cannot connect");
+}
+
+int tnk__gw_resp_skip(tnk__gw_resp_t *resp) {
+  if (resp->next == NULL || resp->is_open || resp->is_lost || resp->is_closing)
+    return 0;
+  if (!uv_is_closing((uv_handle_t *)&resp->tcp))
+    uv_close((uv_handle_t *)&resp->tcp, on_refused);
+  return 1;
+}
+
 static void on_resolved(uv_getaddrinfo_t *resolve, int status,
                         struct addrinfo *found) {
   tnk__gw_resp_t *resp = resolve->data;
 
+  resp->found = found;
   if (!resp->is_closing) {
+    resp->next = found;
     if (status != 0)
       lose(resp, "the host name cannot be resolved");
-    else if (uv_tcp_connect(&resp->connect, &resp->tcp, found->ai_addr,
-                            on_connect) != 0)
-      lose(resp, "cannot connect");
+    else
+      connect_next(resp);
   }
-  uv_freeaddrinfo(found);
   release(resp);
 }
 

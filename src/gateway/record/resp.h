@@ -33,11 +33,15 @@ typedef struct {
 
 extern const char tnk__gw_resp_too_long[]; /* a reason of on_lost() */
 
-/* Connect. Returns TNK_OK, TNK_ENOMEM or TNK_ESYSTEM. */
+/* Connect to the first address of the host that accepts. Returns TNK_OK,
+ * TNK_ENOMEM or TNK_ESYSTEM. */
 int tnk__gw_resp_open(tnk__gw_resp_t **out,
                       const tnk__gw_resp_options_t *options);
 /* Send bytes of commands. They are copied. Returns TNK_OK or TNK_ENOMEM. */
 int tnk__gw_resp_send(tnk__gw_resp_t *resp, const void *data, size_t n);
+/* Stop waiting for the address that is being connected to, and try the next
+ * one. Returns whether there is one. */
+int tnk__gw_resp_skip(tnk__gw_resp_t *resp);
 /* Close at once. Only on_closed() is called afterwards. */
 void tnk__gw_resp_close(tnk__gw_resp_t *resp);
 

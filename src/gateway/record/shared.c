@@ -518,6 +518,14 @@ static void connect_now(tnk__gw_shared_t *shared) {
 
 static void end(tnk__gw_shared_t *shared);
 
+/* Nothing was heard for SILENCE_MS. Another address may accept. */
+static void end_silence(tnk__gw_shared_t *shared) {
+  if (tnk__gw_resp_skip(shared->resp))
+    shared->heard_ms = shared->now_ms;
+  else
+    lose(shared, TNK_ECONN, "the server does not answer");
+}
+
 void tnk__gw_shared_tick(tnk__gw_shared_t *shared, uint64_t now_ms) {
   int is_due = !shared->is_greeted || shared->n_heard < shared->due.len;
 
@@ -528,7 +536,7 @@ void tnk__gw_shared_tick(tnk__gw_shared_t *shared, uint64_t now_ms) {
     connect_now(shared);
   else if (shared->resp != NULL && is_due &&
            now_ms - shared->heard_ms >= SILENCE_MS)
-    lose(shared, TNK_ECONN, "the server does not answer");
+    end_silence(shared);
   else if (shared->is_current && !shared->is_reading &&
            now_ms - shared->polled_ms >= POLL_MS)
     begin_reads(shared);
