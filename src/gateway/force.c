@@ -116,43 +116,24 @@ static int write_answer(const probe_t *probe, tnk__buf_t *out) {
   return err;
 }
 
-/* The conversation of the request with the response of a probe. `*out` is NULL
- * on failure. */
-static int make_chat(const tnk__gw_job_t *job, const probe_t *probe,
-                     tnk_chat_t **out, tnk__gw_fault_t *fault) {
-  tnk__buf_t text;
-  int err;
-
-  *out = NULL;
-  tnk__buf_init(&text, &job->gateway->alloc, MAX_TEXT);
-  err = write_answer(probe, &text);
-  if (err != TNK_OK)
-    err = no_memory(fault);
-  else
-    err = tnk__gw_talk_with(job, (const char *)text.data, text.len, out, fault);
-  tnk__buf_deinit(&text);
-  return err;
-}
-
 /* Render a response, without the prompt in front of it. */
 static int render_answer(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
                          const probe_t *probe, tnk__buf_t *out,
                          tnk__gw_fault_t *fault) {
-  tnk_chat_t *chat;
+  tnk__buf_t list;
   int err;
 
-  if (make_chat(job, probe, &chat, fault) != 0)
-    return -1;
-  err = tnk__gw_talk_text(job, chat, TNK_NO, out, cannot, fault);
-  tnk_chat_free(chat);
-  if (err != 0)
-    return err;
-  if (out->len < prompt->len ||
-      memcmp(out->data, prompt->data, prompt->len) != 0)
-    return cannot(fault, "the template writes a call in another place than "
-                         "where an answer begins");
-  tnk__buf_consume(out, prompt->len);
-  return 0;
+  tnk__buf_init(&list, &job->gateway->alloc, MAX_TEXT);
+  err = write_answer(probe, &list);
+  if (err != TNK_OK)
+    err = no_memory(fault);
+  else
+    err = tnk__gw_talk_after(job, prompt, &list,
+                             "the template writes a call in another place "
+                             "than where an answer begins",
+                             out, cannot, fault);
+  tnk__buf_deinit(&list);
+  return err;
 }
 
 /* ---- Ids ---- */

@@ -189,22 +189,10 @@ int tnk__gw_prefill_find(tnk__gw_job_t *job, uint64_t key,
 static int render(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
                   const tnk__buf_t *list, tnk__buf_t *out,
                   tnk__gw_fault_t *fault) {
-  tnk_chat_t *chat;
-  int err;
-
-  if (tnk__gw_talk_with(job, (const char *)list->data, list->len, &chat,
-                        fault) != 0)
-    return -1;
-  err = tnk__gw_talk_text(job, chat, TNK_NO, out, cannot, fault);
-  tnk_chat_free(chat);
-  if (err != 0)
-    return err;
-  if (out->len < prompt->len ||
-      memcmp(out->data, prompt->data, prompt->len) != 0)
-    return cannot(fault, "the template of this model does not write it after "
-                         "the begin of a new response");
-  tnk__buf_consume(out, prompt->len);
-  return 0;
+  return tnk__gw_talk_after(job, prompt, list,
+                            "the template of this model does not write it "
+                            "after the begin of a new response",
+                            out, cannot, fault);
 }
 
 static size_t find(const tnk__buf_t *text, size_t from, const char *what) {

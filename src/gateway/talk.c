@@ -139,8 +139,10 @@ tnk_chat_options_t tnk__gw_talk_options(const tnk__gw_job_t *job) {
   return options;
 }
 
-int tnk__gw_talk_with(const tnk__gw_job_t *job, const char *json, size_t n,
-                      tnk_chat_t **out, tnk__gw_fault_t *fault) {
+/* The conversation of a job with more messages, a list in the format of
+ * templates. Its variables are set. `*out` is NULL on failure. */
+static int add_messages(const tnk__gw_job_t *job, const char *json, size_t n,
+                        tnk_chat_t **out, tnk__gw_fault_t *fault) {
   tnk_chat_error_t error = {0};
   char *text;
   size_t n_text;
@@ -183,6 +185,26 @@ int tnk__gw_talk_text(const tnk__gw_job_t *job, const tnk_chat_t *chat,
   err = tnk__buf_append(out, text, n);
   tnk_chat_free_text(chat, text);
   return err == TNK_OK ? 0 : no_memory(fault);
+}
+
+int tnk__gw_talk_after(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
+                       const tnk__buf_t *list, const char *misplaced,
+                       tnk__buf_t *out, tnk__gw_cannot_t cannot,
+                       tnk__gw_fault_t *fault) {
+  tnk_chat_t *chat;
+  int err;
+
+  if (add_messages(job, (const char *)list->data, list->len, &chat, fault) != 0)
+    return -1;
+  err = tnk__gw_talk_text(job, chat, TNK_NO, out, cannot, fault);
+  tnk_chat_free(chat);
+  if (err != 0)
+    return err;
+  if (out->len < prompt->len ||
+      memcmp(out->data, prompt->data, prompt->len) != 0)
+    return cannot(fault, misplaced);
+  tnk__buf_consume(out, prompt->len);
+  return 0;
 }
 
 static int take_ids(const int32_t *ids, size_t n, void *user) {

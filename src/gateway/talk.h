@@ -32,10 +32,6 @@ int tnk__gw_talk_parser(const tnk__gw_job_t *job, const int32_t *prompt,
  * the job. Only the template and the assistant may use control tokens, unless
  * the gateway keeps all of them. */
 tnk_chat_options_t tnk__gw_talk_options(const tnk__gw_job_t *job);
-/* The conversation of a job with more messages, a list in the format of
- * templates. Its variables are set. `*out` is NULL on failure. */
-int tnk__gw_talk_with(const tnk__gw_job_t *job, const char *json, size_t n,
-                      tnk_chat_t **out, tnk__gw_fault_t *fault);
 /* Sets the fault of something that the template or the tokenizer cannot do.
  * Returns -1. */
 typedef int (*tnk__gw_cannot_t)(tnk__gw_fault_t *fault, const char *why);
@@ -43,6 +39,14 @@ typedef int (*tnk__gw_cannot_t)(tnk__gw_fault_t *fault, const char *why);
 int tnk__gw_talk_text(const tnk__gw_job_t *job, const tnk_chat_t *chat,
                       tnk_choice_t is_prompt, tnk__buf_t *out,
                       tnk__gw_cannot_t cannot, tnk__gw_fault_t *fault);
+/* Render the conversation with more messages, a list in the format of
+ * templates, into the empty buffer `out`, without the `prompt` in front of
+ * them. `misplaced` is the reason for a template that writes them in another
+ * place. */
+int tnk__gw_talk_after(const tnk__gw_job_t *job, const tnk__buf_t *prompt,
+                       const tnk__buf_t *list, const char *misplaced,
+                       tnk__buf_t *out, tnk__gw_cannot_t cannot,
+                       tnk__gw_fault_t *fault);
 /* Append the ids of a text. Fails if they do not decode to the same text. */
 int tnk__gw_talk_ids(const tnk__gw_job_t *job, const tnk__buf_t *text,
                      tnk__buf_t *ids, tnk__gw_cannot_t cannot,
