@@ -10,7 +10,7 @@ export async function uses(): Promise<void> {
   });
   const loss: number = pass.loss;
   const sampler = await model.saveWeightsAndGetSampling();
-  const samples: Samples = await sampler.sample(Int32Array.of(1), { maxTokens: loss, signal: AbortSignal.abort() });
+  const samples: Samples = await sampler.sample(Int32Array.of(1), { maxTokens: loss, signal: new AbortController().signal });
   const ids: Int32Array | undefined = samples.sequences[0]?.tokens;
   for await (const token of sampler.stream([1])) {
     const one: StreamToken = token;
