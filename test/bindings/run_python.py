@@ -8,34 +8,29 @@ Output is TAP, see test/support/tap.py.
 """
 import array
 import asyncio
-import atexit
 import gc
 import os
 import pathlib
 import pickle
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 
 SUPPORT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(SUPPORT / "support"))
 from tap import check, plan
 
+sys.path.insert(0, str(SUPPORT / "bindings"))
+from python_package import KEY, TORCH, install, serve
+
 sys.dont_write_bytecode = True
 PACKAGE, EXTENSION, TNK = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
-FOLDER = pathlib.Path(tempfile.mkdtemp())
-atexit.register(shutil.rmtree, FOLDER, True)
-shutil.copytree(PACKAGE, FOLDER / "tnk", ignore=shutil.ignore_patterns("__pycache__"))
-shutil.copy(EXTENSION, FOLDER / "tnk" / "_native.abi3.so")
-os.environ.update(no_proxy="*", TNK_TYPES="own", PYTHONPATH=str(FOLDER), PYTHONDONTWRITEBYTECODE="1")
+FOLDER = install(PACKAGE, EXTENSION)
 sys.path.insert(0, str(FOLDER))
 import tnk
 
-KEY = "tml-local"
 DATUM = tnk.Datum(tnk.ModelInput.from_ints(list(b"hell")),
                   {"target_tokens": list(b"ello"), "weights": [1.0] * 4})
 PROMPT = tnk.ModelInput.from_ints(list(b"he"))
@@ -219,35 +214,6 @@ def cancels():
         one.close()
         check("closed" in str(raised(lambda: waiting.result(60))), "a closed service ends what runs")
         slow.stdin.close()
-
-
-# What custom losses need of torch, for sums of logprobs.
-TORCH = """
-class Tensor:
-    grad = None
-    def __init__(self, values):
-        self.values = values
-    def tolist(self):
-        return self.values
-    def reshape(self, shape):
-        return self
-    clone = detach = lambda self: self
-    def requires_grad_(self, _):
-        return self
-    def sum(self):
-        return Sum(self, 1.0)
-class Sum:
-    def __init__(self, of, factor):
-        self.of, self.factor = of, factor
-    def __mul__(self, factor):
-        return Sum(self.of, self.factor * factor)
-    detach = sum = lambda self: self
-    def item(self):
-        return sum(self.of.values) * self.factor
-    def backward(self):
-        self.of.grad = Tensor([self.factor] * len(self.of.values))
-tensor = Tensor
-"""
 
 
 def custom_losses():
@@ -494,9 +460,7 @@ def documents():
 
 def main():
     global URL
-    server = subprocess.Popen([TNK, "local", "--port", "0", "--exit-with-stdin"], stdin=subprocess.PIPE,
-                              stdout=subprocess.PIPE, text=True)
-    URL = re.search(r"listening on (\S+)", server.stdout.readline())[1]
+    server, URL = serve(TNK)
     service = tnk.ServiceClient(base_url=URL, api_key=KEY)
     training = service.create_lora_training_client(base_model="tnk/byte-lm", rank=8).result(60)
     trains(training)

@@ -17,24 +17,37 @@ engine_t engine = {.lock = PTHREAD_MUTEX_INITIALIZER,
                    .last = &engine.first};
 
 PyObject *raise_code(int code) {
-  PyObject *value = Py_BuildValue("(is)", code, tnk_strerror(code));
+  PyObject *value;
 
+  if (code == TNK_ENOMEM)
+    return PyErr_NoMemory();
+  value = Py_BuildValue("(is)", code, tnk_strerror(code));
   if (value != NULL)
     PyErr_SetObject(PyExc_OSError, value);
   Py_XDECREF(value);
   return NULL;
 }
 
+static int post_pending(void);
+
 /* ---- Operations ---- */
 
-op_t *op_new(queue_t *queue, const char *function, uint64_t tag) {
+/* Also without the interpreter's lock: raises nothing. */
+op_t *op_make(void) {
   op_t *op = calloc(1, sizeof(*op));
+
+  if (op != NULL)
+    op->refs = 1;
+  return op;
+}
+
+op_t *op_new(queue_t *queue, const char *function, uint64_t tag) {
+  op_t *op = op_make();
 
   if (op == NULL) {
     PyErr_NoMemory();
     return NULL;
   }
-  op->refs = 1;
   op->call.function = function;
   op->call.tag = tag;
   if (queue != NULL) {
@@ -120,6 +133,7 @@ void op_unref(op_t *op) {
   drop_arguments(op);
   if (op->queue != NULL)
     queue_unref(op->queue);
+  free(op->extra);
   free(op);
   if (target != NULL)
     op_unref(target);
@@ -149,6 +163,7 @@ void engine_collect(void) {
   op_t *op;
 
   pthread_mutex_lock(&engine.lock);
+  post_pending();
   op = engine.garbage;
   engine.garbage = NULL;
   pthread_mutex_unlock(&engine.lock);
@@ -166,7 +181,7 @@ static int make_call(op_t *op) {
   const int err = tnk_queue_call(op->queue->native, &op->call, 1);
 
   if (err != TNK_OK && op->call.is_watched)
-    queue_extra(op->queue, op->call.tag, err);
+    queue_extra(op, err);
   return op->is_borrowing && (err == TNK_OK || op->call.result.pointer != NULL);
 }
 
@@ -209,31 +224,50 @@ static void run_pending(uv_loop_t *loop, void *user) {
   }
 }
 
-/* Hand an operation over; the caller's reference goes with it. It runs after
- * those of earlier calls. Does not wait. */
-int engine_submit(op_t *op) {
+/* With the lock. */
+static int post_pending(void) {
   int err = TNK_OK;
-  int must_post;
+
+  if (engine.first != NULL && !engine.is_posted && engine.runtime != NULL) {
+    err = tnk_runtime_post(engine.runtime, run_pending, NULL);
+    engine.is_posted = err == TNK_OK;
+  }
+  return err;
+}
+
+static int submit(op_t *op, int must_succeed) {
+  int err = TNK_ECLOSED;
+  op_t **last;
 
   op->next = NULL;
   pthread_mutex_lock(&engine.lock);
-  if (engine.runtime == NULL || engine.is_stopped) {
-    pthread_mutex_unlock(&engine.lock);
-    return TNK_ECLOSED;
-  }
-  *engine.last = op;
-  engine.last = &op->next;
-  must_post = !engine.is_posted;
-  if (must_post)
-    err = tnk_runtime_post(engine.runtime, run_pending, NULL);
-  if (err == TNK_OK) {
-    engine.is_posted = 1;
-  } else {
-    engine.first = NULL; /* nothing was posted: it was alone */
-    engine.last = &engine.first;
+  if (engine.runtime != NULL && !engine.is_stopped) {
+    last = engine.last;
+    *last = op;
+    engine.last = &op->next;
+    err = post_pending();
+    if (err != TNK_OK && !must_succeed) {
+      *last = NULL;
+      engine.last = last;
+    }
   }
   pthread_mutex_unlock(&engine.lock);
   return err;
+}
+
+/* Hand an operation over; the caller's reference goes with it. It runs after
+ * those of earlier calls. Does not wait. */
+int engine_submit(op_t *op) {
+  if (op->queue != NULL && op->extra == NULL)
+    op->extra = calloc(1, sizeof(*op->extra));
+  return op->queue != NULL && op->extra == NULL ? TNK_ENOMEM : submit(op, 0);
+}
+
+/* The same, but without memory it waits for the next call that has some. At the
+ * end of the process the operation is dropped. */
+void engine_must_submit(op_t *op) {
+  if (submit(op, 1) == TNK_ECLOSED)
+    op_unref(op);
 }
 
 int engine_start(void) {
@@ -282,14 +316,14 @@ void queue_unref(queue_t *queue) {
   free(queue);
 }
 
-/* Deliver a result that has no promise. */
-int queue_extra(queue_t *queue, uint64_t tag, int status) {
-  extra_t *extra = calloc(1, sizeof(*extra));
+/* Deliver a result that has no promise, once for each submitted operation. */
+void queue_extra(op_t *op, int status) {
+  queue_t *queue = op->queue;
+  extra_t *extra = op->extra;
   char byte = 0;
 
-  if (extra == NULL)
-    return TNK_ENOMEM;
-  extra->tag = tag;
+  op->extra = NULL;
+  extra->tag = op->call.tag;
   extra->status = status;
   pthread_mutex_lock(&engine.lock);
   extra->next = queue->extras;
@@ -298,5 +332,4 @@ int queue_extra(queue_t *queue, uint64_t tag, int status) {
          errno == EINTR)
     ;
   pthread_mutex_unlock(&engine.lock);
-  return TNK_OK;
 }

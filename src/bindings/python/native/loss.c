@@ -10,41 +10,40 @@ typedef struct loss {
   struct loss *next;
   uint64_t key;
   tnk_custom_loss_t *io;
+  op_t *finish; /* made here, because the end of a loss must not fail */
+  int status;
 } loss_t;
 
-typedef struct {
-  loss_t *loss;
-  int status;
-  tnk_custom_metric_t *metrics;
-} finish_t;
-
-/* On the runtime's thread, between the two passes. */
+/* On the runtime's thread, between the two passes. close_losses() waits for the
+ * lock, so it finds the loss in the list or nothing is deferred. */
 static int on_loss(tnk_custom_loss_t *io, void *user) {
   loss_t *loss = calloc(1, sizeof(*loss));
   loss_t **last = &engine.losses;
-  int is_closing;
   int err;
 
-  if (loss == NULL)
-    return TNK_ENOMEM;
-  pthread_mutex_lock(&engine.lock);
-  is_closing = engine.is_closing;
-  pthread_mutex_unlock(&engine.lock);
-  /* At the end no thread would compute it, and the runtime would wait. */
-  err = is_closing ? TNK_ECLOSED : tnk_custom_loss_defer(io);
-  if (err != TNK_OK) {
+  if (loss != NULL)
+    loss->finish = op_make();
+  if (loss == NULL || loss->finish == NULL) {
     free(loss);
-    return err;
+    return TNK_ENOMEM;
   }
   loss->key = (uint64_t)(uintptr_t)user;
   loss->io = io;
   pthread_mutex_lock(&engine.lock);
-  while (*last != NULL)
-    last = &(*last)->next;
-  *last = loss;
-  pthread_cond_signal(&engine.loss_wanted);
+  /* At the end no thread would compute it, and the runtime would wait. */
+  err = engine.is_closing ? TNK_ECLOSED : tnk_custom_loss_defer(io);
+  if (err == TNK_OK) {
+    while (*last != NULL)
+      last = &(*last)->next;
+    *last = loss;
+    pthread_cond_signal(&engine.loss_wanted);
+  }
   pthread_mutex_unlock(&engine.lock);
-  return 0;
+  if (err != TNK_OK) {
+    free(loss->finish);
+    free(loss);
+  }
+  return err;
 }
 
 /* start_custom(tag, handle, data, key) */
@@ -97,12 +96,28 @@ static PyObject *logprobs_of(const tnk_custom_loss_t *io) {
   return list;
 }
 
+static void run_finish(op_t *op) {
+  loss_t *loss = op->call.args[0].pointer;
+
+  tnk_custom_loss_finish(loss->io, loss->status);
+  free(loss);
+}
+
+static void finish(loss_t *loss, int status) {
+  loss->status = status;
+  loss->finish->run = run_finish;
+  loss->finish->call.args[0].pointer = loss;
+  engine_must_submit(loss->finish);
+}
+
 /* next_loss(): waits for one: (loss, key, logprobs); None at the end. */
 PyObject *next_loss(PyObject *self, PyObject *args) {
+  PyObject *row;
   loss_t *loss;
 
   (void)self;
   (void)args;
+  engine_collect();
   Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&engine.lock);
   while (engine.losses == NULL && !engine.is_closing)
     pthread_cond_wait(&engine.loss_wanted, &engine.lock);
@@ -111,15 +126,11 @@ PyObject *next_loss(PyObject *self, PyObject *args) {
     engine.losses = loss->next;
   pthread_mutex_unlock(&engine.lock);
   Py_END_ALLOW_THREADS if (loss == NULL) Py_RETURN_NONE;
-  return Py_BuildValue("(NKN)", PyLong_FromVoidPtr(loss),
-                       (unsigned long long)loss->key, logprobs_of(loss->io));
-}
-
-static void run_finish(op_t *op) {
-  finish_t *finish = op->call.args[0].pointer;
-
-  tnk_custom_loss_finish(finish->loss->io, finish->status);
-  free(finish->loss);
+  row = Py_BuildValue("(NKN)", PyLong_FromVoidPtr(loss),
+                      (unsigned long long)loss->key, logprobs_of(loss->io));
+  if (row == NULL)
+    finish(loss, 1);
+  return row;
 }
 
 /* Copy the gradient of one example, an array of f32. */
@@ -177,40 +188,25 @@ static int set_outputs(op_t *op, tnk_custom_loss_t *io, PyObject *gradients,
 }
 
 /* finish_loss(loss, gradients, value, metrics); gradients of None fail it. The
- * loss is finished in any case, unless the process is out of memory. */
+ * loss is finished in any case, once. */
 PyObject *finish_loss(PyObject *self, PyObject *args) {
   PyObject *number;
   PyObject *gradients;
   PyObject *metrics;
-  finish_t *finish;
   double value;
   loss_t *loss;
-  op_t *op;
-  int err;
 
   (void)self;
   if (!PyArg_ParseTuple(args, "OOdO!", &number, &gradients, &value,
                         &PyDict_Type, &metrics))
     return NULL;
   loss = PyLong_AsVoidPtr(number);
-  op = loss != NULL ? op_new(NULL, NULL, 0) : NULL;
-  finish = op != NULL ? op_alloc(op, 1, sizeof(*finish)) : NULL;
-  if (finish == NULL) {
-    if (op != NULL)
-      op_unref(op);
+  if (loss == NULL)
     return NULL;
-  }
-  finish->loss = loss;
-  finish->status = gradients == Py_None ||
-                   set_outputs(op, loss->io, gradients, value, metrics) != 0;
-  op->run = run_finish;
-  op->call.args[0].pointer = finish;
-  err = engine_submit(op);
-  if (err != TNK_OK)
-    op_unref(op);
+  finish(loss,
+         gradients == Py_None || set_outputs(loss->finish, loss->io, gradients,
+                                             value, metrics) != 0);
   if (PyErr_Occurred())
     return NULL;
-  if (err != TNK_OK)
-    return raise_code(err);
   Py_RETURN_NONE;
 }

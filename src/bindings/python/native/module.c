@@ -138,7 +138,7 @@ static PyObject *dump_service(PyObject *module, PyObject *args) {
 static void on_closed(void *user) {
   op_t *op = user;
 
-  queue_extra(op->queue, op->call.tag, TNK_OK);
+  queue_extra(op, TNK_OK);
   op_unref(op);
 }
 
@@ -279,6 +279,7 @@ static PyObject *stop(PyObject *module, PyObject *unused) {
 
   (void)module;
   (void)unused;
+  engine_collect();
   pthread_mutex_lock(&engine.lock);
   runtime = engine.runtime;
   engine.runtime = NULL;

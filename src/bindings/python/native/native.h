@@ -14,6 +14,7 @@
 #include "tnk/tnk.h"
 
 typedef struct block block_t;
+typedef struct extra extra_t;
 typedef struct op op_t;
 typedef struct queue queue_t;
 
@@ -24,7 +25,8 @@ struct op {
   void (*run)(op_t *op); /* on the runtime's thread */
   queue_t *queue;
   tnk_call_t call;
-  op_t *target; /* of a cancellation */
+  op_t *target;   /* of a cancellation */
+  extra_t *extra; /* for queue_extra(), which cannot fail then */
   block_t *blocks;
   Py_buffer *buffers; /* exporters whose memory the arguments point into */
   size_t n_buffers;
@@ -34,11 +36,11 @@ struct op {
 };
 
 /* What a queue delivers that is not a promise. */
-typedef struct extra {
-  struct extra *next;
+struct extra {
+  extra_t *next;
   uint64_t tag;
   int status;
-} extra_t;
+};
 
 /* Where results of one event loop, or of all threads without one, go. */
 struct queue {
@@ -56,7 +58,7 @@ typedef struct {
   tnk_runtime_t *runtime;
   op_t *first; /* not yet run */
   op_t **last;
-  int is_posted;
+  int is_posted; /* 0 with a `first`: memory was out, and it is tried again */
   op_t *garbage; /* to be freed by a thread with the interpreter's lock */
   struct loss *losses;
   int is_closing; /* no more losses are taken */
@@ -84,8 +86,10 @@ enum {
 /* engine.c */
 int engine_start(void);
 int engine_submit(op_t *op);
+void engine_must_submit(op_t *op);
 void engine_collect(void);
 void engine_after_fork(void);
+op_t *op_make(void);
 op_t *op_new(queue_t *queue, const char *function, uint64_t tag);
 void *op_alloc(op_t *op, size_t n, size_t size);
 Py_buffer *op_buffer(op_t *op);
@@ -93,7 +97,7 @@ void op_ref(op_t *op);
 void op_unref(op_t *op);
 void op_release(void *op);
 void queue_unref(queue_t *queue);
-int queue_extra(queue_t *queue, uint64_t tag, int status);
+void queue_extra(op_t *op, int status);
 PyObject *raise_code(int code);
 
 /* data.c */

@@ -22,7 +22,7 @@ typedef struct {
 } op_object_t;
 
 typedef struct {
-  PyObject_HEAD tnk_promise_t *promise;
+  PyObject_HEAD op_t *release; /* of its one promise, ready to run */
 } promise_object_t;
 
 static PyTypeObject *queue_type;
@@ -45,7 +45,28 @@ int to_queue(PyObject *object, void *out) {
 
 /* ---- Promise: keeps a client's handle valid ---- */
 
-static void unref_promises(op_t *op) {
+/* An operation that releases up to `n` promises. It is made before there is
+ * something to release, because that must not fail. */
+static op_t *release_new(size_t n) {
+  op_t *op = op_new(NULL, NULL, 0);
+
+  if (op == NULL)
+    return NULL;
+  op->call.args[0].pointer = op_alloc(op, n, sizeof(tnk_promise_t *));
+  if (op->call.args[0].pointer == NULL) {
+    op_unref(op);
+    return NULL;
+  }
+  return op;
+}
+
+static void release_add(op_t *op, tnk_promise_t *promise) {
+  tnk_promise_t **promises = op->call.args[0].pointer;
+
+  promises[op->call.args[1].integer++] = promise;
+}
+
+static void run_release(op_t *op) {
   tnk_promise_t **promises = op->call.args[0].pointer;
   const int64_t n = op->call.args[1].integer;
   int64_t i;
@@ -55,44 +76,44 @@ static void unref_promises(op_t *op) {
 }
 
 /* Release references on the runtime's thread, or here after its end. */
-static void release_promises(tnk_promise_t **promises, size_t n) {
-  op_t *op = n > 0 ? op_new(NULL, NULL, 0) : NULL;
-  tnk_promise_t **copy = op != NULL ? op_alloc(op, n, sizeof(*copy)) : NULL;
-  size_t i;
-
-  if (copy != NULL) {
-    memcpy(copy, promises, n * sizeof(*copy));
-    op->run = unref_promises;
-    op->call.args[0].pointer = copy;
-    op->call.args[1].integer = (int64_t)n;
-    if (engine_submit(op) == TNK_OK)
-      return;
+static void release(op_t *op) {
+  op->run = run_release;
+  if (op->call.args[1].integer > 0 && !engine.is_ended) {
+    engine_must_submit(op);
+    return;
   }
-  PyErr_Clear();
-  if (op != NULL)
-    op_unref(op);
-  for (i = 0; engine.is_ended && i < n; i++)
-    tnk_promise_unref(promises[i]);
+  run_release(op);
+  op_unref(op);
 }
 
 PyObject *promise_object(tnk_promise_t *promise) {
-  promise_object_t *self = PyObject_New(promise_object_t, promise_type);
+  op_t *op = release_new(1);
+  promise_object_t *self;
 
-  if (self != NULL)
-    self->promise = promise;
+  if (op == NULL)
+    return NULL;
+  self = PyObject_New(promise_object_t, promise_type);
+  if (self == NULL) {
+    op_unref(op);
+    return NULL;
+  }
+  release_add(op, promise);
+  self->release = op;
   return (PyObject *)self;
 }
 
 tnk_promise_t *promise_of(PyObject *object) {
-  return PyObject_TypeCheck(object, promise_type)
-             ? ((promise_object_t *)object)->promise
-             : NULL;
+  if (!PyObject_TypeCheck(object, promise_type))
+    return NULL;
+  return *(tnk_promise_t **)((promise_object_t *)object)
+              ->release->call.args[0]
+              .pointer;
 }
 
 static void promise_dealloc(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
 
-  release_promises(&((promise_object_t *)object)->promise, 1);
+  release(((promise_object_t *)object)->release);
   PyObject_Free(object);
   Py_DECREF(type);
 }
@@ -132,6 +153,7 @@ static void cancel_target(op_t *op) {
 static PyObject *op_cancel(PyObject *object, PyObject *unused) {
   op_t *target = ((op_object_t *)object)->op;
   op_t *op = op_new(NULL, NULL, 0);
+  int err;
 
   (void)unused;
   if (op == NULL)
@@ -139,8 +161,11 @@ static PyObject *op_cancel(PyObject *object, PyObject *unused) {
   op_ref(target);
   op->target = target;
   op->run = cancel_target;
-  if (engine_submit(op) != TNK_OK)
+  err = engine_submit(op);
+  if (err != TNK_OK)
     op_unref(op);
+  if (err == TNK_ENOMEM)
+    return PyErr_NoMemory();
   Py_RETURN_NONE;
 }
 
@@ -542,9 +567,8 @@ static int take_extras(queue_t *queue, PyObject *list) {
   return err;
 }
 
-static int take_promises(PyObject *list, const tnk_completion_t *done, int n) {
-  tnk_promise_t *released[BATCH];
-  size_t n_released = 0;
+static int take_promises(PyObject *list, op_t *released,
+                         const tnk_completion_t *done, int n) {
   int err = 0;
   int i;
 
@@ -558,32 +582,24 @@ static int take_promises(PyObject *list, const tnk_completion_t *done, int n) {
     else
       value = read_result(promise, reader);
     if (value == NULL || done[i].status != TNK_OK || reader != READ_HANDLE)
-      released[n_released++] = promise;
+      release_add(released, promise);
     if (add(list, done[i].tag, done[i].status, value) != 0)
       err = -1;
   }
-  release_promises(released, n_released);
   return err;
 }
 
-/* take(max): a list of (tag, status, value); None after the end. Their promises
- * are released: cancel and explain nothing of them afterwards. */
-static PyObject *queue_take(PyObject *self, PyObject *args) {
+/* What has come, with its promises added to `released`. */
+static PyObject *take_all(queue_t *queue, size_t max, op_t *released) {
   tnk_completion_t done[BATCH];
-  queue_t *queue = queue_of(self);
-  PyObject *list;
-  int max;
+  PyObject *list = PyList_New(0);
   int n;
 
-  if (!PyArg_ParseTuple(args, "i", &max))
-    return NULL;
-  max = max < 1 ? 1 : max > BATCH ? BATCH : max;
-  engine_collect();
-  list = PyList_New(0);
   if (list == NULL)
     return NULL;
-  n = tnk_queue_take(queue->native, done, (size_t)max, 0);
-  if (take_extras(queue, list) != 0 || take_promises(list, done, n) != 0) {
+  n = tnk_queue_take(queue->native, done, max, 0);
+  if (take_extras(queue, list) != 0 ||
+      take_promises(list, released, done, n) != 0) {
     Py_DECREF(list);
     return NULL;
   }
@@ -595,6 +611,25 @@ static PyObject *queue_take(PyObject *self, PyObject *args) {
     Py_DECREF(list);
     return raise_code(n);
   }
+  return list;
+}
+
+/* take(max): a list of (tag, status, value); None after the end. Their promises
+ * are released: cancel and explain nothing of them afterwards. */
+static PyObject *queue_take(PyObject *self, PyObject *args) {
+  PyObject *list;
+  op_t *released;
+  int max;
+
+  if (!PyArg_ParseTuple(args, "i", &max))
+    return NULL;
+  max = max < 1 ? 1 : max > BATCH ? BATCH : max;
+  engine_collect();
+  released = release_new((size_t)max);
+  if (released == NULL)
+    return NULL;
+  list = take_all(queue_of(self), (size_t)max, released);
+  release(released);
   return list;
 }
 

@@ -592,7 +592,12 @@ class ServiceClient:
             was_closed, self._closed = self._closed, True
         if was_closed or not address:
             return _future.completed()
-        return _close(address, 0)
+        try:
+            return _close(address, 0)
+        except MemoryError:
+            # Another call may have some.
+            self._address, self._closed = address, False
+            raise
 
     def get_session_id(self) -> str | None:
         where = _future.threads_pump().native

@@ -168,7 +168,10 @@ class Pump:
     def _run(self) -> None:
         while not self._is_ended:
             if self._leader.acquire(timeout=_SLICE_MS / 1000):
-                self._lead(_SLICE_MS)
+                try:
+                    self._lead(_SLICE_MS)
+                except MemoryError:  # The results are still there.
+                    pass
 
     @property
     def is_taken(self) -> bool:

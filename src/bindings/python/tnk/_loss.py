@@ -97,7 +97,13 @@ def _ensure_thread() -> None:
 
 
 def _run() -> None:
-    while (found := _native.next_loss()) is not None:
+    while True:
+        try:
+            found = _native.next_loss()
+        except MemoryError:  # That loss has failed.
+            continue
+        if found is None:
+            return
         loss, key, logprobs = found
         job = _jobs.get(key)
         outputs: tuple[Any, float, dict[str, float]] = (None, 0.0, {})
