@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "tools/tnk/train/plan.h"
-#include "tools/tnk/train/rewards.h"
-#include "tools/tnk/train/schedule.h"
+#include "tools/tnk/learn/rewards.h"
+#include "tools/tnk/learn/schedule.h"
 
 const char *const train_schedules[] = {
-    [TRAIN_CONSTANT] = "constant",
-    [TRAIN_LINEAR] = "linear",
-    [TRAIN_COSINE] = "cosine",
+    [LEARN_CONSTANT] = "constant",
+    [LEARN_LINEAR] = "linear",
+    [LEARN_COSINE] = "cosine",
     NULL,
 };
 
@@ -29,16 +29,16 @@ const char *const train_reductions[] = {
 const char *const train_losses[] = {"importance_sampling", "ppo", "cispo",
                                     NULL};
 const char *const train_advantages[] = {
-    [TRAIN_ADVANTAGES_AUTO] = "auto",
-    [TRAIN_ADVANTAGES_GIVEN] = "given",
-    [TRAIN_ADVANTAGES_CENTERED] = "centered",
-    [TRAIN_ADVANTAGES_NORMALIZED] = "normalized",
-    [TRAIN_ADVANTAGES_LEAVE_ONE_OUT] = "leave-one-out",
+    [LEARN_ADVANTAGES_AUTO] = "auto",
+    [LEARN_ADVANTAGES_GIVEN] = "given",
+    [LEARN_ADVANTAGES_CENTERED] = "centered",
+    [LEARN_ADVANTAGES_NORMALIZED] = "normalized",
+    [LEARN_ADVANTAGES_LEAVE_ONE_OUT] = "leave-one-out",
     NULL,
 };
 
 train_args_t train_args = {
-    .schedule = TRAIN_LINEAR,
+    .schedule = LEARN_LINEAR,
     .rank = 32,
     .save_every = 50,
 };
@@ -48,7 +48,7 @@ const cli_option_t train_options[] = {
      .letter = 'm',
      .value = "NAME",
      .text = &train_args.model,
-     .help = "Base model. Default with --local: " TRAIN_BYTE_MODEL "."},
+     .help = "Base model. Default with --local: " LEARN_BYTE_MODEL "."},
     {.name = "config",
      .value = "FILE",
      .text = &train_args.config,
@@ -130,7 +130,7 @@ const cli_option_t train_options[] = {
      .max_real = 1,
      .help = "Highest learning rate. Default by the number of parameters in "
              "the model's name: 0.0005 below 2B, 0.0003 below 16B, 0.0002 "
-             "below 100B, else 0.0001; 0.01 for " TRAIN_BYTE_MODEL
+             "below 100B, else 0.0001; 0.01 for " LEARN_BYTE_MODEL
              ". With --method dpo and rl a tenth of it."},
     {.name = "schedule",
      .value = "NAME",
@@ -243,11 +243,11 @@ static const char *check_model(void) {
   const int has_text = train_args.method != TRAIN_RL;
 
   if (train_args.model == NULL && train_args.is_local)
-    train_args.model = TRAIN_BYTE_MODEL;
+    train_args.model = LEARN_BYTE_MODEL;
   if (train_args.model == NULL)
     return "--model says what to train, or --local trains a small model on "
            "this machine";
-  if (!has_text || strcmp(train_args.model, TRAIN_BYTE_MODEL) == 0 ||
+  if (!has_text || strcmp(train_args.model, LEARN_BYTE_MODEL) == 0 ||
       train_args.chats.which.path != NULL)
     return NULL;
   if (train_args.chats.template_ == NULL)

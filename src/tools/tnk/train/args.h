@@ -4,10 +4,8 @@
 
 #include <stdint.h>
 
+#include "tools/tnk/learn/model.h"
 #include "tools/tnk/text/chats.h"
-
-/* The model of the local server, whose tokens are bytes. */
-#define TRAIN_BYTE_MODEL "tnk/byte-lm"
 
 typedef enum {
   TRAIN_SFT = 0, /* conversations, with cross entropy */
@@ -29,12 +27,12 @@ typedef struct {
   const char *eval;   /* file; NULL: none */
   const char *prices; /* file; NULL: unknown */
   double eval_split;  /* share of the examples */
-  double rate;        /* 0: train_default_rate() */
+  double rate;        /* 0: learn_default_rate() */
   double beta;        /* of DPO; 0: not given */
   int method;         /* train_method_t */
   int loss;           /* of RL, as in train_losses */
-  int advantages;     /* train_advantages_t */
-  int schedule;       /* train_decay_t */
+  int advantages;     /* learn_advantages_t */
+  int schedule;       /* learn_decay_t */
   int reduction;      /* train_reduction_t */
   int64_t warm_up;
   int64_t n_epochs; /* 0: not given, as for n_steps */
@@ -56,8 +54,8 @@ typedef struct {
 
 extern train_args_t train_args;
 extern const cli_option_t train_options[];
-/* Names of train_decay_t, train_method_t and train_reduction_t, of losses, and
- * of train_advantages_t. */
+/* Names of learn_decay_t, train_method_t and train_reduction_t, of losses, and
+ * of learn_advantages_t. */
 extern const char *const train_reductions[];
 extern const char *const train_schedules[];
 extern const char *const train_methods[];

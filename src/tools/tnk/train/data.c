@@ -12,9 +12,9 @@
 #include "tools/tnk/text/lint.h"
 #include "tools/tnk/train/args.h"
 #include "tools/tnk/text/row.h"
-#include "tools/tnk/train/digest.h"
+#include "tools/tnk/learn/digest.h"
 #include "tools/tnk/train/plan.h"
-#include "tools/tnk/train/rewards.h"
+#include "tools/tnk/learn/rewards.h"
 
 /* ---- Reading ---- */
 
@@ -26,7 +26,7 @@ typedef struct {
   int32_t *ids;
   float *weights;
   size_t n, room;
-  train_rewards_t rewards;
+  learn_rewards_t rewards;
 } reader_t;
 
 /* With --reduction mean the weights of an example have the sum 1. */
@@ -44,10 +44,10 @@ static int keep(const reader_t *reader, const int32_t *ids,
                 const float *weights, size_t n) {
   train_file_t *file = reader->file;
 
-  file->digest = train_digest(file->digest, &n, sizeof(n));
-  file->digest = train_digest(file->digest, ids, n * sizeof(*ids));
-  file->digest = train_digest(file->digest, weights, n * sizeof(*weights));
-  return train_store_add_tokens(&reader->data->store, ids, weights, n,
+  file->digest = learn_digest(file->digest, &n, sizeof(n));
+  file->digest = learn_digest(file->digest, ids, n * sizeof(*ids));
+  file->digest = learn_digest(file->digest, weights, n * sizeof(*weights));
+  return learn_store_add_tokens(&reader->data->store, ids, weights, n,
                                 scale_of(weights, n));
 }
 
@@ -125,7 +125,7 @@ static int take_part(void *user, const cli_example_t *example) {
 static int take_example(void *user, const char *line, size_t n, char *why,
                         size_t n_why) {
   reader_t *reader = user;
-  train_store_t *store = &reader->data->store;
+  learn_store_t *store = &reader->data->store;
   const int is_rl = train_args.method == TRAIN_RL;
   tnk__arena_t arena;
   tnk_datum_t datum;
@@ -141,14 +141,14 @@ static int take_example(void *user, const char *line, size_t n, char *why,
       json_object_get(json, "model_input") == NULL)
     err = TNK_EPROTO;
   if (err == TNK_OK)
-    err = train_store_add(store, &datum);
+    err = learn_store_add(store, &datum);
   if (err == TNK_OK && is_rl)
     err =
-        train_rewards_add(&reader->rewards, &store->arena, json,
+        learn_rewards_add(&reader->rewards, &store->arena, json,
                           &store->data[store->n - 1], store->n - 1, why, n_why);
   if (err == TNK_OK) {
     reader->file->n_examples++;
-    reader->file->digest = train_store_digest(reader->file->digest, &datum);
+    reader->file->digest = learn_store_digest(reader->file->digest, &datum);
   }
   json_decref(json);
   tnk__arena_deinit(&arena);
@@ -161,7 +161,7 @@ static int read_file(cli_chats_t *chats, train_file_t *file) {
   const size_t n_good = chats->n_good;
   int err;
 
-  file->digest = TRAIN_DIGEST_INIT;
+  file->digest = LEARN_DIGEST_INIT;
   if (in == NULL)
     return cli_fail(chats->cli, CLI_EXIT_FILE, "%s", why);
   errno = 0;
@@ -208,13 +208,13 @@ static int read_files(train_data_t *data, const cli_t *cli, int64_t now_s) {
                       : has_pairs ? "pairs"
                                   : "conversations");
   if (status == CLI_EXIT_OK && is_rl) {
-    data->rewards = train_rewards_list(&reader.rewards);
+    data->rewards = learn_rewards_list(&reader.rewards);
     status = data->rewards != NULL
-                 ? train_rewards_apply(&reader.rewards, cli, data->store.data,
+                 ? learn_rewards_apply(&reader.rewards, cli, data->store.data,
                                        &train_args.advantages)
                  : cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
   }
-  train_rewards_free(&reader.rewards);
+  learn_rewards_free(&reader.rewards);
   free(reader.ids);
   free(reader.weights);
   cli_chats_close(&chats);
@@ -326,7 +326,7 @@ int train_data_read(train_data_t *data, const cli_t *cli, int64_t now_s) {
   int status;
 
   memset(data, 0, sizeof(*data));
-  train_store_init(&data->store);
+  learn_store_init(&data->store);
   for (size_t i = 0; i < cli->n_words; i++)
     if (train_input_add(&data->input, cli->words[i], why, sizeof(why)) != 0)
       return cli_fail(cli, CLI_EXIT_FILE, "%s", why);
@@ -348,5 +348,5 @@ void train_data_free(train_data_t *data) {
   free(data->train.rewards);
   free(data->train.data);
   free(data->eval.data);
-  train_store_free(&data->store);
+  learn_store_free(&data->store);
 }

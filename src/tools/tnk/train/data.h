@@ -8,7 +8,7 @@
 #include "tnk/data.h"
 #include "tools/common/frame/cli.h"
 #include "tools/tnk/train/input.h"
-#include "tools/tnk/train/store.h"
+#include "tools/tnk/learn/store.h"
 
 /* A file that was read. */
 typedef struct {
@@ -38,7 +38,7 @@ typedef struct {
   train_set_t train;
   train_set_t eval;
   train_input_t input; /* owns the names of the files */
-  train_store_t store;
+  learn_store_t store;
   float *rewards; /* of each example in the store; or NULL */
 } train_data_t;
 

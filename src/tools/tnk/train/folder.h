@@ -2,21 +2,16 @@
 #ifndef TNK_TOOLS_TNK_TRAIN_FOLDER_H
 #define TNK_TOOLS_TNK_TRAIN_FOLDER_H
 
+#include "tools/tnk/learn/folder.h"
 #include "tools/tnk/train/data.h"
 #include "tools/tnk/train/plan.h"
-#include "tools/tnk/train/schedule.h"
+#include "tools/tnk/learn/schedule.h"
 
-/* The folder of a run. config.json has everything that determines the result.
- * It is written before the first request and never changes. */
+/* The folder of a run of tnk train. */
 typedef struct {
-  const cli_t *cli;
-  char *config; /* path of config.json */
-  char *metrics;
+  learn_folder_t base;
   char *samples;
-  char *served;    /* checkpoints of --local */
   char *reference; /* logprobs of --method dpo */
-  void *found;     /* contents of config.json, or NULL */
-  int64_t now_s;   /* when the run began */
 } train_folder_t;
 
 /* Look for the run. Returns the exit status; errors have been reported. Free
@@ -27,7 +22,7 @@ int train_folder_open(train_folder_t *folder, const cli_t *cli,
  * with that of the found run. */
 int train_folder_keep(train_folder_t *folder, const train_data_t *data,
                       const train_plan_t *plan,
-                      const train_schedule_t *schedule);
+                      const learn_schedule_t *schedule);
 void train_folder_free(train_folder_t *folder);
 
 #endif

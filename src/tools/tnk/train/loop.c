@@ -24,7 +24,7 @@
 #include "tnk/error.h"
 #include "tnk/observe.h"
 #include "tnk/usage.h"
-#include "tools/tnk/train/metrics.h"
+#include "tools/tnk/learn/metrics.h"
 
 /* The outcome of a part of the loop. */
 enum {
@@ -74,7 +74,7 @@ static void begin_step(train_loop_t *loop) {
   flight->step = (train_step_t){
       .number = index + 1,
       .eval = NAN,
-      .rate = train_schedule_rate(loop->schedule, index),
+      .rate = learn_schedule_rate(loop->schedule, index),
   };
   flight->pass.n = 0;
   flight->pass.reward = 0;
@@ -179,8 +179,8 @@ static int begin_save(train_loop_t *loop) {
 
   if (result != FINE)
     return result;
-  if (train_metrics_sync(loop->metrics) != TNK_OK ||
-      train_metrics_sync(loop->prompts->path) != TNK_OK)
+  if (learn_metrics_sync(loop->metrics) != TNK_OK ||
+      learn_metrics_sync(loop->prompts->path) != TNK_OK)
     return cli_fail(loop->ask->cli, CLI_EXIT_FILE, "%s: %s", loop->metrics,
                     strerror(errno));
   how.is_final = is_last ? TNK_YES : TNK_NO;
@@ -204,12 +204,12 @@ static void drop_all(train_loop_t *loop) {
 
 static int rewind_to(train_loop_t *loop, uint64_t n_steps) {
   const char *path = loop->metrics;
-  int err = train_metrics_rewind(path, n_steps);
+  int err = learn_metrics_rewind(path, n_steps);
 
   loop->n_done = loop->n_begun = loop->n_saved = n_steps;
   if (err == TNK_OK && loop->prompts->n > 0) {
     path = loop->prompts->path;
-    err = train_metrics_rewind(path, n_steps);
+    err = learn_metrics_rewind(path, n_steps);
   }
   if (err == TNK_OK)
     return FINE;

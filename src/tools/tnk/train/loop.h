@@ -10,7 +10,7 @@
 #include "tools/tnk/train/plan.h"
 #include "tools/tnk/train/prompts.h"
 #include "tools/tnk/train/reference.h"
-#include "tools/tnk/train/schedule.h"
+#include "tools/tnk/learn/schedule.h"
 #include "tools/tnk/train/show.h"
 
 enum { TRAIN_IN_FLIGHT = 4 };
@@ -30,7 +30,7 @@ typedef struct {
   tnk_training_t *model;
   const train_data_t *data;
   const train_plan_t *plan;
-  const train_schedule_t *schedule;
+  const learn_schedule_t *schedule;
   train_reference_t reference; /* of DPO */
   const char *metrics;
   train_prompts_t *prompts;

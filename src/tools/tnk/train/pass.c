@@ -3,19 +3,10 @@
 
 #include <math.h>
 
-#include "lib/wire/data/data.h"
 #include "tnk/result.h"
 #include "tnk/rl.h"
+#include "tools/tnk/learn/drift.h"
 #include "tools/tnk/train/args.h"
-
-/* Some servers send no metrics. */
-static double sum_of(const tnk_promise_t *promise) {
-  const tnk_pass_t *pass = tnk_promise_pass(promise);
-  const tnk_metrics_t *metrics = tnk_pass_metrics(pass);
-
-  return tnk_metrics_count(metrics) > 0 ? tnk_metrics_get(metrics, "loss:sum")
-                                        : tnk_pass_loss(pass);
-}
 
 static void add(train_step_t *step, const char *name, double value) {
   if (step->n_more < TRAIN_MAX_MORE)
@@ -85,50 +76,15 @@ static int dpo(tnk_custom_loss_t *io, void *user) {
 
 /* ---- RL ---- */
 
-/* Sums over the sampled tokens. */
-typedef struct {
-  double n;
-  double k1, k2;   /* estimates of KL(sampler, model) */
-  double surprise; /* -log q */
-} drift_t;
-
-/* Add an example. The tensors of the command's own data are f64 or f32. */
-static void add_drift(drift_t *drift, const tnk_datum_t *datum,
-                      const tnk_tensor_t *trained) {
-  const tnk_loss_input_t sampled =
-      tnk__datum_input_at(datum, tnk__datum_find(datum, "logprobs"));
-
-  if (trained == NULL || trained->dtype != TNK_F32 || trained->crow != NULL ||
-      trained->n_values != sampled.tensor.n_values)
-    return;
-  for (size_t t = 0; t < trained->n_values; t++) {
-    const double q = tnk__tensor_float(&sampled.tensor, t);
-    const double r = (double)((const float *)trained->data)[t] - q;
-
-    if (!(q < 0))
-      continue;
-    drift->n++;
-    drift->k1 -= r;
-    drift->k2 += r * r / 2;
-    drift->surprise -= q;
-  }
-}
-
-/* The cookbook has these metrics under longer names. */
 static void add_rl(train_step_t *step, const tnk_promise_t *promise,
                    const train_pass_t *pass) {
-  const tnk_pass_t *result = tnk_promise_pass(promise);
-  drift_t drift = {0};
+  tnk_number_t drift[LEARN_N_DRIFT];
+  const size_t n = learn_drift(drift, promise, pass->data, pass->n);
 
   if (!isnan(pass->reward))
     add(step, "reward", pass->reward / (double)pass->n);
-  for (size_t i = 0; i < tnk_pass_count(result) && i < pass->n; i++)
-    add_drift(&drift, &pass->data[i], tnk_pass_tensor(result, i, "logprobs"));
-  if (drift.n > 0) {
-    add(step, "kl", drift.k1 / drift.n);
-    add(step, "kl_k2", drift.k2 / drift.n);
-    add(step, "entropy", drift.surprise / drift.n);
-  }
+  for (size_t i = 0; i < n; i++)
+    add(step, drift[i].key, drift[i].value);
 }
 
 /* ---- Passes ---- */
@@ -151,12 +107,12 @@ double train_pass_end(const tnk_promise_t *promise, const train_pass_t *pass,
   if (train_args.method == TRAIN_RL)
     add_rl(step, promise, pass);
   if (train_args.method != TRAIN_DPO)
-    return sum_of(promise) / pass->weight;
+    return learn_loss_sum(promise) / pass->weight;
   add(step, "accuracy", pass->n_right / n_pairs);
   add(step, "margin", (pass->chosen - pass->rejected) / n_pairs);
   add(step, "chosen_reward", pass->chosen / n_pairs);
   add(step, "rejected_reward", pass->rejected / n_pairs);
-  return sum_of(promise);
+  return learn_loss_sum(promise);
 }
 
 tnk_promise_t *train_eval_begin(tnk_training_t *model,
@@ -171,7 +127,7 @@ double train_eval_end(const tnk_promise_t *promise, const train_set_t *eval,
   sums_t sums = {0};
 
   if (reference == NULL)
-    return sum_of(promise) / eval->weight;
+    return learn_loss_sum(promise) / eval->weight;
   for (size_t i = 0; i < eval->n * 2; i += 2) {
     tnk_rl_tokens_t pair[2];
 

@@ -16,7 +16,7 @@
 
 #include "tnk/error.h"
 #include "tnk/result.h"
-#include "tools/tnk/train/digest.h"
+#include "tools/tnk/learn/digest.h"
 
 enum { FINE = 0, LOST = -1, IN_FLIGHT = 3 };
 
@@ -38,7 +38,7 @@ static void place(train_reference_t *reference, const train_set_t *set,
 
     at[i] = reference->values + reference->n_values;
     reference->n_values += n;
-    reference->digest = train_digest(reference->digest, &n, sizeof(n));
+    reference->digest = learn_digest(reference->digest, &n, sizeof(n));
   }
 }
 
@@ -49,7 +49,7 @@ static int prepare(train_reference_t *reference, const train_data_t *data) {
       .values = calloc(n, sizeof(float)),
       .train = calloc(data->train.n * data->train.per, sizeof(float *)),
       .eval = calloc(data->eval.n * data->eval.per + 1, sizeof(float *)),
-      .digest = TRAIN_DIGEST_INIT,
+      .digest = LEARN_DIGEST_INIT,
   };
   if (reference->values == NULL || reference->train == NULL ||
       reference->eval == NULL)
@@ -65,7 +65,7 @@ static head_t head_of(const train_reference_t *reference) {
   head_t head = {
       .lengths = reference->digest,
       .n_values = reference->n_values,
-      .values = train_digest(TRAIN_DIGEST_INIT, reference->values,
+      .values = learn_digest(LEARN_DIGEST_INIT, reference->values,
                              reference->n_values * sizeof(*reference->values))};
 
   memcpy(head.magic, magic, sizeof(magic));

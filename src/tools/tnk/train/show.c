@@ -155,7 +155,7 @@ static uint64_t planned_tokens(const train_data_t *data,
 
 static int put_plan_json(const cli_t *cli, const train_data_t *data,
                          const train_plan_t *plan,
-                         const train_schedule_t *schedule, uint64_t n_tokens,
+                         const learn_schedule_t *schedule, uint64_t n_tokens,
                          double price) {
   cli_json_t json;
 
@@ -184,7 +184,7 @@ static void row(cli_table_t *table, const char *name, uint64_t n) {
 
 int train_show_plan(const cli_t *cli, const train_data_t *data,
                     const train_plan_t *plan,
-                    const train_schedule_t *schedule) {
+                    const learn_schedule_t *schedule) {
   const uint64_t n_tokens = planned_tokens(data, plan);
   cli_table_t *table;
   double price;
@@ -258,7 +258,7 @@ int train_show_result(const cli_t *cli, const tnk_ledger_entry_t *entry,
   printf("\nweights   %s\n", entry->sampler_path);
   if (train_args.is_local) {
     printf("serve     tnk local --port 8000 --data '%s'", served);
-    if (strcmp(train_args.model, TRAIN_BYTE_MODEL) != 0)
+    if (strcmp(train_args.model, LEARN_BYTE_MODEL) != 0)
       put_option("model", train_args.model);
     put_option("tokenizer", tokenizer);
     printf(" &\n          export TINKER_BASE_URL=http://127.0.0.1:8000 "

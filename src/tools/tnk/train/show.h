@@ -6,7 +6,7 @@
 #include "tnk/observe.h"
 #include "tools/tnk/train/data.h"
 #include "tools/tnk/train/plan.h"
-#include "tools/tnk/train/schedule.h"
+#include "tools/tnk/learn/schedule.h"
 
 enum { TRAIN_MAX_MORE = 12 };
 
@@ -42,7 +42,7 @@ void train_show_end(train_show_t *show);
 int train_read_price(const cli_t *cli, double *out);
 /* Print what a run would do. Returns the exit status. */
 int train_show_plan(const cli_t *cli, const train_data_t *data,
-                    const train_plan_t *plan, const train_schedule_t *schedule);
+                    const train_plan_t *plan, const learn_schedule_t *schedule);
 /* Print the result of a run and how to use it. `loss` and `eval` are NaN if
  * this process did not compute them. Returns the exit status. */
 int train_show_result(const cli_t *cli, const tnk_ledger_entry_t *entry,

@@ -15,14 +15,9 @@
 #include "tools/tnk/train/folder.h"
 #include "tools/tnk/train/loop.h"
 #include "tools/tnk/train/prompts.h"
-#include "tools/tnk/train/served.h"
+#include "tools/tnk/learn/model.h"
+#include "tools/tnk/learn/served.h"
 #include "tools/tnk/train/show.h"
-
-/* Outages that a run survives without being started again. */
-enum { PATIENCE_MS = 15 * 60 * 1000 };
-/* The time to delete old states after the last save. A state that cannot be
- * deleted stays until the user deletes it. */
-enum { DELETION_MS = 5000 };
 
 typedef struct {
   const cli_t *cli;
@@ -30,8 +25,8 @@ typedef struct {
   train_data_t data;
   train_prompts_t prompts;
   train_plan_t plan;
-  train_schedule_t schedule;
-  train_served_t served;
+  learn_schedule_t schedule;
+  learn_served_t served;
   cli_ask_t ask;
   tnk_ledger_t *ledger;
   train_loop_t loop;
@@ -41,7 +36,7 @@ typedef struct {
 
 /* What is learned from pairs and rewards is small, compared with a text. */
 static double default_rate(void) {
-  const double rate = train_default_rate(train_args.model);
+  const double rate = learn_default_rate(train_args.model);
 
   return train_args.method != TRAIN_SFT ? rate / 10 : rate;
 }
@@ -79,8 +74,8 @@ static int make_plan(work_t *work) {
     return cli_fail(work->cli, CLI_EXIT_FAILED, "out of memory");
   if (err != TNK_OK)
     return cli_fail(work->cli, CLI_EXIT_USAGE, "there are too many examples");
-  work->schedule = (train_schedule_t){
-      .decay = (train_decay_t)train_args.schedule,
+  work->schedule = (learn_schedule_t){
+      .decay = (learn_decay_t)train_args.schedule,
       .peak = train_args.rate > 0 ? train_args.rate : default_rate(),
       .n_warm_up = (uint64_t)train_args.warm_up,
       .n_steps = work->plan.n_steps,
@@ -97,10 +92,10 @@ static int prepare(work_t *work) {
                                  train_args.is_dry ? NULL : train_args.run);
 
   if (status == CLI_EXIT_OK)
-    status = train_data_read(&work->data, work->cli, work->folder.now_s);
+    status = train_data_read(&work->data, work->cli, work->folder.base.now_s);
   if (status == CLI_EXIT_OK)
     status = train_prompts_open(&work->prompts, work->cli, work->folder.samples,
-                                work->folder.now_s);
+                                work->folder.base.now_s);
   if (status == CLI_EXIT_OK)
     status = make_plan(work);
   if (status != CLI_EXIT_OK || train_args.is_dry)
@@ -116,81 +111,18 @@ static int prepare(work_t *work) {
 
 /* ---- The model ---- */
 
-static int open_ledger(work_t *work) {
-  tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
-  tnk_promise_t *opened;
-  int status = CLI_EXIT_OK;
-
-  options.n_rolling = 2;
-  opened = tnk_ledger_open(work->ask.service, train_args.run, &options);
-  if (cli_ask_wait(&work->ask, opened) == TNK_OK)
-    work->ledger = tnk_promise_ledger(opened);
-  else
-    status = cli_ask_failed(&work->ask, opened);
-  tnk_promise_unref(opened);
-  return status;
-}
-
-static int create(work_t *work, tnk_training_t **model) {
+/* Resume the run, or begin it. *first receives the steps in the model. */
+static int open_model(work_t *work, tnk_training_t **model, uint64_t *first) {
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
-  tnk_promise_t *created;
-  int status = CLI_EXIT_OK;
 
   lora.base_model = train_args.model;
   lora.rank = (uint32_t)train_args.rank;
   lora.seed = train_args.seed;
-  created = tnk_service_create_lora(work->ask.service, &lora);
-  if (cli_ask_wait(&work->ask, created) == TNK_OK)
-    *model = tnk_promise_training(created);
-  else
-    status = cli_ask_model_failed(&work->ask, created, train_args.model);
-  tnk_promise_unref(created);
-  return status;
-}
-
-/* Resume the run, or begin it. *first receives the steps in the model. */
-static int open_model(work_t *work, tnk_training_t **model, uint64_t *first) {
-  tnk_promise_t *resumed = tnk_ledger_resume(work->ledger, NULL);
-  const int err = cli_ask_wait(&work->ask, resumed);
-  int status = CLI_EXIT_OK;
-
-  *first = 0;
-  if (err == TNK_OK) {
-    *model = tnk_promise_training(resumed);
-    *first = tnk_ledger_resumed(work->ledger)->n_steps;
-    cli_note(work->cli, "resuming after step %" PRIu64, *first);
-  } else if (err != TNK_ENOTFOUND) {
-    status = cli_ask_failed(&work->ask, resumed);
-  } else if (tnk_ledger_count(work->ledger) > 0) {
-    /* To begin again would overwrite what the run has. */
-    status = cli_fail(work->cli, CLI_EXIT_NOT_FOUND,
-                      "the service has none of the checkpoints of %s. Is it "
-                      "the service that the run began with?",
-                      train_args.run);
-  }
-  tnk_promise_unref(resumed);
-  if (status != CLI_EXIT_OK || err == TNK_OK)
-    return status;
-  return create(work, model);
+  return learn_model_open(model, &work->ask, work->ledger, train_args.run,
+                          &lora, first);
 }
 
 /* ---- The run ---- */
-
-static int is_ended(const tnk_ledger_entry_t *last) {
-  return last != NULL && last->is_final && last->sampler_path != NULL;
-}
-
-static int has_rolling(const void *user) {
-  const tnk_ledger_t *ledger = user;
-  int has = 0;
-
-  for (size_t i = 0; i < tnk_ledger_count(ledger); i++) {
-    const tnk_ledger_entry_t *entry = tnk_ledger_entry(ledger, i);
-
-    has |= entry->is_rolling && entry->state_path != NULL && !entry->is_deleted;
-  }
-  return has;
-}
 
 static int train(work_t *work) {
   train_loop_t *loop = &work->loop;
@@ -204,8 +136,7 @@ static int train(work_t *work) {
   if (status == CLI_EXIT_OK)
     status = train_loop_run(loop, first);
   if (status == CLI_EXIT_OK && loop->n_done == work->plan.n_steps)
-    /* The ledger deletes the rolling states, and closing it would end that. */
-    cli_ask_while(&work->ask, has_rolling, work->ledger, DELETION_MS);
+    learn_ledger_settle(&work->ask, work->ledger);
   if (status != CLI_EXIT_OK || loop->n_done == work->plan.n_steps)
     return status;
   if (loop->is_broke)
@@ -217,15 +148,7 @@ static int train(work_t *work) {
             .code = "budget",
             .hint = "Its state is saved. The same command with a higher "
                     "--max-tokens or --max-usd continues it."});
-  /* The status of a signal or of the --timeout. */
-  return cli_report(
-      work->cli,
-      &(cli_problem_t){
-          .status = work->ask.signal_number != 0 ? CLI_EXIT_INTERRUPT
-                                                 : CLI_EXIT_NETWORK,
-          .message = "the run is not finished",
-          .code = "interrupted",
-          .hint = "Its state is saved. The same command continues it."});
+  return learn_report_unfinished(&work->ask);
 }
 
 /* The limits count what earlier processes have used, from the ledger. */
@@ -256,7 +179,7 @@ static int run_service(work_t *work) {
       .data = &work->data,
       .plan = &work->plan,
       .schedule = &work->schedule,
-      .metrics = work->folder.metrics,
+      .metrics = work->folder.base.metrics,
       .prompts = &work->prompts,
       .max_tokens = (uint64_t)train_args.max_tokens,
       .max_usd = train_args.max_usd,
@@ -267,15 +190,15 @@ static int run_service(work_t *work) {
       .loss = NAN,
       .eval = NAN,
   };
-  status = open_ledger(work);
+  status = learn_ledger_open(&work->ledger, &work->ask, train_args.run);
   if (status == CLI_EXIT_OK)
     status = set_budget(work);
   work->loop.ledger = work->ledger;
-  if (status == CLI_EXIT_OK && !is_ended(tnk_ledger_last(work->ledger)))
+  if (status == CLI_EXIT_OK && !learn_ledger_is_ended(work->ledger))
     status = train(work);
   if (status == CLI_EXIT_OK)
     status = train_show_result(work->cli, tnk_ledger_last(work->ledger),
-                               work->folder.served, work->loop.loss,
+                               work->folder.base.served, work->loop.loss,
                                work->loop.eval);
   return status;
 }
@@ -285,10 +208,11 @@ static int serve(work_t *work) {
   int status = cli_ask_begin(&work->ask, work->cli);
 
   options.recovery = TNK_YES;
-  options.patience_ms = PATIENCE_MS;
+  options.patience_ms = LEARN_PATIENCE_MS;
   if (status == CLI_EXIT_OK && train_args.is_local)
-    status = train_served_open(&work->served, &work->ask, work->folder.served,
-                               train_args.model, work->data.n_vocab, &options);
+    status =
+        learn_served_open(&work->served, &work->ask, work->folder.base.served,
+                          train_args.model, work->data.n_vocab, &options);
   if (status == CLI_EXIT_OK)
     status = cli_ask_serve(&work->ask, &options);
   if (status == CLI_EXIT_OK)

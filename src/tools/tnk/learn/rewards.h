@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TNK_TOOLS_TNK_TRAIN_REWARDS_H
-#define TNK_TOOLS_TNK_TRAIN_REWARDS_H
+#ifndef TNK_TOOLS_TNK_LEARN_REWARDS_H
+#define TNK_TOOLS_TNK_LEARN_REWARDS_H
 
 #include <jansson.h>
 
@@ -20,37 +20,37 @@ typedef struct {
   size_t n;
   size_t first;              /* the first sampled token; n: none */
   unsigned char *is_sampled; /* [n], whether a token gets the advantage */
-} train_reward_t;
+} learn_reward_t;
 
 typedef struct {
-  train_reward_t *rows;
+  learn_reward_t *rows;
   size_t n, room;
   int64_t *turns; /* those of the current session that were read */
   size_t n_turns, room_turns;
   char *session;
-} train_rewards_t;
+} learn_rewards_t;
 
 /* What becomes of the advantages in the data. */
 typedef enum {
-  TRAIN_ADVANTAGES_AUTO = 0, /* CENTERED with rewards, else GIVEN */
-  TRAIN_ADVANTAGES_GIVEN,
-  TRAIN_ADVANTAGES_CENTERED,
-  TRAIN_ADVANTAGES_NORMALIZED,
-  TRAIN_ADVANTAGES_LEAVE_ONE_OUT
-} train_advantages_t;
+  LEARN_ADVANTAGES_AUTO = 0, /* CENTERED with rewards, else GIVEN */
+  LEARN_ADVANTAGES_GIVEN,
+  LEARN_ADVANTAGES_CENTERED,
+  LEARN_ADVANTAGES_NORMALIZED,
+  LEARN_ADVANTAGES_LEAVE_ONE_OUT
+} learn_advantages_t;
 
 /* Read the reward and the group of example `at` from its line. Returns TNK_OK,
  * TNK_ENOMEM, or TNK_EINVAL with the reason in `why`. */
-int train_rewards_add(train_rewards_t *rewards, tnk__arena_t *arena,
+int learn_rewards_add(learn_rewards_t *rewards, tnk__arena_t *arena,
                       const json_t *line, const tnk_datum_t *datum, size_t at,
                       char *why, size_t n_why);
 /* The reward of each example, by its index; NULL if there is no memory. Freed
  * by the caller. */
-float *train_rewards_list(const train_rewards_t *rewards);
+float *learn_rewards_list(const learn_rewards_t *rewards);
 /* Set the advantages of `data`, whose tensors belong to the caller. *kind is
  * resolved. Returns the exit status; errors have been reported. */
-int train_rewards_apply(train_rewards_t *rewards, const cli_t *cli,
+int learn_rewards_apply(learn_rewards_t *rewards, const cli_t *cli,
                         tnk_datum_t *data, int *kind);
-void train_rewards_free(train_rewards_t *rewards);
+void learn_rewards_free(learn_rewards_t *rewards);
 
 #endif

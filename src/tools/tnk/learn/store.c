@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/tnk/train/store.h"
+#include "tools/tnk/learn/store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 #include "lib/base/alloc.h"
 #include "lib/wire/data/data.h"
 #include "tnk/error.h"
-#include "tools/tnk/train/digest.h"
+#include "tools/tnk/learn/digest.h"
 
-void train_store_init(train_store_t *store) {
-  *store = (train_store_t){0};
+void learn_store_init(learn_store_t *store) {
+  *store = (learn_store_t){0};
   tnk__arena_init(&store->arena, tnk__allocator_default(), SIZE_MAX / 2);
 }
 
-static int append(train_store_t *store, const tnk_datum_t *datum) {
+static int append(learn_store_t *store, const tnk_datum_t *datum) {
   if (store->n == store->room) {
     const size_t room = (store->n + 64) * 2;
     tnk_datum_t *data = realloc(store->data, room * sizeof(*data));
@@ -28,7 +28,7 @@ static int append(train_store_t *store, const tnk_datum_t *datum) {
   return TNK_OK;
 }
 
-int train_store_add_tokens(train_store_t *store, const int32_t *ids,
+int learn_store_add_tokens(learn_store_t *store, const int32_t *ids,
                            const float *weights, size_t n, float scale) {
   tnk_datum_t datum = {.input = {.n_tokens = n - 1}};
   int64_t *targets = tnk__arena_alloc(&store->arena, (n - 1) * sizeof(int64_t));
@@ -48,13 +48,13 @@ int train_store_add_tokens(train_store_t *store, const int32_t *ids,
   return append(store, &datum);
 }
 
-int train_store_add(train_store_t *store, const tnk_datum_t *datum) {
+int learn_store_add(learn_store_t *store, const tnk_datum_t *datum) {
   const tnk_datum_t *copy = tnk__data_copy(&store->arena, datum, 1);
 
   return copy != NULL ? append(store, copy) : TNK_ENOMEM;
 }
 
-void train_store_free(train_store_t *store) {
+void learn_store_free(learn_store_t *store) {
   free(store->data);
   tnk__arena_deinit(&store->arena);
 }
@@ -65,38 +65,38 @@ static uint64_t digest_tensor(uint64_t sum, const tnk_tensor_t *tensor) {
   const size_t n_crow = tnk__tensor_n_crow(tensor);
 
   for (uint32_t i = 0; i < tensor->n_dims; i++)
-    sum = train_digest(sum, &tensor->shape[i], sizeof(tensor->shape[i]));
+    sum = learn_digest(sum, &tensor->shape[i], sizeof(tensor->shape[i]));
   for (size_t i = 0; i < tensor->n_values; i++) {
     const int64_t whole =
         tnk__dtype_is_int(tensor->dtype) ? tnk__tensor_int(tensor, i) : 0;
     const double real =
         tnk__dtype_is_int(tensor->dtype) ? 0 : tnk__tensor_float(tensor, i);
 
-    sum = train_digest(sum, &whole, sizeof(whole));
-    sum = train_digest(sum, &real, sizeof(real));
+    sum = learn_digest(sum, &whole, sizeof(whole));
+    sum = learn_digest(sum, &real, sizeof(real));
   }
   if (n_crow == 0)
     return sum;
-  sum = train_digest(sum, tensor->crow, n_crow * sizeof(*tensor->crow));
-  return train_digest(sum, tensor->col,
+  sum = learn_digest(sum, tensor->crow, n_crow * sizeof(*tensor->crow));
+  return learn_digest(sum, tensor->col,
                       tensor->n_values * sizeof(*tensor->col));
 }
 
-uint64_t train_store_digest(uint64_t sum, const tnk_datum_t *datum) {
+uint64_t learn_store_digest(uint64_t sum, const tnk_datum_t *datum) {
   for (size_t i = 0; i < tnk__input_n_chunks(&datum->input); i++) {
     const tnk_chunk_t chunk = tnk__input_chunk(&datum->input, i);
 
-    sum = train_digest(sum, &chunk.n_tokens, sizeof(chunk.n_tokens));
+    sum = learn_digest(sum, &chunk.n_tokens, sizeof(chunk.n_tokens));
     sum =
-        train_digest(sum, chunk.tokens, chunk.n_tokens * sizeof(*chunk.tokens));
-    sum = train_digest(sum, chunk.bytes, chunk.n_bytes);
+        learn_digest(sum, chunk.tokens, chunk.n_tokens * sizeof(*chunk.tokens));
+    sum = learn_digest(sum, chunk.bytes, chunk.n_bytes);
     if (chunk.location != NULL)
-      sum = train_digest(sum, chunk.location, strlen(chunk.location) + 1);
+      sum = learn_digest(sum, chunk.location, strlen(chunk.location) + 1);
   }
   for (size_t i = 0; i < tnk__datum_n_inputs(datum); i++) {
     const tnk_loss_input_t input = tnk__datum_input_at(datum, i);
 
-    sum = train_digest(sum, input.name, strlen(input.name) + 1);
+    sum = learn_digest(sum, input.name, strlen(input.name) + 1);
     sum = digest_tensor(sum, &input.tensor);
   }
   return sum;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/tnk/train/rewards.h"
+#include "tools/tnk/learn/rewards.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 #include "tnk/rl.h"
-#include "tools/tnk/train/digest.h"
+#include "tools/tnk/learn/digest.h"
 
 static int refuse(char *why, size_t n_why, const char *text) {
   snprintf(why, n_why, "%s", text);
@@ -35,7 +35,7 @@ static int grow(void *array, size_t *room, size_t n, size_t size) {
 
 /* The tokens that the sampler has chosen have a logprob. One that was certain
  * has 0, and nothing can be learned from it. */
-static void mark_by_logprobs(train_reward_t *row, const tnk_datum_t *datum) {
+static void mark_by_logprobs(learn_reward_t *row, const tnk_datum_t *datum) {
   const tnk_loss_input_t logprobs =
       tnk__datum_input_at(datum, tnk__datum_find(datum, "logprobs"));
 
@@ -48,7 +48,7 @@ static void mark_by_logprobs(train_reward_t *row, const tnk_datum_t *datum) {
 
 /* Several examples can have a turn, which is trained in the first one only. The
  * examples of a session follow each other. Returns -1 if there is no memory. */
-static int is_told(train_rewards_t *rewards, int64_t turn) {
+static int is_told(learn_rewards_t *rewards, int64_t turn) {
   for (size_t i = 0; i < rewards->n_turns; i++)
     if (rewards->turns[i] == turn)
       return 1;
@@ -59,7 +59,7 @@ static int is_told(train_rewards_t *rewards, int64_t turn) {
   return 0;
 }
 
-static int enter_session(train_rewards_t *rewards, const char *session) {
+static int enter_session(learn_rewards_t *rewards, const char *session) {
   if (rewards->session != NULL && session != NULL &&
       strcmp(rewards->session, session) == 0)
     return TNK_OK;
@@ -69,7 +69,7 @@ static int enter_session(train_rewards_t *rewards, const char *session) {
   return session == NULL || rewards->session != NULL ? TNK_OK : TNK_ENOMEM;
 }
 
-static int read_turn(train_rewards_t *rewards, train_reward_t *row,
+static int read_turn(learn_rewards_t *rewards, learn_reward_t *row,
                      const json_t *turn, char *why, size_t n_why) {
   int64_t number = 0, offset = 0, length = 0;
   double reward = NAN;
@@ -101,7 +101,7 @@ static int read_turn(train_rewards_t *rewards, train_reward_t *row,
   return TNK_OK;
 }
 
-static int read_turns(train_rewards_t *rewards, train_reward_t *row,
+static int read_turns(learn_rewards_t *rewards, learn_reward_t *row,
                       const json_t *line, const json_t *turns, char *why,
                       size_t n_why) {
   int err = enter_session(rewards, tnk__json_str(line, "session"));
@@ -114,21 +114,21 @@ static int read_turns(train_rewards_t *rewards, train_reward_t *row,
 /* The prompt ends before the first sampled token, which is the target of the
  * prompt's last token. */
 static uint64_t prompt_of(const tnk_datum_t *datum, size_t first) {
-  uint64_t sum = TRAIN_DIGEST_INIT;
+  uint64_t sum = LEARN_DIGEST_INIT;
   size_t left = first + 1;
 
   for (size_t i = 0; i < tnk__input_n_chunks(&datum->input) && left > 0; i++) {
     const tnk_chunk_t chunk = tnk__input_chunk(&datum->input, i);
     const size_t n_tokens = chunk.n_tokens < left ? chunk.n_tokens : left;
 
-    sum = train_digest(sum, chunk.tokens, n_tokens * sizeof(*chunk.tokens));
-    sum = train_digest(sum, chunk.bytes, chunk.n_bytes);
+    sum = learn_digest(sum, chunk.tokens, n_tokens * sizeof(*chunk.tokens));
+    sum = learn_digest(sum, chunk.bytes, chunk.n_bytes);
     left -= n_tokens;
   }
   return sum;
 }
 
-static int read_group(train_reward_t *row, const json_t *line,
+static int read_group(learn_reward_t *row, const json_t *line,
                       const tnk_datum_t *datum, char *why, size_t n_why) {
   const json_t *group = json_object_get(line, "group");
   json_int_t number;
@@ -136,23 +136,23 @@ static int read_group(train_reward_t *row, const json_t *line,
   if (group == NULL || json_is_null(group)) {
     row->group = prompt_of(datum, row->first);
   } else if (json_is_string(group)) {
-    row->group = train_digest(TRAIN_DIGEST_INIT, json_string_value(group),
+    row->group = learn_digest(LEARN_DIGEST_INIT, json_string_value(group),
                               json_string_length(group));
   } else if (json_is_integer(group)) {
     number = json_integer_value(group);
-    row->group = train_digest(TRAIN_DIGEST_INIT + 1, &number, sizeof(number));
+    row->group = learn_digest(LEARN_DIGEST_INIT + 1, &number, sizeof(number));
   } else {
     return refuse(why, n_why, "\"group\" is neither a text nor an integer");
   }
   return TNK_OK;
 }
 
-int train_rewards_add(train_rewards_t *rewards, tnk__arena_t *arena,
+int learn_rewards_add(learn_rewards_t *rewards, tnk__arena_t *arena,
                       const json_t *line, const tnk_datum_t *datum, size_t at,
                       char *why, size_t n_why) {
   const json_t *turns = NULL;
   double reward = NAN;
-  train_reward_t row = {
+  learn_reward_t row = {
       .reward = NAN, .at = at, .n = (size_t)tnk__input_length(&datum->input)};
   int err = TNK_OK;
 
@@ -181,7 +181,7 @@ int train_rewards_add(train_rewards_t *rewards, tnk__arena_t *arena,
 /* ---- Advantages ---- */
 
 static int by_group(const void *a, const void *b) {
-  const train_reward_t *one = a, *other = b;
+  const learn_reward_t *one = a, *other = b;
 
   if (one->group != other->group)
     return one->group < other->group ? -1 : 1;
@@ -189,7 +189,7 @@ static int by_group(const void *a, const void *b) {
 }
 
 /* The tensor is a copy of this command. */
-static void set_advantage(tnk_datum_t *datum, const train_reward_t *row,
+static void set_advantage(tnk_datum_t *datum, const learn_reward_t *row,
                           float advantage) {
   const tnk_loss_input_t input =
       tnk__datum_input_at(datum, tnk__datum_find(datum, "advantages"));
@@ -203,7 +203,7 @@ static void set_advantage(tnk_datum_t *datum, const train_reward_t *row,
 }
 
 /* Returns whether the group has an advantage. */
-static int apply_to_group(tnk_datum_t *data, const train_reward_t *rows,
+static int apply_to_group(tnk_datum_t *data, const learn_reward_t *rows,
                           float *advantages, size_t n, tnk_advantage_t kind) {
   int has = 0;
 
@@ -217,7 +217,7 @@ static int apply_to_group(tnk_datum_t *data, const train_reward_t *rows,
   return has;
 }
 
-static int apply(train_rewards_t *rewards, const cli_t *cli, tnk_datum_t *data,
+static int apply(learn_rewards_t *rewards, const cli_t *cli, tnk_datum_t *data,
                  tnk_advantage_t kind) {
   float *advantages = calloc(rewards->n + 1, sizeof(*advantages));
   size_t n_groups = 0, n_useful = 0;
@@ -226,7 +226,7 @@ static int apply(train_rewards_t *rewards, const cli_t *cli, tnk_datum_t *data,
     return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
   qsort(rewards->rows, rewards->n, sizeof(*rewards->rows), by_group);
   for (size_t first = 0, n; first < rewards->n; first += n, n_groups++) {
-    const train_reward_t *rows = &rewards->rows[first];
+    const learn_reward_t *rows = &rewards->rows[first];
 
     for (n = 1; first + n < rewards->n && rows[n].group == rows[0].group;)
       n++;
@@ -243,19 +243,19 @@ static int apply(train_rewards_t *rewards, const cli_t *cli, tnk_datum_t *data,
   return CLI_EXIT_OK;
 }
 
-int train_rewards_apply(train_rewards_t *rewards, const cli_t *cli,
+int learn_rewards_apply(learn_rewards_t *rewards, const cli_t *cli,
                         tnk_datum_t *data, int *kind) {
   static const tnk_advantage_t kinds[] = {
-      [TRAIN_ADVANTAGES_CENTERED] = TNK_ADVANTAGE_CENTERED,
-      [TRAIN_ADVANTAGES_NORMALIZED] = TNK_ADVANTAGE_NORMALIZED,
-      [TRAIN_ADVANTAGES_LEAVE_ONE_OUT] = TNK_ADVANTAGE_LEAVE_ONE_OUT};
+      [LEARN_ADVANTAGES_CENTERED] = TNK_ADVANTAGE_CENTERED,
+      [LEARN_ADVANTAGES_NORMALIZED] = TNK_ADVANTAGE_NORMALIZED,
+      [LEARN_ADVANTAGES_LEAVE_ONE_OUT] = TNK_ADVANTAGE_LEAVE_ONE_OUT};
   size_t n = 0;
 
   for (size_t i = 0; i < rewards->n; i++)
     n += isnan(rewards->rows[i].reward) ? 0 : 1;
-  if (*kind == TRAIN_ADVANTAGES_AUTO)
-    *kind = n > 0 ? TRAIN_ADVANTAGES_CENTERED : TRAIN_ADVANTAGES_GIVEN;
-  if (*kind == TRAIN_ADVANTAGES_GIVEN)
+  if (*kind == LEARN_ADVANTAGES_AUTO)
+    *kind = n > 0 ? LEARN_ADVANTAGES_CENTERED : LEARN_ADVANTAGES_GIVEN;
+  if (*kind == LEARN_ADVANTAGES_GIVEN)
     return CLI_EXIT_OK;
   if (n < rewards->n)
     return cli_fail(cli, CLI_EXIT_FAILED,
@@ -265,7 +265,7 @@ int train_rewards_apply(train_rewards_t *rewards, const cli_t *cli,
   return apply(rewards, cli, data, kinds[*kind]);
 }
 
-float *train_rewards_list(const train_rewards_t *rewards) {
+float *learn_rewards_list(const learn_rewards_t *rewards) {
   float *list = calloc(rewards->n + 1, sizeof(*list));
 
   for (size_t i = 0; i < rewards->n && list != NULL; i++)
@@ -273,7 +273,7 @@ float *train_rewards_list(const train_rewards_t *rewards) {
   return list;
 }
 
-void train_rewards_free(train_rewards_t *rewards) {
+void learn_rewards_free(learn_rewards_t *rewards) {
   free(rewards->rows);
   free(rewards->turns);
   free(rewards->session);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/tnk/train/schedule.h"
+#include "tools/tnk/learn/schedule.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #define PI 3.14159265358979323846
 
-double train_schedule_rate(const train_schedule_t *schedule, uint64_t step) {
+double learn_schedule_rate(const learn_schedule_t *schedule, uint64_t step) {
   const uint64_t warm_up = schedule->n_warm_up;
   double done = 1; /* share of the decay */
 
@@ -16,11 +16,11 @@ double train_schedule_rate(const train_schedule_t *schedule, uint64_t step) {
   if (step < schedule->n_steps)
     done = (double)(step - warm_up) / (double)(schedule->n_steps - warm_up);
   switch (schedule->decay) {
-  case TRAIN_LINEAR:
+  case LEARN_LINEAR:
     return schedule->peak * (1 - done);
-  case TRAIN_COSINE:
+  case LEARN_COSINE:
     return schedule->peak * 0.5 * (1 + cos(PI * done));
-  case TRAIN_CONSTANT:
+  case LEARN_CONSTANT:
   default:
     return schedule->peak;
   }
@@ -64,7 +64,7 @@ static double billions_of(const char *model) {
   return 0;
 }
 
-double train_default_rate(const char *model) {
+double learn_default_rate(const char *model) {
   const double billions = billions_of(model);
 
   /* The local server's model is tiny. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/tnk/train/metrics.h"
+#include "tools/tnk/learn/metrics.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static int is_end(const char *line, size_t n, uint64_t n_steps) {
          strtoull(line + sizeof(head) - 1, NULL, 10) > n_steps;
 }
 
-int train_metrics_rewind(const char *path, uint64_t n_steps) {
+int learn_metrics_rewind(const char *path, uint64_t n_steps) {
   FILE *file = fopen(path, "r+");
   char *line = NULL;
   size_t room = 0;
@@ -44,7 +44,7 @@ int train_metrics_rewind(const char *path, uint64_t n_steps) {
   return err;
 }
 
-int train_metrics_sync(const char *path) {
+int learn_metrics_sync(const char *path) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   int is_synced;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TNK_TOOLS_TNK_TRAIN_STORE_H
-#define TNK_TOOLS_TNK_TRAIN_STORE_H
+#ifndef TNK_TOOLS_TNK_LEARN_STORE_H
+#define TNK_TOOLS_TNK_LEARN_STORE_H
 
 #include "lib/base/arena.h"
 #include "tnk/data.h"
@@ -10,19 +10,19 @@ typedef struct {
   tnk__arena_t arena;
   tnk_datum_t *data;
   size_t n, room;
-} train_store_t;
+} learn_store_t;
 
-void train_store_init(train_store_t *store);
+void learn_store_init(learn_store_t *store);
 /* Add an example of next-token training: the model reads all tokens except the
  * last, and the weight of a token is that of it as a target, times `scale`. The
  * caller has checked them. All functions return TNK_OK or TNK_ENOMEM. */
-int train_store_add_tokens(train_store_t *store, const int32_t *ids,
+int learn_store_add_tokens(learn_store_t *store, const int32_t *ids,
                            const float *weights, size_t n, float scale);
 /* Add a copy of an example. */
-int train_store_add(train_store_t *store, const tnk_datum_t *datum);
-void train_store_free(train_store_t *store);
+int learn_store_add(learn_store_t *store, const tnk_datum_t *datum);
+void learn_store_free(learn_store_t *store);
 
 /* The digest of the contents of an example. */
-uint64_t train_store_digest(uint64_t sum, const tnk_datum_t *datum);
+uint64_t learn_store_digest(uint64_t sum, const tnk_datum_t *datum);
 
 #endif

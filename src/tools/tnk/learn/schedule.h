@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TNK_TOOLS_TNK_TRAIN_SCHEDULE_H
-#define TNK_TOOLS_TNK_TRAIN_SCHEDULE_H
+#ifndef TNK_TOOLS_TNK_LEARN_SCHEDULE_H
+#define TNK_TOOLS_TNK_LEARN_SCHEDULE_H
 
 #include <stdint.h>
 
 typedef enum {
-  TRAIN_CONSTANT = 0,
-  TRAIN_LINEAR = 1, /* to 0 after the last step */
-  TRAIN_COSINE = 2  /* half a period, to 0 after the last step */
-} train_decay_t;
+  LEARN_CONSTANT = 0,
+  LEARN_LINEAR = 1, /* to 0 after the last step */
+  LEARN_COSINE = 2  /* half a period, to 0 after the last step */
+} learn_decay_t;
 
 /* The learning rate of each step. It rises in equal parts during the warm-up,
  * whose last step has the peak. Then it decays. */
 typedef struct {
-  train_decay_t decay;
+  learn_decay_t decay;
   double peak;
   uint64_t n_warm_up; /* steps; 0: none */
   uint64_t n_steps;   /* steps of the run, including the warm-up */
-} train_schedule_t;
+} learn_schedule_t;
 
 /* The rate of a step; the first step is 0. Steps after the last one have the
  * rate that the decay ends with. */
-double train_schedule_rate(const train_schedule_t *schedule, uint64_t step);
+double learn_schedule_rate(const learn_schedule_t *schedule, uint64_t step);
 
 /* A peak for LoRA by the number of parameters that a model's name contains,
  * such as 8B. Larger models get smaller rates. */
-double train_default_rate(const char *model);
+double learn_default_rate(const char *model);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TNK_TOOLS_TNK_TRAIN_METRICS_H
-#define TNK_TOOLS_TNK_TRAIN_METRICS_H
+#ifndef TNK_TOOLS_TNK_LEARN_METRICS_H
+#define TNK_TOOLS_TNK_LEARN_METRICS_H
 
 #include <stdint.h>
 
@@ -9,9 +9,9 @@
 
 /* Remove the lines after step `n_steps`, and an incomplete last line, because
  * the run continues there. A missing file has no lines. */
-int train_metrics_rewind(const char *path, uint64_t n_steps);
+int learn_metrics_rewind(const char *path, uint64_t n_steps);
 /* Write the file to the disk. Call it before a save: after a loss of power the
  * lines up to the save must exist. */
-int train_metrics_sync(const char *path);
+int learn_metrics_sync(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/tnk/train/served.h"
+#include "tools/tnk/learn/served.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,12 +7,12 @@
 #include "tools/local/lm/lm.h"
 
 static void close_server(void *user) {
-  train_served_t *served = user;
+  learn_served_t *served = user;
 
   local_server_close(served->server, NULL, NULL);
 }
 
-int train_served_open(train_served_t *served, cli_ask_t *ask, const char *data,
+int learn_served_open(learn_served_t *served, cli_ask_t *ask, const char *data,
                       const char *model, size_t n_vocab,
                       tnk_service_options_t *options) {
   local_options_t with = LOCAL_OPTIONS_INIT;

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/tnk/learn/drift.h"
+
+#include "lib/wire/data/data.h"
+
+/* Some servers send no metrics. */
+double learn_loss_sum(const tnk_promise_t *pass) {
+  const tnk_pass_t *result = tnk_promise_pass(pass);
+  const tnk_metrics_t *metrics = tnk_pass_metrics(result);
+
+  return tnk_metrics_count(metrics) > 0 ? tnk_metrics_get(metrics, "loss:sum")
+                                        : tnk_pass_loss(result);
+}
+
+/* Sums over the sampled tokens. */
+typedef struct {
+  double n;
+  double k1, k2;   /* estimates of KL(sampler, model) */
+  double surprise; /* -log q */
+} drift_t;
+
+/* Add an example. The tensors of the command's own data are f64 or f32. */
+static void add(drift_t *drift, const tnk_datum_t *datum,
+                const tnk_tensor_t *trained) {
+  const tnk_loss_input_t sampled =
+      tnk__datum_input_at(datum, tnk__datum_find(datum, "logprobs"));
+
+  if (trained == NULL || trained->dtype != TNK_F32 || trained->crow != NULL ||
+      trained->n_values != sampled.tensor.n_values)
+    return;
+  for (size_t t = 0; t < trained->n_values; t++) {
+    const double q = tnk__tensor_float(&sampled.tensor, t);
+    const double r = (double)((const float *)trained->data)[t] - q;
+
+    if (!(q < 0))
+      continue;
+    drift->n++;
+    drift->k1 -= r;
+    drift->k2 += r * r / 2;
+    drift->surprise -= q;
+  }
+}
+
+/* The cookbook has these metrics under longer names. */
+size_t learn_drift(tnk_number_t *out, const tnk_promise_t *pass,
+                   const tnk_datum_t *data, size_t n) {
+  const tnk_pass_t *result = tnk_promise_pass(pass);
+  drift_t drift = {0};
+
+  for (size_t i = 0; i < tnk_pass_count(result) && i < n; i++)
+    add(&drift, &data[i], tnk_pass_tensor(result, i, "logprobs"));
+  if (!(drift.n > 0))
+    return 0;
+  out[0] = (tnk_number_t){"kl", drift.k1 / drift.n};
+  out[1] = (tnk_number_t){"kl_k2", drift.k2 / drift.n};
+  out[2] = (tnk_number_t){"entropy", drift.surprise / drift.n};
+  return LEARN_N_DRIFT;
+}

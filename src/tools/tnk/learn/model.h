@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TNK_TOOLS_TNK_LEARN_MODEL_H
+#define TNK_TOOLS_TNK_LEARN_MODEL_H
+
+#include "tnk/ledger.h"
+#include "tnk/training.h"
+#include "tools/tnk/ask/ask.h"
+
+/* The model of a run and the ledger of its checkpoints. All functions that
+ * return an exit status have reported errors. */
+
+/* The model of the local server, whose tokens are bytes. */
+#define LEARN_BYTE_MODEL "tnk/byte-lm"
+
+/* Outages that a run survives without being started again. */
+enum { LEARN_PATIENCE_MS = 15 * 60 * 1000 };
+
+/* Open the ledger in the folder `run`. It keeps the last two states. */
+int learn_ledger_open(tnk_ledger_t **out, cli_ask_t *ask, const char *run);
+/* Resume the run from its last state, or create its model. *first receives the
+ * steps in the model. */
+int learn_model_open(tnk_training_t **out, cli_ask_t *ask, tnk_ledger_t *ledger,
+                     const char *run, const tnk_lora_options_t *lora,
+                     uint64_t *first);
+/* Whether the run has ended, with sampler weights. */
+int learn_ledger_is_ended(const tnk_ledger_t *ledger);
+/* After the last save: wait until the ledger has deleted the earlier states,
+ * which closing it would end. */
+void learn_ledger_settle(cli_ask_t *ask, tnk_ledger_t *ledger);
+/* Report that a signal or the --timeout has ended the run before its last step.
+ * Returns the exit status. */
+int learn_report_unfinished(const cli_ask_t *ask);
+
+#endif
