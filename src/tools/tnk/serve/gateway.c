@@ -10,106 +10,13 @@
 #include "gateway/record/datum.h"
 #include "gateway/record/where.h"
 #include "lib/base/alloc.h"
-#include "tnk/chat.h"
 #include "tnk/gateway.h"
-#include "tnk/hub.h"
 #include "tnk/sampling.h"
-#include "tools/common/base/input.h"
 #include "tools/common/frame/commands.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/keys/admin.h"
 #include "tools/tnk/serve/input.h"
-#include "tools/tnk/text/tokenizer.h"
-
-/* ---- Templates ---- */
-
-static int load(const cli_t *cli, const char *path,
-                const tnk_chat_template_options_t *options,
-                tnk_chat_template_t **out) {
-  tnk_chat_error_t error = {0};
-
-  if (tnk_chat_template_load(out, path, options, &error) == TNK_OK)
-    return CLI_EXIT_OK;
-  return error.line > 0 ? cli_fail(cli, CLI_EXIT_FILE, "%s, line %u: %s", path,
-                                   error.line, error.text)
-                        : cli_fail(cli, CLI_EXIT_FILE, "%s", error.text);
-}
-
-/* Cached files of a model are in separate places, so the configuration with the
- * token names is read separately. */
-static int load_cached(const cli_t *cli, const char *jinja, const char *config,
-                       tnk_chat_template_t **out) {
-  tnk_chat_template_options_t options = TNK_CHAT_TEMPLATE_OPTIONS_INIT;
-  char why[512];
-  char *text = NULL;
-  int status;
-
-  if (jinja != NULL && config != NULL) {
-    text = cli_read_file(config, &options.n_config, why, sizeof(why));
-    if (text == NULL)
-      return cli_fail(cli, CLI_EXIT_FILE, "%s", why);
-    options.config = text;
-  }
-  status = load(cli, jinja != NULL ? jinja : config, &options, out);
-  free(text);
-  return status;
-}
-
-static int ask(const cli_t *cli, tnk_hub_t *hub, const char *model,
-               tnk_chat_template_t **out) {
-  tnk_promise_t *jinja = tnk_hub_file(hub, model, "chat_template.jinja", NULL);
-  tnk_promise_t *config =
-      tnk_hub_file(hub, model, "tokenizer_config.json", NULL);
-  int has_jinja = tnk_wait(jinja) == TNK_OK;
-  int has_config = tnk_wait(config) == TNK_OK;
-  int status;
-
-  if (has_jinja || has_config)
-    status = load_cached(cli, has_jinja ? tnk_promise_path(jinja) : NULL,
-                         has_config ? tnk_promise_path(config) : NULL, out);
-  else
-    status = cli_fail(cli, cli_exit_of(tnk_promise_status(config)),
-                      "%s; --template names a file with the model's template",
-                      tnk_promise_text(config));
-  tnk_promise_unref(jinja);
-  tnk_promise_unref(config);
-  return status;
-}
-
-static int open_model(const cli_t *cli, const char *model,
-                      tnk_chat_template_t **out) {
-  tnk_hub_options_t options = TNK_HUB_OPTIONS_INIT;
-  int status = CLI_EXIT_FAILED;
-  char why[512];
-  tnk_hub_t *hub;
-  uv_loop_t loop;
-
-  if (uv_loop_init(&loop) != 0)
-    return cli_fail(cli, CLI_EXIT_FAILED, "cannot create an event loop");
-  if (tnk_hub_open(&hub, &loop, &options, why, sizeof(why)) == TNK_OK) {
-    status = ask(cli, hub, model, out);
-    tnk_hub_close(hub, NULL, NULL);
-  } else {
-    status = cli_fail(cli, CLI_EXIT_FAILED, "%s", why);
-  }
-  /* The hub must finish closing before the loop can be closed. */
-  (void)uv_run(&loop, UV_RUN_DEFAULT);
-  (void)uv_loop_close(&loop);
-  return status;
-}
-
-/* Open the chat template of a file or folder or, if `path` is NULL, of a model
- * on the hub. Returns the exit status; errors have been reported. *out receives
- * one reference. */
-static int template_open(const cli_t *cli, const char *path, const char *model,
-                         tnk_chat_template_t **out) {
-  /* The name of a model may be the path of a directory, as for its
-   * tokenizer. */
-  if (path == NULL && model[0] == '/')
-    path = model;
-  return path != NULL ? load(cli, path, NULL, out)
-                      : open_model(cli, model, out);
-}
+#include "tools/tnk/serve/words.h"
 
 /* ---- The gateway ---- */
 
@@ -118,17 +25,10 @@ static int template_open(const cli_t *cli, const char *path, const char *model,
  * template, until a signal.
  */
 
-/* The model of tnk local; its tokens are bytes. */
-#define BYTE_MODEL "tnk/byte-lm"
-
-enum { MAX_VARIABLES = 64 };
-
 static struct {
-  const char *model, *checkpoint, *host, *key, *record, *name, *renderer;
-  const char *template, *datums, *atif, *tls_cert, *tls_key, *admin_key,
-      *admin_file;
-  cli_tokenizer_t which;
-  cli_texts_t sets;
+  cli_words_args_t words;
+  const char *checkpoint, *host, *key, *record, *name;
+  const char *datums, *atif, *tls_cert, *tls_key, *admin_key, *admin_file;
   const char *prices, *formats;
   int64_t port, max_tokens, linger_s, drain_s, format_attempts, repeat_s;
   int only_rewarded, exit_with_stdin, syncs, keeps_controls;
@@ -138,7 +38,7 @@ static const cli_option_t options[] = {
     {.name = "model",
      .letter = 'm',
      .value = "NAME",
-     .text = &args.model,
+     .text = &args.words.model,
      .help = "Sample from this base model; with --checkpoint, the one it was "
              "trained from, for its tokenizer and template."},
     {.name = "checkpoint",
@@ -202,29 +102,7 @@ static const cli_option_t options[] = {
      .value = "NAME",
      .text = &args.name,
      .help = "Name of the model for clients."},
-    {.name = "tokenizer",
-     .value = "PATH",
-     .text = &args.which.path,
-     .offer = CLI_OFFER_FILES,
-     .help = "tokenizer.json, tiktoken.model or a SentencePiece model, or the "
-             "directory it is in, instead of the model's own."},
-    {.name = "template",
-     .value = "PATH",
-     .text = &args.template,
-     .offer = CLI_OFFER_FILES,
-     .help = "chat_template.jinja or tokenizer_config.json, or the directory "
-             "they are in, instead of the model's own; \"plain\": roles as "
-             "words."},
-    {.name = "renderer",
-     .value = "NAME",
-     .text = &args.renderer,
-     .help = "Renderer of the cookbook, such as qwen3. It selects the parser "
-             "of answers and variables of the template. Without it everything "
-             "is plain content."},
-    {.name = "set",
-     .value = "NAME=JSON",
-     .texts = &args.sets,
-     .help = "Set a variable of the template; may be repeated."},
+    CLI_WORDS_OPTIONS(args.words),
     {.name = "max-tokens",
      .value = "N",
      .number = &args.max_tokens,
@@ -319,15 +197,17 @@ static const char *check_formats(void) {
 }
 
 static const char *check(const cli_t *cli) {
+  const char *wrong;
+
   (void)cli;
   if (args.datums != NULL && args.atif != NULL)
     return "--datums and --atif exclude each other";
   if (args.datums != NULL || args.atif != NULL)
-    return args.model != NULL || args.checkpoint != NULL
+    return args.words.model != NULL || args.checkpoint != NULL
                ? "--datums and --atif do not start a gateway: omit --model and "
                  "--checkpoint"
                : NULL;
-  if (args.model == NULL)
+  if (args.words.model == NULL)
     return "--model is missing";
   if (args.only_rewarded)
     return "--rewarded needs --datums or --atif";
@@ -337,12 +217,8 @@ static const char *check(const cli_t *cli) {
     return "--admin-key and --admin-key-file exclude each other";
   if ((args.tls_cert == NULL) != (args.tls_key == NULL))
     return "--tls-cert and --tls-key need each other";
-  if (args.renderer != NULL && tnk_chat_find(args.renderer) == NULL)
-    return "--renderer: unknown renderer";
-  for (size_t i = 0; i < args.sets.n; i++)
-    if (strchr(args.sets.items[i], '=') == NULL)
-      return "--set needs NAME=JSON";
-  return check_formats();
+  wrong = cli_words_check(&args.words);
+  return wrong != NULL ? wrong : check_formats();
 }
 
 /* ---- The gateway: records ---- */
@@ -384,11 +260,7 @@ typedef struct {
   const cli_t *cli;
   cli_ask_t ask;
   tnk_gateway_t *gateway;
-  tnk_tokenizer_t *tokenizer; /* NULL: bytes */
-  tnk_chat_template_t *template;
-  tnk_pair_t variables[MAX_VARIABLES];
-  char names[MAX_VARIABLES][64];
-  size_t n_variables;
+  cli_words_t words;
   cli_input_t input;
   uv_timer_t timer; /* limit for what happens after a signal */
   int has_timer;
@@ -405,46 +277,6 @@ static void raise_file_limit(void) {
     return;
   limit.rlim_cur = limit.rlim_max;
   (void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-static int set_variables(work_t *work, const tnk_chat_renderer_t *renderer) {
-  for (size_t i = 0; renderer != NULL && i < renderer->n_variables; i++)
-    if (work->n_variables < MAX_VARIABLES)
-      work->variables[work->n_variables++] = renderer->variables[i];
-  for (size_t i = 0; i < args.sets.n; i++) {
-    const char *text = args.sets.items[i];
-    size_t at = work->n_variables;
-    size_t n = strcspn(text, "=");
-
-    if (at == MAX_VARIABLES || n >= sizeof(work->names[0]))
-      return cli_fail(work->cli, CLI_EXIT_USAGE,
-                      "--set: too many variables, or too long a name");
-    memcpy(work->names[at], text, n);
-    work->names[at][n] = '\0';
-    work->variables[at] = (tnk_pair_t){work->names[at], text + n + 1};
-    work->n_variables++;
-  }
-  return CLI_EXIT_OK;
-}
-
-static int open_words(work_t *work) {
-  int is_bytes = args.which.path == NULL && strcmp(args.model, BYTE_MODEL) == 0;
-  char why[512] = "";
-  int status = CLI_EXIT_OK;
-
-  if (!is_bytes) {
-    cli_tokenizer_t which = args.which;
-
-    if (which.path == NULL)
-      which.model = args.model;
-    work->tokenizer =
-        cli_tokenizer_open(work->cli, &which, &status, why, sizeof(why));
-    if (work->tokenizer == NULL)
-      return cli_tokenizer_failed(work->cli, &which, status, why, NULL);
-  }
-  if (args.template == NULL ? is_bytes : strcmp(args.template, "plain") == 0)
-    return CLI_EXIT_OK;
-  return template_open(work->cli, args.template, args.model, &work->template);
 }
 
 /* Returns 0, or -1 if the option is malformed. The gateway checks the range. */
@@ -466,44 +298,31 @@ static int read_prices(tnk_gateway_options_t *o) {
 }
 
 static int open_gateway(work_t *work, const char *admin_key) {
-  const tnk_chat_renderer_t *renderer =
-      args.renderer != NULL ? tnk_chat_find(args.renderer) : NULL;
   const char *key = args.key != NULL ? args.key : getenv("TNK_GATEWAY_KEY");
-  const tnk_chat_tokenizer_t tokenizer = {work->tokenizer != NULL
-                                              ? tnk_tokenizer_plugin()
-                                              : tnk_chat_bytes_plugin(),
-                                          work->tokenizer};
-  tnk_gateway_options_t o = {
-      .size = sizeof(o),
-      .host = args.host,
-      .key = key,
-      .admin_key = admin_key,
-      .model = args.name,
-      .record = args.record,
-      .tokenizer = tokenizer,
-      .template_ = work->template,
-      .variables = work->variables,
-      .family = renderer != NULL ? renderer->family : TNK_CHAT_PLAIN,
-      .port = (int32_t)args.port,
-      .max_tokens = (int32_t)args.max_tokens,
-      .tls_cert = args.tls_cert,
-      .tls_key = args.tls_key,
-      .record_sync = args.syncs ? TNK_YES : TNK_NO,
-      .keep_control_tokens = args.keeps_controls ? TNK_YES : TNK_NO};
+  tnk_gateway_options_t o = {.size = sizeof(o),
+                             .host = args.host,
+                             .key = key,
+                             .admin_key = admin_key,
+                             .model = args.name,
+                             .record = args.record,
+                             .port = (int32_t)args.port,
+                             .max_tokens = (int32_t)args.max_tokens,
+                             .tls_cert = args.tls_cert,
+                             .tls_key = args.tls_key,
+                             .record_sync = args.syncs ? TNK_YES : TNK_NO,
+                             .keep_control_tokens =
+                                 args.keeps_controls ? TNK_YES : TNK_NO};
   const tnk_logger_t logger = cli_ask_logger(&work->ask);
   char why[512] = "";
-  int status = set_variables(work, renderer);
   int err;
 
-  if (status != CLI_EXIT_OK)
-    return status;
+  cli_words_give(&work->words, &o);
   (void)read_formats(&o.formats); /* check() has tested it */
   o.max_attempts = (uint32_t)args.format_attempts;
   o.repeat_ms = args.repeat_s > 0 ? (uint32_t)args.repeat_s * 1000 : 1;
   if (read_prices(&o) != 0)
     return cli_fail(work->cli, CLI_EXIT_USAGE,
                     "--prices takes two or three numbers, such as 0.13,0.4");
-  o.n_variables = work->n_variables;
   o.logger = &logger;
   err = tnk_gateway_open(&work->gateway, &work->ask.loop, work->ask.service, &o,
                          why, sizeof(why));
@@ -538,7 +357,7 @@ static int serve(work_t *work) {
   int status;
 
   what.model_path = args.checkpoint;
-  what.base_model = args.checkpoint == NULL ? args.model : NULL;
+  what.base_model = args.checkpoint == NULL ? args.words.model : NULL;
   promise = tnk_gateway_use(work->gateway, &what);
   status = cli_ask_wait(&work->ask, promise) == TNK_OK
                ? CLI_EXIT_OK
@@ -623,7 +442,7 @@ static int run(cli_t *cli) {
   service.recovery = TNK_YES;
   status = cli_ask_open(&work.ask, cli, &service);
   if (status == CLI_EXIT_OK)
-    status = open_words(&work);
+    status = cli_words_open(&work.words, cli, &args.words);
   if (status == CLI_EXIT_OK)
     status = open_with_keys(&work);
   if (status == CLI_EXIT_OK)
@@ -632,8 +451,7 @@ static int run(cli_t *cli) {
     drain(&work);
   close_gateway(&work);
   status = cli_ask_close(&work.ask, status);
-  tnk_chat_template_unref(work.template);
-  tnk_tokenizer_unref(work.tokenizer);
+  cli_words_close(&work.words);
   return status;
 }
 
