@@ -58,7 +58,7 @@ static const cli_command_t *const commands[] = {
     &cli_auth,       &cli_whoami,     &cli_ping,
 
 #ifdef CLI_TOKENIZERS
-    &cli_train,      &cli_sample,
+    &cli_train,      &cli_rl,         &cli_sample,
 #endif
     &cli_plot,       &cli_run_report, &cli_chat,       &cli_local,
 #ifdef CLI_TOKENIZERS

@@ -23,6 +23,7 @@ extern const cli_command_t cli_sample; /* T */
 extern const cli_command_t cli_chat;
 /* train */
 extern const cli_command_t cli_train; /* T */
+extern const cli_command_t cli_rl;    /* T */
 /* report */
 extern const cli_command_t cli_plot;
 extern const cli_command_t cli_run_report;

@@ -188,9 +188,8 @@ static int by_group(const void *a, const void *b) {
   return one->at < other->at ? -1 : one->at > other->at;
 }
 
-/* The tensor is a copy of this command. */
-static void set_advantage(tnk_datum_t *datum, const learn_reward_t *row,
-                          float advantage) {
+void learn_rewards_set(tnk_datum_t *datum, const learn_reward_t *row,
+                       float advantage) {
   const tnk_loss_input_t input =
       tnk__datum_input_at(datum, tnk__datum_find(datum, "advantages"));
   void *values = (void *)(uintptr_t)input.tensor.data;
@@ -211,7 +210,7 @@ static int apply_to_group(tnk_datum_t *data, const learn_reward_t *rows,
     advantages[i] = rows[i].reward;
   (void)tnk_rl_group_advantages(advantages, advantages, n, n, kind);
   for (size_t i = 0; i < n; i++) {
-    set_advantage(&data[rows[i].at], &rows[i], advantages[i]);
+    learn_rewards_set(&data[rows[i].at], &rows[i], advantages[i]);
     has |= advantages[i] < 0 || advantages[i] > 0;
   }
   return has;

@@ -51,6 +51,10 @@ float *learn_rewards_list(const learn_rewards_t *rewards);
  * resolved. Returns the exit status; errors have been reported. */
 int learn_rewards_apply(learn_rewards_t *rewards, const cli_t *cli,
                         tnk_datum_t *data, int *kind);
+/* Set the advantage of the sampled tokens of an example to this, and that of
+ * the others to 0. Its tensor belongs to the caller. */
+void learn_rewards_set(tnk_datum_t *datum, const learn_reward_t *row,
+                       float advantage);
 void learn_rewards_free(learn_rewards_t *rewards);
 
 #endif

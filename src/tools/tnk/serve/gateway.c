@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include <uv.h>
 
@@ -12,6 +11,7 @@
 #include "lib/base/alloc.h"
 #include "tnk/gateway.h"
 #include "tnk/sampling.h"
+#include "tools/common/base/limits.h"
 #include "tools/common/frame/commands.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/keys/admin.h"
@@ -269,16 +269,6 @@ typedef struct {
   int is_closed;
 } work_t;
 
-/* Each agent uses a connection. */
-static void raise_file_limit(void) {
-  struct rlimit limit;
-
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-    return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /* Returns 0, or -1 if the option is malformed. The gateway checks the range. */
 static int read_prices(tnk_gateway_options_t *o) {
   double *const prices[] = {&o->usd_prompt, &o->usd_sampled, &o->usd_cached};
@@ -437,7 +427,8 @@ static int run(cli_t *cli) {
   if (args.datums != NULL || args.atif != NULL)
     return print_record(cli);
   work.cli = cli;
-  raise_file_limit();
+  /* Each agent uses a connection. */
+  cli_raise_file_limit();
   /* A service that was restarted knows no sampler of before. */
   service.recovery = TNK_YES;
   status = cli_ask_open(&work.ask, cli, &service);

@@ -15,6 +15,7 @@
 #include "tnk/error.h"
 #include "tools/common/base/terminal.h"
 #include "tools/common/base/input.h"
+#include "tools/tnk/learn/use.h"
 #include "tools/tnk/out/json.h"
 #include "tools/tnk/out/table.h"
 #include "tools/tnk/train/args.h"
@@ -239,11 +240,6 @@ static int put_result_json(const cli_t *cli, const tnk_ledger_entry_t *entry,
   return cli_json_end(&json, cli);
 }
 
-static void put_option(const char *name, const char *value) {
-  if (value != NULL)
-    printf(" --%s '%s'", name, value);
-}
-
 int train_show_result(const cli_t *cli, const tnk_ledger_entry_t *entry,
                       const char *served, double loss, double eval) {
   const char *tokenizer = train_args.chats.which.path;
@@ -255,18 +251,8 @@ int train_show_result(const cli_t *cli, const tnk_ledger_entry_t *entry,
     printf(", loss %.4f", loss);
   if (isfinite(eval))
     printf(", eval %.4f", eval);
-  printf("\nweights   %s\n", entry->sampler_path);
-  if (train_args.is_local) {
-    printf("serve     tnk local --port 8000 --data '%s'", served);
-    if (strcmp(train_args.model, LEARN_BYTE_MODEL) != 0)
-      put_option("model", train_args.model);
-    put_option("tokenizer", tokenizer);
-    printf(" &\n          export TINKER_BASE_URL=http://127.0.0.1:8000 "
-           "TINKER_API_KEY=tml-local\n");
-  }
-  printf("sample    tnk sample --checkpoint %s", entry->sampler_path);
-  put_option("tokenizer", tokenizer);
-  printf(" 'TEXT'\ndownload  tnk checkpoint download %s\n",
-         entry->sampler_path);
+  putchar('\n');
+  learn_print_use(entry->sampler_path, train_args.is_local ? served : NULL,
+                  train_args.model, tokenizer);
   return fflush(stdout) == 0 ? CLI_EXIT_OK : CLI_EXIT_FILE;
 }

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/tnk/rl/args.h"
+
+#include "tools/tnk/learn/model.h"
+#include "tools/tnk/learn/schedule.h"
+
+const char *const rl_losses[] = {"importance_sampling", "ppo", "cispo", NULL};
+const char *const rl_advantages[] = {
+    [TNK_ADVANTAGE_CENTERED] = "centered",
+    [TNK_ADVANTAGE_NORMALIZED] = "normalized",
+    [TNK_ADVANTAGE_LEAVE_ONE_OUT] = "leave-one-out",
+    NULL,
+};
+
+rl_args_t rl_args = {
+    .n_groups = 8,
+    .group_size = 8,
+    .n_parallel = 64,
+    .timeout_s = 600,
+    .max_failed = -1,
+    .max_tokens = 1024,
+    .save_every = 10,
+    .rank = 32,
+};
+
+const cli_option_t rl_options[] = {
+    {.name = "environment",
+     .value = "COMMAND",
+     .text = &rl_args.environment,
+     .help = "Command of an environment, for sh -c. It talks to the model, "
+             "tells its reward and exits with status 0."},
+    {.name = "model",
+     .letter = 'm',
+     .value = "NAME",
+     .text = &rl_args.words.model,
+     .help = "Base model. Default with --local: " LEARN_BYTE_MODEL "."},
+    {.name = "config",
+     .value = "FILE",
+     .text = &rl_args.config,
+     .offer = CLI_OFFER_FILES,
+     .help = "Options in JSON, by their names here. The command line overrides "
+             "them. The config.json of a run can be given too."},
+    {.name = "run",
+     .value = "DIR",
+     .text = &rl_args.run,
+     .offer = CLI_OFFER_FOLDERS,
+     .help = "Folder of the run: configuration, metrics and the ledger of its "
+             "checkpoints. It is created if missing. The same command resumes "
+             "an interrupted run."},
+    {.name = "local",
+     .flag = &rl_args.is_local,
+     .help = "Train on a local server in this process. Its checkpoints are in "
+             "DIR/served."},
+    {.name = "steps",
+     .value = "N",
+     .number = &rl_args.n_steps,
+     .min = 1,
+     .max = (int64_t)1 << 40,
+     .help = "Number of optimizer steps."},
+    {.name = "groups",
+     .value = "N",
+     .number = &rl_args.n_groups,
+     .min = 1,
+     .max = RL_MAX_ENVIRONMENTS,
+     .help = "Groups of a step. The environments of a group have the same "
+             "task, TNK_RL_TASK (8)."},
+    {.name = "group-size",
+     .value = "N",
+     .number = &rl_args.group_size,
+     .min = 1,
+     .max = RL_MAX_ENVIRONMENTS,
+     .help = "Environments of a group, whose rewards are compared (8)."},
+    {.name = "parallel",
+     .value = "N",
+     .number = &rl_args.n_parallel,
+     .min = 1,
+     .max = RL_MAX_ENVIRONMENTS,
+     .help = "Environments that run at once, at most (64)."},
+    {.name = "environment-timeout",
+     .value = "SECONDS",
+     .number = &rl_args.timeout_s,
+     .min = 1,
+     .max = 604800,
+     .help = "Time of an environment. Then it gets SIGTERM, and 5 seconds "
+             "later SIGKILL (600)."},
+    {.name = "max-failed",
+     .value = "N",
+     .number = &rl_args.max_failed,
+     .min = 0,
+     .max = RL_MAX_ENVIRONMENTS,
+     .help = "Environments of a step that may fail. If more fail, the command "
+             "ends. Default: a quarter of them."},
+    {.name = "learning-rate",
+     .value = "X",
+     .real = &rl_args.rate,
+     .max_real = 1,
+     .help = "Learning rate. Default: as tnk train --method rl."},
+    {.name = "loss",
+     .value = "NAME",
+     .choice = &rl_args.loss,
+     .choices = rl_losses,
+     .help = "importance_sampling, ppo, cispo (importance_sampling)."},
+    {.name = "advantages",
+     .value = "NAME",
+     .choice = &rl_args.advantages,
+     .choices = rl_advantages,
+     .help = "How they are computed from the rewards of a group: centered, "
+             "normalized, leave-one-out (centered)."},
+    {.name = "rank",
+     .value = "N",
+     .number = &rl_args.rank,
+     .min = 1,
+     .max = 4096,
+     .help = "Rank of the LoRA adapter (32)."},
+    {.name = "seed",
+     .value = "N",
+     .number = &rl_args.seed,
+     .min = 0,
+     .max = INT32_MAX,
+     .help = "Seed of the adapter and of TNK_RL_SEED (0)."},
+    {.name = "max-tokens",
+     .value = "N",
+     .number = &rl_args.max_tokens,
+     .min = 1,
+     .max = INT32_MAX,
+     .help = "Tokens of an answer, for environments that set no limit (1024)."},
+    {.name = "save-every",
+     .value = "N",
+     .number = &rl_args.save_every,
+     .min = 1,
+     .max = INT64_MAX,
+     .help = "Steps between checkpoints. The last two are kept until the run "
+             "ends (10)."},
+    CLI_WORDS_OPTIONS(rl_args.words),
+    {.name = NULL}};
+
+const char *rl_check(const cli_t *cli) {
+  const int64_t n = rl_args.n_groups * rl_args.group_size;
+
+  if (rl_args.environment == NULL)
+    return "--environment is the command to learn from";
+  if (rl_args.run == NULL)
+    return "--run names the folder of the run";
+  if (rl_args.is_local && cli->base_url != NULL)
+    return "either --local or --base-url";
+  if (rl_args.words.model == NULL && rl_args.is_local)
+    rl_args.words.model = LEARN_BYTE_MODEL;
+  if (rl_args.words.model == NULL)
+    return "--model says what to train, or --local trains a small model on "
+           "this machine";
+  if (rl_args.n_steps == 0)
+    return "--steps is missing";
+  if (rl_args.group_size == 1)
+    return "--group-size 1 has no advantages: rewards are compared within a "
+           "group";
+  if (n > RL_MAX_ENVIRONMENTS)
+    return "--groups times --group-size is at most 65536";
+  if (rl_args.max_failed < 0)
+    rl_args.max_failed = n / 4;
+  if (rl_args.max_failed >= n)
+    return "--max-failed must be less than the environments of a step";
+  if (!(rl_args.rate > 0))
+    rl_args.rate = learn_default_rate(rl_args.words.model) / 10;
+  return cli_words_check(&rl_args.words);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TNK_TOOLS_TNK_RL_ARGS_H
+#define TNK_TOOLS_TNK_RL_ARGS_H
+
+#include <stdint.h>
+
+#include "tnk/rl.h"
+#include "tools/tnk/serve/words.h"
+
+/* Most environments of a step, which need some kilobytes each. A gateway has at
+ * most 65,536 keys. */
+#define RL_MAX_ENVIRONMENTS 65536
+
+/* The options of tnk rl. */
+typedef struct {
+  cli_words_args_t words;
+  const char *config; /* file; NULL: none */
+  const char *run;
+  const char *environment;
+  int64_t n_steps;
+  int64_t n_groups;
+  int64_t group_size;
+  int64_t n_parallel;
+  int64_t timeout_s;  /* of an environment */
+  int64_t max_failed; /* -1: a quarter of the environments of a step */
+  int64_t max_tokens; /* of an answer, for clients that set none */
+  int64_t save_every;
+  int64_t rank;
+  int64_t seed;
+  double rate;    /* 0: learn_default_rate() */
+  int loss;       /* in rl_losses */
+  int advantages; /* tnk_advantage_t */
+  int is_local;
+} rl_args_t;
+
+extern rl_args_t rl_args;
+extern const cli_option_t rl_options[];
+extern const char *const rl_losses[];
+extern const char *const rl_advantages[];
+
+/* Returns the error in the combination of options, or NULL. */
+const char *rl_check(const cli_t *cli);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/tnk/rl/play.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tnk/error.h"
+
+/* Lines of the output of a failed environment in a message. */
+enum { N_LINES = 3 };
+
+int rl_play_open(rl_play_t *play) {
+  play->n = play->n_groups * play->group_size;
+  play->episodes = calloc(play->n, sizeof(*play->episodes));
+  return play->episodes != NULL
+             ? CLI_EXIT_OK
+             : cli_fail(play->ask->cli, CLI_EXIT_FAILED, "out of memory");
+}
+
+static void clear(rl_play_t *play) {
+  for (size_t i = 0; i < play->n; i++)
+    rl_episode_free(&play->episodes[i]);
+  memset(play->episodes, 0, play->n * sizeof(*play->episodes));
+  memset(play->counts, 0, sizeof(play->counts));
+  play->n_begun = play->n_ended = play->n_failed = 0;
+  play->failed = NULL;
+  play->err = TNK_OK;
+  play->is_stopping = 0;
+}
+
+void rl_play_close(rl_play_t *play) {
+  if (play->episodes != NULL)
+    clear(play);
+  free(play->episodes);
+  play->episodes = NULL;
+}
+
+/* ---- Environments ---- */
+
+/* A number that differs for each environment of a run: the finalizer of
+ * splitmix64, cut to what all clients accept as a seed. */
+static uint64_t seed_of(uint64_t seed, uint64_t number) {
+  uint64_t x = seed * 0x9E3779B97F4A7C15u + number + 1;
+
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return (x ^ (x >> 31)) & 0x3FFFFFFF;
+}
+
+static void on_ended(rl_environment_t *e) {
+  rl_play_t *play = e->user;
+  rl_episode_t *episode =
+      &play->episodes[e->group * play->group_size + e->member];
+
+  rl_episode_end(episode);
+  play->n_ended++;
+  if (play->ask->cli->verbose && episode->outcome == RL_REWARDED)
+    cli_note(play->ask->cli, "%s: reward %g", episode->session,
+             episode->reward);
+  else if (play->ask->cli->verbose)
+    cli_note(play->ask->cli, "%s: %s", episode->session,
+             episode->outcome == RL_UNDECIDED ? "stopped" : episode->why);
+  if (episode->outcome == RL_UNDECIDED)
+    return;
+  play->counts[episode->outcome]++;
+  if (episode->outcome == RL_REWARDED && !episode->is_broken)
+    return;
+  play->n_failed++;
+  play->failed = episode;
+}
+
+static void begin(rl_play_t *play, uint64_t step) {
+  const size_t at = play->n_begun++;
+  rl_episode_t *episode = &play->episodes[at];
+  const size_t group = at / play->group_size;
+  const uint64_t number = (step - 1) * play->n + at;
+
+  episode->gateway = play->gateway;
+  episode->loss = play->loss;
+  episode->environment = (rl_environment_t){
+      .loop = &play->ask->loop,
+      .command = play->command,
+      .address = tnk_gateway_address(play->gateway),
+      .timeout_ms = play->timeout_ms,
+      .step = step,
+      .task = (step - 1) * play->n_groups + group,
+      .group = group,
+      .member = at % play->group_size,
+      .seed = seed_of(play->seed, number),
+      .ended = on_ended,
+      .user = play,
+  };
+  /* A step that is played again has other sessions. */
+  snprintf(episode->session, sizeof(episode->session),
+           "step%" PRIu64 "-%zu-%zu-try%" PRIu64, step, group,
+           at % play->group_size, play->n_plays);
+  play->err = rl_episode_start(episode);
+  if (play->err != TNK_OK)
+    play->n_ended++;
+}
+
+static int must_stop(const rl_play_t *play) {
+  return cli_ask_is_over(play->ask) || play->err != TNK_OK ||
+         play->n_failed > play->max_failed ||
+         (play->failed != NULL && play->failed->is_broken);
+}
+
+static void stop(rl_play_t *play) {
+  play->is_stopping = 1;
+  for (size_t i = 0; i < play->n_begun; i++)
+    rl_environment_stop(&play->episodes[i].environment);
+}
+
+/* ---- A step ---- */
+
+/* The outcomes in words, such as "2 crashed, 1 timed out". */
+static void describe(const rl_play_t *play, char *out, size_t n) {
+  static const char *const names[] = {
+      [RL_FAILED_CRASHED] = "crashed",
+      [RL_FAILED_TIMED_OUT] = "timed out",
+      [RL_FAILED_START] = "did not start",
+      [RL_FAILED_UNREWARDED] = "told no reward",
+      [RL_FAILED_SILENT] = "sampled nothing",
+  };
+  size_t at = 0;
+
+  out[0] = '\0';
+  for (size_t i = RL_REWARDED + 1; i < RL_N_OUTCOMES; i++)
+    if (play->counts[i] > 0 && at < n)
+      at += (size_t)snprintf(out + at, n - at, "%s%zu %s", at > 0 ? ", " : "",
+                             play->counts[i], names[i]);
+}
+
+/* Why the last one has failed, with what it has printed last. */
+static void explain(const rl_play_t *play, char *out, size_t n) {
+  rl_tail_t *tail = &play->failed->environment.complained;
+  const char *lines = rl_tail_lines(tail, N_LINES);
+
+  snprintf(out, n, "The last one %s%s%.700s", play->failed->why,
+           *lines != '\0' ? ": " : "", lines);
+}
+
+static int report(const rl_play_t *play, uint64_t step) {
+  const cli_t *cli = play->ask->cli;
+  char counts[160], why[1400];
+
+  if (play->err != TNK_OK)
+    return cli_fail(cli, CLI_EXIT_FAILED, "cannot create a key: %s",
+                    tnk_strerror(play->err));
+  if (play->failed == NULL)
+    return CLI_EXIT_OK;
+  if (play->failed->is_broken)
+    return cli_fail(cli, CLI_EXIT_FAILED,
+                    "the record of an environment cannot be used: %s",
+                    play->failed->why);
+  describe(play, counts, sizeof(counts));
+  explain(play, why, sizeof(why));
+  if (play->n_failed > play->max_failed)
+    return cli_fail(
+        cli, CLI_EXIT_FAILED,
+        "step %" PRIu64 ": %zu of %zu environments have failed (%s), and "
+        "--max-failed is %zu. %s",
+        step, play->n_failed, play->n, counts, play->max_failed, why);
+  cli_warn(cli,
+           "step %" PRIu64 ": %zu of %zu environments have failed (%s). %s",
+           step, play->n_failed, play->n, counts, why);
+  return CLI_EXIT_OK;
+}
+
+int rl_play_step(rl_play_t *play, uint64_t step) {
+  clear(play);
+  play->n_plays++;
+  while (play->n_ended < play->n_begun ||
+         (play->n_begun < play->n && !play->is_stopping)) {
+    while (!play->is_stopping && !must_stop(play) && play->n_begun < play->n &&
+           play->n_begun - play->n_ended < play->n_parallel)
+      begin(play, step);
+    if (!play->is_stopping && must_stop(play))
+      stop(play);
+    if (play->n_ended < play->n_begun)
+      uv_run(&play->ask->loop, UV_RUN_ONCE);
+  }
+  return cli_ask_is_over(play->ask) ? CLI_EXIT_OK : report(play, step);
+}

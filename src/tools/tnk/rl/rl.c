@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/* tnk rl: reinforcement learning of agents that any program plays. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <uv.h>
+
+#include "lib/base/alloc.h"
+#include "lib/wire/format/json_read.h"
+#include "tnk/error.h"
+#include "tnk/tokenizers.h"
+#include "tools/common/base/limits.h"
+#include "tools/common/frame/commands.h"
+#include "tools/tnk/learn/folder.h"
+#include "tools/tnk/learn/model.h"
+#include "tools/tnk/learn/served.h"
+#include "tools/tnk/learn/use.h"
+#include "tools/tnk/out/json.h"
+#include "tools/tnk/rl/args.h"
+#include "tools/tnk/rl/loop.h"
+
+typedef struct {
+  const cli_t *cli;
+  learn_folder_t folder;
+  cli_words_t words;
+  learn_served_t served;
+  cli_ask_t ask;
+  tnk_gateway_t *gateway;
+  int is_closed; /* the gateway */
+  rl_loop_t loop;
+} work_t;
+
+/* ---- Before the first request ---- */
+
+static json_t *texts(const cli_texts_t *list) {
+  json_t *array = json_array();
+
+  for (size_t i = 0; i < list->n; i++)
+    json_array_append_new(array, json_string(list->items[i]));
+  return array;
+}
+
+static int keep_config(work_t *work) {
+  const cli_words_args_t *words = &rl_args.words;
+  /* What determines the result. */
+  json_t *options = json_pack(
+      "{s:s, s:s, s:I, s:I, s:I, s:f, s:s, s:s, s:I, s:I, s:I, s:s?, s:s?, "
+      "s:o}",
+      "environment", rl_args.environment, "model", words->model, "steps",
+      (json_int_t)rl_args.n_steps, "groups", (json_int_t)rl_args.n_groups,
+      "group-size", (json_int_t)rl_args.group_size, "learning-rate",
+      rl_args.rate, "loss", rl_losses[rl_args.loss], "advantages",
+      rl_advantages[rl_args.advantages], "rank", (json_int_t)rl_args.rank,
+      "seed", (json_int_t)rl_args.seed, "max-tokens",
+      (json_int_t)rl_args.max_tokens, "template", words->template_, "renderer",
+      words->renderer, "set", texts(&words->sets));
+  json_t *settings = json_pack(
+      "{s:b, s:s?, s:I, s:I, s:I, s:I}", "local", rl_args.is_local, "tokenizer",
+      words->which.path, "parallel", (json_int_t)rl_args.n_parallel,
+      "environment-timeout", (json_int_t)rl_args.timeout_s, "max-failed",
+      (json_int_t)rl_args.max_failed, "save-every",
+      (json_int_t)rl_args.save_every);
+
+  return learn_folder_keep(&work->folder, options, settings, NULL);
+}
+
+/* ---- The gateway ---- */
+
+static int open_gateway(work_t *work) {
+  tnk_gateway_options_t options = TNK_GATEWAY_OPTIONS_INIT;
+  const tnk_logger_t logger = cli_ask_logger(&work->ask);
+  unsigned char random[24];
+  char admin_key[2 * sizeof(random) + 1];
+  char why[512] = "";
+  int err = uv_random(NULL, NULL, random, sizeof(random), 0, NULL);
+
+  if (err != 0)
+    return cli_fail(work->cli, CLI_EXIT_FAILED, "no random numbers: %s",
+                    uv_strerror(err));
+  for (size_t i = 0; i < sizeof(random); i++)
+    snprintf(admin_key + 2 * i, 3, "%02x", random[i]);
+  cli_words_give(&work->words, &options);
+  /* Nobody has this key: each environment gets one for its session alone. */
+  options.admin_key = admin_key;
+  options.max_tokens = (int32_t)rl_args.max_tokens;
+  options.logger = &logger;
+  err = tnk_gateway_open(&work->gateway, &work->ask.loop, work->ask.service,
+                         &options, why, sizeof(why));
+  tnk__wipe(random, sizeof(random));
+  tnk__wipe(admin_key, sizeof(admin_key));
+  return err == TNK_OK ? CLI_EXIT_OK
+                       : cli_fail(work->cli, CLI_EXIT_FAILED,
+                                  "the gateway cannot be opened: %s", why);
+}
+
+static void on_closed(void *user) {
+  ((work_t *)user)->is_closed = 1;
+}
+
+static void close_gateway(work_t *work) {
+  if (work->gateway == NULL)
+    return;
+  tnk_gateway_close(work->gateway, on_closed, work);
+  while (!work->is_closed)
+    uv_run(&work->ask.loop, UV_RUN_ONCE);
+}
+
+/* ---- The run ---- */
+
+static int open_model(work_t *work, uint64_t *first) {
+  tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
+
+  lora.base_model = rl_args.words.model;
+  lora.rank = (uint32_t)rl_args.rank;
+  lora.seed = rl_args.seed;
+  return learn_model_open(&work->loop.model, &work->ask, work->loop.ledger,
+                          rl_args.run, &lora, first);
+}
+
+static int train(work_t *work) {
+  rl_loop_t *loop = &work->loop;
+  uint64_t first = 0;
+  int status = open_model(work, &first);
+
+  if (status == CLI_EXIT_OK)
+    status = open_gateway(work);
+  loop->play.gateway = work->gateway;
+  if (status == CLI_EXIT_OK)
+    status = rl_play_open(&loop->play);
+  if (status == CLI_EXIT_OK)
+    status = rl_loop_run(loop, first);
+  if (status != CLI_EXIT_OK)
+    return status;
+  if (loop->n_done < loop->n_steps)
+    return learn_report_unfinished(&work->ask);
+  learn_ledger_settle(&work->ask, loop->ledger);
+  return CLI_EXIT_OK;
+}
+
+static int show_result(const work_t *work) {
+  const tnk_ledger_entry_t *entry = tnk_ledger_last(work->loop.ledger);
+  cli_json_t json;
+
+  if (work->cli->json) {
+    cli_json_begin(&json);
+    tnk__json_put_text(&json.w, "run", rl_args.run);
+    tnk__json_put_int(&json.w, "steps", (int64_t)entry->n_steps);
+    tnk__json_put_double(&json.w, "reward", work->loop.reward);
+    tnk__json_put_text(&json.w, "state_path", entry->state_path);
+    tnk__json_put_text(&json.w, "sampler_path", entry->sampler_path);
+    return cli_json_end(&json, work->cli);
+  }
+  printf("trained %" PRIu64 " steps", entry->n_steps);
+  if (isfinite(work->loop.reward))
+    printf(", reward %.4f", work->loop.reward);
+  putchar('\n');
+  learn_print_use(entry->sampler_path,
+                  rl_args.is_local ? work->folder.served : NULL,
+                  rl_args.words.model, rl_args.words.which.path);
+  return fflush(stdout) == 0 ? CLI_EXIT_OK : CLI_EXIT_FILE;
+}
+
+static int run_service(work_t *work) {
+  int status;
+
+  work->loop = (rl_loop_t){
+      .metrics = work->folder.metrics,
+      .loss = rl_losses[rl_args.loss],
+      .advantages = (tnk_advantage_t)rl_args.advantages,
+      .rate = rl_args.rate,
+      .n_steps = (uint64_t)rl_args.n_steps,
+      .save_every = (uint64_t)rl_args.save_every,
+      .play = {.ask = &work->ask,
+               .command = rl_args.environment,
+               .loss = rl_losses[rl_args.loss],
+               .n_groups = (size_t)rl_args.n_groups,
+               .group_size = (size_t)rl_args.group_size,
+               .n_parallel = (size_t)rl_args.n_parallel,
+               .max_failed = (size_t)rl_args.max_failed,
+               .timeout_ms = (uint64_t)rl_args.timeout_s * 1000,
+               .seed = (uint64_t)rl_args.seed},
+      .reward = NAN,
+  };
+  status = learn_ledger_open(&work->loop.ledger, &work->ask, rl_args.run);
+  if (status == CLI_EXIT_OK && !learn_ledger_is_ended(work->loop.ledger))
+    status = train(work);
+  return status == CLI_EXIT_OK ? show_result(work) : status;
+}
+
+static int serve(work_t *work) {
+  tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
+  const size_t n_vocab = work->words.tokenizer != NULL
+                             ? tnk_tokenizer_vocab_size(work->words.tokenizer)
+                             : 0;
+  int status = cli_ask_begin(&work->ask, work->cli);
+
+  options.recovery = TNK_YES;
+  options.patience_ms = LEARN_PATIENCE_MS;
+  if (status == CLI_EXIT_OK && rl_args.is_local)
+    status = learn_served_open(&work->served, &work->ask, work->folder.served,
+                               rl_args.words.model, n_vocab, &options);
+  if (status == CLI_EXIT_OK)
+    status = cli_ask_serve(&work->ask, &options);
+  if (status == CLI_EXIT_OK)
+    status = run_service(work);
+  close_gateway(work);
+  status = cli_ask_close(&work->ask, status);
+  rl_loop_free(&work->loop);
+  return status;
+}
+
+static int run_rl(cli_t *cli) {
+  static work_t work;
+  int status;
+
+  work.cli = cli;
+  /* Each environment needs two pipes and a connection. */
+  cli_raise_file_limit();
+  status = learn_folder_open(&work.folder, cli, "tnk rl", rl_args.run);
+  if (status == CLI_EXIT_OK)
+    status = cli_words_open(&work.words, cli, &rl_args.words);
+  if (status == CLI_EXIT_OK)
+    status = keep_config(&work);
+  if (status == CLI_EXIT_OK)
+    status = serve(&work);
+  cli_words_close(&work.words);
+  learn_folder_free(&work.folder);
+  return status;
+}
+
+static const cli_item_t variables[] = {
+    {"OPENAI_BASE_URL", "And OPENAI_API_KEY: the model, with OpenAI's API."},
+    {"ANTHROPIC_BASE_URL", "And ANTHROPIC_API_KEY: with Anthropic's API."},
+    {"TNK_GATEWAY_URL", "The same server. POST /tnk/reward with that key sets "
+                        "the reward of an answer."},
+    {"TNK_RL_TASK", "Number of the task, which is the same in a group. It "
+                    "counts on from step to step, from 0."},
+    {"TNK_RL_STEP", "And TNK_RL_GROUP, TNK_RL_MEMBER: the place of the "
+                    "environment. Steps count from 1, the others from 0."},
+    {"TNK_RL_SEED", "A number that each environment has alone. The same run "
+                    "has the same ones."},
+    {NULL, NULL}};
+
+static const cli_item_t files[] = {
+    {"config.json", "What determines the result."},
+    {"metrics.jsonl", "Reward, loss and failures of each step, once."},
+    {"checkpoints.jsonl", "The ledger of the checkpoints."},
+    {"served", "The checkpoints of --local."},
+    {NULL, NULL}};
+
+static const cli_section_t sections[] = {
+    {"Variables of an environment", NULL, variables},
+    {"Files",
+     "A run that was interrupted or killed continues with the same command. "
+     "Other options are refused in its folder.",
+     files},
+    {NULL, NULL, NULL}};
+
+static const cli_item_t examples[] = {
+    {"tnk rl --environment 'python3 play.py' --local --run first --steps 6",
+     "train the built-in model on this machine"},
+    {"tnk rl --environment ./play -m Qwen/Qwen3-8B --renderer qwen3 --run "
+     "first --steps 50",
+     "train with the service"},
+    {NULL, NULL}};
+
+const cli_command_t cli_rl = {
+    .name = "rl",
+    .brief = "train a model on the rewards of a program",
+    .about =
+        "Train a LoRA adapter by reinforcement learning. The environment is "
+        "any program that talks to a model with the API of OpenAI or "
+        "Anthropic. It is started for each task and each member of a group, "
+        "with the address of a gateway in this process and with a key of its "
+        "own. The gateway records each sampled token.\n\nThe reward is the "
+        "last line of the program's standard output, or the sum of the rewards "
+        "that it posts. A program that exits with another status than 0, does "
+        "not end in time, samples nothing or tells no reward has failed. It "
+        "is left out and counted in metrics.jsonl.\n\nA step runs the "
+        "environments of all groups, trains on their samples, and gives the "
+        "new weights to the gateway. Ctrl-C stops the environments, saves the "
+        "state of the last complete step and ends the command; a second one "
+        "ends it at once.",
+    .options = rl_options,
+    .config = &rl_args.config,
+    .sections = sections,
+    .examples = examples,
+    .failed = "Too many environments failed, or the training failed.",
+    .has = CLI_HAS_JSON | CLI_HAS_SERVICE,
+    .check = rl_check,
+    .run = run_rl,
+};

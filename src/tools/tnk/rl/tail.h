@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TNK_TOOLS_TNK_RL_TAIL_H
+#define TNK_TOOLS_TNK_RL_TAIL_H
+
+#include <stddef.h>
+
+#include "tnk/gateway.h"
+
+enum {
+  RL_TAIL = 2048, /* bytes that can be shown */
+  /* The key of an environment is hidden. One of which the start is lost lies
+   * within the bytes in front of those that can be shown. */
+  RL_TAIL_ROOM = RL_TAIL + TNK_GATEWAY_KEY_SIZE
+};
+
+/* The last bytes of an output, however long it is. */
+typedef struct {
+  char bytes[RL_TAIL_ROOM + 1];
+  size_t n;
+  int is_cut; /* there were more */
+} rl_tail_t;
+
+void rl_tail_add(rl_tail_t *tail, const char *bytes, size_t n);
+/* At the end of the output: replace `key` by asterisks, and cut the tail to
+ * what can be shown. The bytes are then a string. */
+void rl_tail_end(rl_tail_t *tail, const char *key);
+/* The last `n_lines` lines of an ended tail, without those that have blanks
+ * only at its end. Cuts the tail there. Returns a part of it, which is empty
+ * without lines. */
+char *rl_tail_lines(rl_tail_t *tail, size_t n_lines);
+
+#endif
