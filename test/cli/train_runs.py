@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs of tnk train, which are killed and compared.
+"""Runs of tnk train and tnk rl, which are killed and compared.
 
 KILLS=20 makes so many for each row of the matrix.
 """
@@ -50,8 +50,8 @@ def weights(run, served):
 class Pair:
     """A server with its folder and a client, which may be killed and started again."""
 
-    def __init__(self, run, args):
-        self.run, self.args = run, args
+    def __init__(self, run, args, command="train"):
+        self.run, self.args, self.command = run, args, command
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = str(free.getsockname()[1])
@@ -79,7 +79,7 @@ class Pair:
 
     def train(self, url):
         return subprocess.Popen(
-            [TNK, "train", *map(str, self.args), "--model", "tnk/byte-lm", "--run", self.run],
+            [TNK, self.command, *map(str, self.args), "--model", "tnk/byte-lm", "--run", self.run],
             env={**CLEAN, "TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-local"},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
@@ -117,13 +117,13 @@ class Pair:
         return code
 
 
-def killed_local(folder, args, plain, name="sft"):
+def killed_local(folder, args, plain, name="sft", command="train", steps=STEPS):
     """SIGKILL of the one process that has both, at seeded steps."""
     for seed in range(KILLS):
         draw = random.Random(seed)
         run = folder / f"{name}-local-{seed}"
-        args_all = [TNK, "train", *map(str, args), "--local", "--run", run]
-        at = draw.sample(range(1, STEPS + 1), 2)
+        args_all = [TNK, command, *map(str, args), "--local", "--run", run]
+        at = draw.sample(range(1, steps + 1), 2)
         for step in sorted(at):
             with subprocess.Popen(args_all, env=CLEAN, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True) as process:
@@ -138,14 +138,14 @@ def killed_local(folder, args, plain, name="sft"):
               f"{name} killed at {at}: the same metrics and weights", got)
 
 
-def killed_apart(folder, args, plain, name="sft"):
+def killed_apart(folder, args, plain, name="sft", command="train"):
     """SIGKILL of the client, the server, or both, at seeded requests."""
     for who in ("client", "server", "both"):
         for seed in range(KILLS):
             draw = random.Random(f"{who}{seed}")
             # The client waits for a server that is gone, if the run has begun.
             at = tuple(sorted(draw.sample(range(25 if who == "server" else 4, 110), 2)))
-            pair = Pair(folder / f"{name}-{who}-{seed}", args)
+            pair = Pair(folder / f"{name}-{who}-{seed}", args, command)
             code = pair.all(who, at)
             check(who != "server" or pair.n_again == 0, "it is one process", pair.n_again)
             same = code == 0 and metrics(pair.run) == metrics(plain)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""The environment of examples/agent_rl for tnk rl: the model is asked, hears how many vowels it
+has said, and is asked for more. The reward is their share.
+
+usage: rl_environment.py [post | late | HOW_TO_FAIL [WHICH]]
+
+Without an argument it prints its reward. WHICH are the members of a group that fail, such as
+01. It needs no module that is slow to load.
+"""
+import json
+import os
+import socket
+import sys
+
+BEGINNINGS = ["Say:", "Tell me:", "Sing:", "Answer:", "Write:", "Now:"]
+HOST, PORT = os.environ["TNK_GATEWAY_URL"].removeprefix("http://").split(":")
+KEY = os.environ["OPENAI_API_KEY"]
+
+
+def call(path, body):
+    with socket.create_connection((HOST, int(PORT))) as stream:
+        text = json.dumps(body).encode()
+        stream.sendall(f"POST {path} HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer {KEY}\r\n"
+                       f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n".encode() + text)
+        answer = b""
+        while part := stream.recv(65536):
+            answer += part
+    head, _, text = answer.partition(b"\r\n\r\n")
+    if b" 200 " not in head.splitlines()[0]:
+        sys.exit(f"{path}: {head.decode()}")
+    return json.loads(text)
+
+
+def vowels(text):
+    return sum(letter in "aeiouAEIOU" for letter in text)
+
+
+def play(n_turns=2):
+    """Returns the reward and the id of the last answer."""
+    messages = [{"role": "user", "content": BEGINNINGS[int(os.environ["TNK_RL_TASK"]) % len(BEGINNINGS)]}]
+    said = ""
+    for turn in range(n_turns):
+        answer = call("/v1/chat/completions", {"model": "mine", "messages": messages, "max_tokens": 16,
+                                               "seed": int(os.environ["TNK_RL_SEED"]) + turn})
+        message = answer["choices"][0]["message"]
+        said += message["content"]
+        messages += [message, {"role": "user", "content": f"{vowels(said)} vowels. More:"}]
+    return vowels(said) / max(len(said), 1), answer["id"]
+
+
+def fail(how):
+    if how == "crash":
+        play(1)
+        print(0.5, flush=True)
+        sys.exit(f"first\nsecond\nthird, and the key is {KEY}")
+    if how == "hang":
+        play(1)
+        os.execvp("sleep", ["sleep", "600"])
+    if how == "deaf":  # also to SIGTERM
+        os.execvp("sh", ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"])
+    if how == "silent":
+        print(1)
+    if how == "untold":
+        play(1)
+    if how == "text":
+        play(1)
+        print(f"nothing like {KEY}")
+    if how == "infinite":
+        play(1)
+        print("1e999")
+    if how == "long":  # without the end of a line
+        play(1)
+        sys.stdout.write("1" * (1 << 20))
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    HOW = sys.argv[1] if len(sys.argv) > 1 else ""
+    if HOW not in ("", "post", "loud") and os.environ["TNK_RL_MEMBER"] in (sys.argv[2] if len(sys.argv) > 2 else "0"):
+        fail(HOW)
+    REWARD, ID = play()
+    if HOW == "post":
+        call("/tnk/reward", {"id": ID, "reward": REWARD / 2})
+        call("/tnk/reward", {"id": ID, "reward": REWARD})
+        print("this is no reward")
+    elif HOW == "loud":  # a megabyte on both outputs, and then a reward
+        for _ in range(1024):
+            sys.stdout.write("x" * 1023 + "\n")
+            sys.stderr.write("y" * 1023 + "\n")
+        print(REWARD)
+    else:
+        print(REWARD)

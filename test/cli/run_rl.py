@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tnk rl: an agent learns from its rewards, runs resume after kills, bad environments are bounded.
+
+usage: run_rl.py TNK_COMMAND
+
+KILLS=20 makes so many for each row of the matrix. Output is TAP, see
+test/support/tap.py.
+"""
+import json
+import os
+import pathlib
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+
+from console import CLEAN, TNK, Local, check, plan, tnk
+from train_runs import killed_apart, killed_local, metrics, weights
+
+PLAYER = pathlib.Path(__file__).with_name("rl_environment.py")
+KEY = re.compile(r"tnk-[0-9a-f]{8}")
+STEPS = 4
+RUN = ("--steps", STEPS, "--groups", 2, "--group-size", 4, "--learning-rate", "0.02", "--save-every", 2)
+# One step with few environments.
+SHORT = ("--steps", 1, "--groups", 1, "--group-size", 4, "--learning-rate", "0.02")
+
+
+def play(*args):
+    """The command of an environment."""
+    return ("--environment", shlex.join([sys.executable, "-I", "-S", str(PLAYER), *args]))
+
+
+def lines(run):
+    return [json.loads(line) for line in metrics(run).splitlines()]
+
+
+def learns(folder):
+    """From the rewards on the standard output, and from those that are posted."""
+    for how, more in (((), ()), (("post",), ("--loss", "ppo"))):
+        run = folder / f"learns{len(more)}"
+        got = tnk("rl", *play(*how), "--local", "--run", run, "--steps", 6, "--groups", 2, "--group-size", 12,
+                  "--learning-rate", "0.02", "--advantages", "normalized", "--parallel", 8, *more)
+        rewards = [line["reward"] for line in lines(run)] if got.returncode == 0 else []
+        check(got.returncode == 0 and rewards[0] < 0.1 and rewards[-1] > 0.9, f"the reward rises {more}", (got, rewards))
+        check(all(line["failed"] == 0 for line in lines(run)), "no environment fails", lines(run))
+    check(all(abs(line["kl"]) < 1e-4 for line in lines(run)), "the samples of a step are of its weights", lines(run))
+    found = [line for line in got.stdout.splitlines() if line.startswith("weights   tinker://")]
+    check(len(found) == 1 and "trained 6 steps, reward " in got.stdout, "it says what it made", got)
+    with Local("--data", run / "served") as server:
+        got = server("sample", "--checkpoint", found[0].split()[1], "--max-tokens", 8, "User: Say:\n\nAssistant:")
+        left = [path.name for path in (run / "served").glob("*/sampler_weights/*")]
+    check(got.returncode == 0 and sum(c in "aeiouAEIOU" for c in got.stdout) >= 6, "its weights say vowels", got)
+    check(left == ["save-1"], "no other sampler weights stay", left)
+
+
+def bad(folder):
+    """Each kind of failure is counted under its name, the others are trained on, and no key is shown."""
+    for how, name, words in (
+            ("crash", "crashed", "exited with status 1: first second third, and the key is ****"),
+            (None, "crashed", "was ended by signal 9"),
+            # Long enough for the others on a busy machine.
+            ("hang", "timed_out", "did not end within 20 s"),
+            ("silent", "silent", "ended without a sample of the model"),
+            ("untold", "unrewarded", "posted no reward and printed none"),
+            ("text", "unrewarded", "its last line is no number: nothing like ****"),
+            ("infinite", "unrewarded", "its last line is no number: 1e999"),
+            ("long", "unrewarded", "its last line is no number: 1111")):
+        run = folder / f"bad-{how}"
+        command = play(how, "03") if how else ("--environment", "case $TNK_RL_MEMBER in [03]) kill -9 $$;; esac; " +
+                                               play()[1])
+        got = tnk("rl", *command, "--local", "--run", run, *SHORT, "--max-failed", 2,
+                  *(("--environment-timeout", 20) if how == "hang" else ()))
+        check(got.returncode == 0 and f"2 of 4 environments have failed (2 {words_of(name)}). The last one "
+              in got.stderr and words in got.stderr, f"{how}: reported", got)
+        line = lines(run)[0] if got.returncode == 0 else {}
+        check(line.get("failed") == 2 and line[f"failed/{name}"] == 2, f"{how}: counted", line)
+        check(not KEY.search(got.stdout + got.stderr), f"{how}: no key is shown", got)
+    got = tnk("rl", *play("loud"), "--local", "--run", folder / "loud", *SHORT)
+    check(got.returncode == 0 and lines(folder / "loud")[0]["failed"] == 0, "a megabyte is no failure", got)
+
+
+def too_many(folder):
+    """More failures than --max-failed end the run, with what the last one has said."""
+    for how, words in (("crash", "status 1: first second third, and the key is ****"), ("hang", "within 1 s"),
+                       ("deaf", "within 1 s"), ("silent", "without a sample"), ("untold", "printed none"),
+                       ("/none/environment", "not found")):
+        command = play(how, "01") if "/" not in how else ("--environment", how)
+        run = folder / f"over-{pathlib.Path(how).name}"
+        got = tnk("rl", *command, "--local", "--run", run, *SHORT, "--group-size", 2, "--parallel", 1, "--max-failed", 0,
+                  *(("--environment-timeout", 1) if "1 s" in words else ()))
+        check(got.returncode == 1 and "step 1: 1 of 2 environments have failed" in got.stderr and
+              "--max-failed is 0" in got.stderr and words in got.stderr, f"{how}: ends the run", got)
+        check(not (run / "metrics.jsonl").exists() and not KEY.search(got.stderr), f"{how}: and nothing else", got)
+
+
+def words_of(name):
+    return {"crashed": "crashed", "timed_out": "timed out", "silent": "sampled nothing",
+            "unrewarded": "told no reward"}[name]
+
+
+def surroundings(folder):
+    """What an environment is told, and what it is not."""
+    said = folder / "said"
+    said.mkdir()
+    names = "OPENAI_BASE_URL OPENAI_API_KEY ANTHROPIC_BASE_URL ANTHROPIC_API_KEY TNK_GATEWAY_URL TNK_RL_SEED"
+    write = (f'env >"{said}/$TNK_RL_STEP-$TNK_RL_GROUP-$TNK_RL_MEMBER" && ' + play()[1])
+    got = tnk("rl", "--environment", write, "--local", "--run", folder / "surroundings", "--steps", 2, "--groups", 2,
+              "--group-size", 2, "--learning-rate", "0.02", "--verbose",
+              env={"TINKER_API_KEY": "tml-canary", "OPENAI_API_KEY": "sk-mine", "PASSED": "on"})
+    check(got.returncode == 0, "it trains", got)
+    told = {path.name: dict(line.partition("=")[::2] for line in path.read_text().splitlines())
+            for path in said.iterdir()}
+    check(sorted(told) == [f"{s}-{g}-{m}" for s in (1, 2) for g in (0, 1) for m in (0, 1)], "each once", sorted(told))
+    for name, env in told.items():
+        step, group, _ = map(int, name.split("-"))
+        check(all(env.get(key) for key in names.split()) and "TINKER_API_KEY" not in env and
+              env["PASSED"] == "on" and env["TNK_RL_TASK"] == str((step - 1) * 2 + group) and
+              env["ANTHROPIC_API_KEY"] == env["OPENAI_API_KEY"] and
+              env["OPENAI_BASE_URL"] == env["ANTHROPIC_BASE_URL"] + "/v1" == env["TNK_GATEWAY_URL"] + "/v1",
+              f"the variables of {name}", sorted(env))
+    for key in ("OPENAI_API_KEY", "TNK_RL_SEED"):
+        check(len({env[key] for env in told.values()}) == 8, f"{key} is of one environment", told.keys())
+    shown = got.stdout + got.stderr + "".join(path.read_text(errors="replace") for path in (
+        folder / "surroundings").glob("*.json*"))
+    check("step1-0-0-try1: reward " in got.stderr and not any(env["OPENAI_API_KEY"] in shown for env in told.values()),
+          "keys reach no log and no file")
+
+
+def interrupted(folder, plain):
+    """Ctrl-C stops the environments and saves; the same command continues."""
+    run = folder / "interrupted"
+    args = [TNK, "rl", *play(), "--local", "--run", run, *map(str, RUN)]
+    with subprocess.Popen(args, env=CLEAN, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        while not process.stderr.readline().startswith("step 1/"):
+            pass
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    check(process.returncode == 130 and "The same command continues it" in said, "Ctrl-C", said)
+    got = subprocess.run(args, env=CLEAN, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    check(got.returncode == 0 and "resuming after step " in got.stderr, "it continues", got)
+    check(metrics(run) == metrics(plain) and
+          weights(run, run / "served") == weights(plain, plain / "served"), "with the same result")
+    again = tnk("rl", *play(), "--local", "--run", run, *RUN, "--json")
+    check(again.returncode == 0 and json.loads(again.stdout)["steps"] == STEPS, "the result is shown again", again)
+
+
+def stopped(folder):
+    """No process outlives a run that was stopped, not even one that is deaf to SIGTERM."""
+    pids = folder / "pids"
+    pids.mkdir()
+    hang = f'echo $$ >"{pids}/$TNK_RL_MEMBER"; trap "" TERM; while :; do sleep 0.1; done'
+    with subprocess.Popen([TNK, "rl", "--environment", hang, "--local", "--run", folder / "stopped", *map(str, SHORT)],
+                          env=CLEAN, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True) as process:
+        while len([path for path in pids.iterdir() if path.read_text().endswith("\n")]) < 4:
+            if process.poll() is not None:
+                break
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=120)
+    check(process.returncode == 143 and "the run is not finished" in said, "SIGTERM", said)
+    left = []
+    for path in pids.iterdir():
+        try:
+            os.kill(int(path.read_text()), 0)
+            left.append(path.name)
+        except ProcessLookupError:
+            pass
+    check(not left, "all environments have ended", left)
+
+
+def refused(folder, plain):
+    """Bad options, and the folder of another run."""
+    base = (*play(), "--local", "--run", folder / "refused", "--steps", 1)
+    for args, words in ((("--enviroment", "x"), 'did you mean "--environment"?'),
+                        (base[2:], "--environment is the command"),
+                        ((*base[:3], *base[5:]), "--run names the folder"),
+                        (base[:5], "--steps is missing"),
+                        ((*base[:2], *base[3:]), "--model says what to train"),
+                        ((*base, "--base-url", "http://x"), "either --local or --base-url"),
+                        ((*base, "--group-size", 1), "rewards are compared within a group"),
+                        ((*base, "--groups", 65536), "is at most 65536"),
+                        ((*base, "--max-failed", 64), "--max-failed must be less"),
+                        ((*base, "--loss", "importance-sampling"), "importance_sampling, ppo or cispo"),
+                        ((*base, "--renderer", "none"), "unknown renderer")):
+        got = tnk("rl", *args)
+        check(got.returncode == 2 and words in got.stderr, f"refused: {words}", got)
+    check(not (folder / "refused").exists(), "and nothing was begun")
+    for more, words in ((("--seed", 1), "--seed is 0 there and 1 here"),
+                        (("--loss", "ppo"), '--loss is "importance_sampling" there and "ppo" here'),
+                        (("--steps", 9), f"--steps is {STEPS} there and 9 here")):
+        got = tnk("rl", *play(), "--local", "--run", plain, *RUN, *more)
+        check(got.returncode == 6 and words in got.stderr, f"another run: {words}", got)
+    got = tnk("rl", *play("post"), "--local", "--run", plain, *RUN)
+    check(got.returncode == 6 and "--environment is " in got.stderr, "another environment", got)
+    (folder / "chats.jsonl").write_text('{"prompt": "a", "completion": "b"}\n')
+    got = tnk("train", folder / "chats.jsonl", "--local", "--run", plain)
+    check(got.returncode == 6 and "not a configuration of tnk train" in got.stderr, "a run of another command", got)
+    got = tnk("rl", "--config", plain / "config.json", "--run", folder / "configured", "--steps", 1)
+    check(got.returncode == 0 and lines(folder / "configured") == lines(plain)[:1], "a configuration of a run", got)
+
+
+with tempfile.TemporaryDirectory() as tmp:
+    top = pathlib.Path(tmp)
+    undisturbed = top / "plain"
+    first = tnk("rl", *play(), "--local", "--run", undisturbed, *RUN)
+    check(first.returncode == 0 and [line["step"] for line in lines(undisturbed)] == [*range(1, STEPS + 1)],
+          "each step once", first)
+    refused(top, undisturbed)
+    surroundings(top)
+    bad(top)
+    too_many(top)
+    interrupted(top, undisturbed)
+    stopped(top)
+    learns(top)
+    killed_local(top, [*play(), *RUN], undisturbed, "rl", "rl", STEPS)
+    killed_apart(top, [*play(), *RUN], undisturbed, "rl", "rl")
+plan()
