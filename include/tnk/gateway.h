@@ -58,7 +58,8 @@ extern "C" {
  * is sampled again. It repeats a request with the same Idempotency-Key, or with
  * the same body if an SDK counts it as a retry, or if the client of the first
  * one has disconnected before its answer. Answers are known for ten minutes, at
- * most 64 MiB of them, in this process alone.
+ * most 64 MiB of them, in this process, and in all gateways of a shared record
+ * if the client has named or counted its requests.
  *
  * If the last message is the assistant's, the response continues it: always in
  * /v1/messages, and with continue_final_message in /v1/chat/completions. A
@@ -117,7 +118,8 @@ typedef struct {
    * response is sent. If the server does not answer, requests wait for it for
    * 30 seconds and then get 503, and nothing is sampled. Keys with their totals
    * are shared too, and so are the weights: a gateway that joins others begins
-   * with theirs, and tnk_gateway_use() at one changes all. Repeated requests,
+   * with theirs, and tnk_gateway_use() at one changes all. A request that
+   * another gateway has sampled, or is sampling, gets the answer of that one.
    * `max_concurrent` and `max_per_minute` are of each gateway alone. */
   const char *record;
   /** Tokenizer of the model, which is also used on threads of libuv's pool.

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "gateway/elsewhere.h"
 #include "lib/base/alloc.h"
 #include "tnk/error.h"
 
@@ -206,17 +207,20 @@ static tnk__gw_again_is_t no_memory(tnk__gw_fault_t *fault) {
   return TNK__GW_AGAIN_WRONG;
 }
 
+static tnk__gw_again_is_t other_body(const char *key, tnk__gw_fault_t *fault) {
+  (void)tnk__gw_fault(fault, 422, "Idempotency-Key",
+                      "the Idempotency-Key \"%.80s\" was used with another "
+                      "request",
+                      key);
+  return TNK__GW_AGAIN_WRONG;
+}
+
 /* What to do with a request that repeats `once`. */
 static tnk__gw_again_is_t repeat(tnk__gw_job_t *job, once_t *once,
                                  const char *key, const once_t *new_,
                                  tnk__gw_fault_t *fault) {
-  if (key != NULL && !has_body(once, new_)) {
-    (void)tnk__gw_fault(fault, 422, "Idempotency-Key",
-                        "the Idempotency-Key \"%.80s\" was used with another "
-                        "request",
-                        key);
-    return TNK__GW_AGAIN_WRONG;
-  }
+  if (key != NULL && !has_body(once, new_))
+    return other_body(key, fault);
   if (once->job != NULL) {
     job->leader = once->job;
     return TNK__GW_AGAIN_JOINED;
@@ -229,7 +233,60 @@ static tnk__gw_again_is_t repeat(tnk__gw_job_t *job, once_t *once,
   return TNK__GW_AGAIN_ANSWERED;
 }
 
+/* What a request is found by at other gateways. */
+static tnk__gw_same_t same_of(const tnk__gw_job_t *job, const once_t *once) {
+  size_t n_session = strlen(job->session) + 2;
+  const char *key = once->name + n_session;
+  size_t n_key = once->n_name - n_session;
+  tnk__gw_same_t same = {.session = job->session,
+                         .has_key = once->has_key,
+                         .body = {once->body[0], once->body[1]}};
+
+  if (once->has_key)
+    for (size_t i = 0; i < 2; i++)
+      same.key[i] = tnk__gw_hash(5 + i, key, n_key);
+  return same;
+}
+
+int tnk__gw_again_asked(const tnk__gw_job_t *job) {
+  tnk__gw_same_t same;
+
+  if (!job->gateway->elsewhere.is_on || job->once == NULL)
+    return tnk__gw_record_note(job->gateway->record, "asked", "session",
+                               job->session, job->number);
+  same = same_of(job, job->once);
+  return tnk__gw_elsewhere_asked(job, &same);
+}
+
+/* What to do with a request that no request of this gateway is the same as. */
+static tnk__gw_again_is_t find_elsewhere(tnk__gw_job_t *job, const once_t *new_,
+                                         const char *key, said_t said,
+                                         struct tnk__gw_other **other,
+                                         tnk__gw_fault_t *fault) {
+  tnk__gw_same_t same;
+
+  if (!job->gateway->elsewhere.is_on)
+    return TNK__GW_AGAIN_NEW;
+  same = same_of(job, new_);
+  same.is_repeat = said.is_retry;
+  same.may_repeat = !said.counts && strcmp(job->session, TNK__GW_UNNAMED) != 0;
+  switch (tnk__gw_elsewhere_find(job->gateway, &same, other, &job->answer)) {
+  case TNK__GW_NOT_ELSEWHERE:
+    break;
+  case TNK__GW_ELSEWHERE:
+    return TNK__GW_AGAIN_ELSEWHERE;
+  case TNK__GW_ELSEWHERE_ANSWER:
+    return TNK__GW_AGAIN_ANSWERED;
+  case TNK__GW_ELSEWHERE_OTHER:
+    return other_body(key, fault);
+  case TNK__GW_ELSEWHERE_NO_MEMORY:
+    return no_memory(fault);
+  }
+  return TNK__GW_AGAIN_NEW;
+}
+
 tnk__gw_again_is_t tnk__gw_again_find(tnk__gw_job_t *job,
+                                      struct tnk__gw_other **other,
                                       tnk__gw_fault_t *fault) {
   tnk__gw_again_t *again = &job->gateway->again;
   tnk__gw_again_is_t is = TNK__GW_AGAIN_NEW;
@@ -250,6 +307,8 @@ tnk__gw_again_is_t tnk__gw_again_find(tnk__gw_job_t *job,
   found = find(job, new_, hash, said);
   if (found != NULL)
     is = repeat(job, found, key, new_, fault);
+  if (is == TNK__GW_AGAIN_NEW)
+    is = find_elsewhere(job, new_, key, said, other, fault);
   if (found != NULL && is == TNK__GW_AGAIN_NEW)
     forget(again, found);
   if (is == TNK__GW_AGAIN_NEW &&

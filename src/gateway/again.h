@@ -15,6 +15,10 @@
  * - the client of the earlier one has disconnected without an answer, or
  * - the earlier one is in progress, its session has a name, and the client does
  *   not say that this is no retry.
+ *
+ * With a shared record, the earlier request may have reached another gateway,
+ * see elsewhere.h. Exception: whether the client of that one has disconnected
+ * is known to that gateway alone.
  */
 
 enum {
@@ -28,8 +32,9 @@ enum {
 typedef enum {
   TNK__GW_AGAIN_WRONG = -1, /* the reason is in `fault` */
   TNK__GW_AGAIN_NEW = 0,
-  TNK__GW_AGAIN_JOINED,  /* `job->leader` is in progress */
-  TNK__GW_AGAIN_ANSWERED /* `job->answer` is the answer */
+  TNK__GW_AGAIN_JOINED,    /* `job->leader` is in progress */
+  TNK__GW_AGAIN_ELSEWHERE, /* another gateway samples `*other` */
+  TNK__GW_AGAIN_ANSWERED   /* `job->answer` is the answer */
 } tnk__gw_again_is_t;
 
 void tnk__gw_again_init(tnk__gw_again_t *again, const tnk_allocator_t *alloc);
@@ -37,7 +42,11 @@ void tnk__gw_again_init(tnk__gw_again_t *again, const tnk_allocator_t *alloc);
 void tnk__gw_again_deinit(tnk__gw_again_t *again);
 /* Find what a request repeats. If nothing, later requests can repeat it. */
 tnk__gw_again_is_t tnk__gw_again_find(tnk__gw_job_t *job,
+                                      struct tnk__gw_other **other,
                                       tnk__gw_fault_t *fault);
+/* Record that a request is about to be sampled. Returns TNK_OK or a code of the
+ * record. */
+int tnk__gw_again_asked(const tnk__gw_job_t *job);
 /* The request has its samples, but no client to receive them. */
 void tnk__gw_again_keep(tnk__gw_job_t *job);
 /* The samples are taken after all. */

@@ -15,7 +15,9 @@
  * response is kept.
  *
  * A repeated request is a job too. It follows the job that has the samples, its
- * leader, and gets a copy of the answer. See again.h.
+ * leader, and gets a copy of the answer. See again.h. If another gateway of a
+ * shared record has the samples, the job waits for the line of its answer. See
+ * elsewhere.h.
  *
  * A response that cannot be written ends its connection, with all requests of
  * it, inside the call. So on_gone() may want to free other jobs than the
@@ -26,6 +28,7 @@
 
 #include "gateway/account.h"
 #include "gateway/again.h"
+#include "gateway/elsewhere.h"
 #include "gateway/form.h"
 #include "gateway/prompt.h"
 #include "gateway/render.h"
@@ -55,7 +58,8 @@ static void give_back(tnk__gw_job_t *job) {
 }
 
 int tnk__gw_job_has_client(const tnk__gw_job_t *job) {
-  return job->req != NULL || !tnk__list_empty(&job->followers);
+  return job->req != NULL || !tnk__list_empty(&job->followers) ||
+         job->wanted != TNK__GW_NOT_WANTED;
 }
 
 static void free_job(tnk__gw_job_t *job) {
@@ -214,13 +218,19 @@ static void on_recorded(tnk__gw_waiter_t *waiter, int err) {
 
 static void on_sample(tnk_promise_t *promise, int status, void *user);
 
+/* Returns whether only other gateways wait. No key would pay for more. */
+static int is_for_others(const tnk__gw_job_t *job) {
+  return job->req == NULL && tnk__list_empty(&job->followers);
+}
+
 /* Sample again if the response does not have the requested format. Returns
  * whether it is being sampled. If that is not possible or fails, the client
  * gets what there is. */
 static int try_again(tnk__gw_job_t *job) {
   tnk__gw_fault_t fault;
 
-  if (!tnk__gw_form_retries(job) || tnk__gw_account_again(job, &fault) != 0 ||
+  if (is_for_others(job) || !tnk__gw_form_retries(job) ||
+      tnk__gw_account_again(job, &fault) != 0 ||
       tnk__gw_draw(job, on_sample, &fault) != 0)
     return 0;
   return 1;
@@ -230,6 +240,7 @@ static int try_again(tnk__gw_job_t *job) {
 static void wait_for_record(tnk__gw_job_t *job) {
   int written;
 
+  (void)tnk__gw_elsewhere_answered(job);
   job->waiter.done = on_recorded;
   written = tnk__gw_record_wait(job->gateway->record, &job->waiter);
   job->is_waiting = written == 0;
@@ -387,7 +398,7 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   if (tnk__gw_account_begin(job, fault) != 0)
     return -1;
   /* Do not sample if the result could not be recorded. */
-  err = note(job, "asked", "session", job->session);
+  err = tnk__gw_again_asked(job);
   if (err != TNK_OK)
     return not_recorded(fault, err);
   job->gateway->stats.n_continued += job->parent != 0;
@@ -562,10 +573,11 @@ static void follow(tnk__gw_job_t *job) {
 
 static void start(tnk__gw_job_t *job) {
   tnk__srv_req_t *req = job->req;
+  struct tnk__gw_other *other = NULL;
   tnk__gw_fault_t fault;
 
   switch (job->ask.only_counts ? TNK__GW_AGAIN_NEW
-                               : tnk__gw_again_find(job, &fault)) {
+                               : tnk__gw_again_find(job, &other, &fault)) {
   case TNK__GW_AGAIN_WRONG:
     fail(job, &fault);
     return;
@@ -581,10 +593,48 @@ static void start(tnk__gw_job_t *job) {
     tnk__srv_req_park(req, on_gone, job);
     follow(job);
     return;
+  case TNK__GW_AGAIN_ELSEWHERE:
+    tnk__srv_req_park(req, on_gone, job);
+    job->is_follower = 1;
+    tnk__gw_elsewhere_wait(job, other);
+    return;
   case TNK__GW_AGAIN_ANSWERED:
     succeed(job);
     return;
   }
+}
+
+void tnk__gw_job_told(tnk__gw_job_t *job, const tnk__buf_t *answer) {
+  tnk__gw_fault_t fault;
+
+  if (answer == NULL) {
+    job->is_follower = 0;
+    start(job);
+  } else if (answer->err == TNK_OK &&
+             tnk__buf_append(&job->answer, answer->data, answer->len) ==
+                 TNK_OK) {
+    succeed(job);
+  } else {
+    (void)tnk__gw_fault(&fault, 500, NULL, "out of memory");
+    fail(job, &fault);
+  }
+}
+
+void tnk__gw_jobs_wanted(tnk_gateway_t *gateway) {
+  begin_walk(gateway);
+  TNK__LIST_FOREACH_SAFE (node, next, &gateway->jobs) {
+    tnk__gw_job_t *job = JOB(node);
+
+    if (job->wanted != TNK__GW_WANTED)
+      continue;
+    job->wanted = TNK__GW_WANTED_TOLD;
+    (void)tnk__gw_record_note(gateway->record, "here", NULL, NULL, job->number);
+    if (!job->is_kept)
+      continue;
+    tnk__gw_again_take(job);
+    take_samples(job);
+  }
+  end_walk(gateway);
 }
 
 typedef int (*read_t)(tnk__gw_ask_t *ask, tnk__gw_api_t api, const void *body,
@@ -630,10 +680,11 @@ void tnk__gw_job_count(tnk_gateway_t *gateway, tnk__srv_req_t *req,
 static int is_silent_at(const tnk__gw_job_t *job, uint64_t now_ms) {
   const tnk_gateway_t *gateway = job->gateway;
   const tnk__gw_job_t *leader = job->leader != NULL ? job->leader : job;
+  int is_elsewhere = job->is_follower && job->leader == NULL;
   uint64_t most_ms = gateway->keep_alive_ms;
 
   if (!job->ask.is_stream && !job->is_begun) {
-    if (leader->promise == NULL || !job->req->is_framed)
+    if ((leader->promise == NULL && !is_elsewhere) || !job->req->is_framed)
       return 0;
     most_ms *= WHOLE_FACTOR;
   }

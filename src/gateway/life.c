@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gateway/again.h"
+#include "gateway/elsewhere.h"
 #include "gateway/record/vocabulary.h"
 #include "gateway/response.h"
 #include "lib/base/alloc.h"
@@ -45,6 +46,37 @@ static int is_numeric(const char *host) {
 
 /* ---- Closing ---- */
 
+/* Last callback of a gateway. Everything except its record has been closed. */
+
+static void on_record_closed(void *user) {
+  tnk_gateway_t *gateway = user;
+  tnk_allocator_t alloc = gateway->alloc;
+  tnk_close_cb closed = gateway->closed;
+  void *closed_user = gateway->closed_user;
+
+  tnk__gw_grants_deinit(&gateway->grants);
+  tnk__gw_again_deinit(&gateway->again);
+  tnk__gw_elsewhere_deinit(gateway);
+  tnk__gw_responses_deinit(gateway);
+  tnk_chat_template_unref(gateway->template_);
+  json_decref(gateway->variables);
+  tnk__free_secret(&alloc, gateway->key);
+  tnk__free_secret(&alloc, gateway->admin_key);
+  tnk__free(&alloc, gateway->model);
+  tnk__free(&alloc, gateway);
+  if (closed != NULL)
+    closed(closed_user);
+}
+
+void tnk__gw_release(tnk_gateway_t *gateway) {
+  if (--gateway->n_open > 0 || !gateway->is_closing)
+    return;
+  if (gateway->record != NULL)
+    tnk__gw_record_close(gateway->record, on_record_closed, gateway);
+  else
+    on_record_closed(gateway);
+}
+
 static void on_http_closed(void *user) {
   tnk__gw_release(user);
 }
@@ -62,6 +94,11 @@ static void on_keeper_closed(uv_handle_t *handle) {
 static void on_exporter_closed(uv_handle_t *handle) {
   tnk__gw_release(
       tnk__container_of((uv_idle_t *)(void *)handle, tnk_gateway_t, exporter));
+}
+
+static void on_elsewhere_closed(uv_handle_t *handle) {
+  tnk__gw_release(tnk__container_of((uv_timer_t *)(void *)handle, tnk_gateway_t,
+                                    elsewhere.timer));
 }
 
 static void on_keep(uv_timer_t *timer) {
@@ -102,6 +139,7 @@ void tnk_gateway_close(tnk_gateway_t *gateway, tnk_close_cb cb, void *user) {
   uv_close((uv_handle_t *)&gateway->sweeper, on_sweeper_closed);
   uv_close((uv_handle_t *)&gateway->keeper, on_keeper_closed);
   uv_close((uv_handle_t *)&gateway->exporter, on_exporter_closed);
+  uv_close((uv_handle_t *)&gateway->elsewhere.timer, on_elsewhere_closed);
   tnk__srv_close(&gateway->http, on_http_closed, gateway);
 }
 
@@ -213,7 +251,10 @@ static int open_template(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
 /* Take a line that is not the record's own. */
 static int take_line(void *user, const char *type, const json_t *line) {
   tnk_gateway_t *gateway = user;
+  int err = tnk__gw_elsewhere_take(gateway, type, line);
 
+  if (err != TNK_OK)
+    return err;
   if (strcmp(type, TNK__GW_DELETED) == 0)
     return tnk__gw_response_take(gateway, line);
   if (strcmp(type, TNK__GW_USE) == 0)
@@ -243,6 +284,7 @@ static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
 
   if (err != TNK_OK)
     return err;
+  gateway->elsewhere.is_on = tnk__gw_record_is_shared(gateway->record);
   gateway->version = tnk__gw_record_version(gateway->record);
   gateway->grants.record = gateway->record;
   if (gateway->grants.n > 0 && gateway->key == NULL &&
@@ -289,7 +331,9 @@ static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
   uv_timer_start(&gateway->keeper, on_keep, tick, tick);
   uv_unref((uv_handle_t *)&gateway->keeper);
   uv_idle_init(gateway->loop, &gateway->exporter);
-  gateway->n_open = 4;
+  uv_timer_init(gateway->loop, &gateway->elsewhere.timer);
+  uv_unref((uv_handle_t *)&gateway->elsewhere.timer);
+  gateway->n_open = 5;
   (void)snprintf(gateway->address, sizeof(gateway->address),
                  "http%s://%s%s%s:%d", o->tls_cert != NULL ? "s" : "",
                  is_ip6 ? "[" : "", host, is_ip6 ? "]" : "",
@@ -338,6 +382,7 @@ static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
     gateway->logger = *o->logger;
   tnk__gw_grants_init(&gateway->grants, &gateway->alloc);
   tnk__gw_again_init(&gateway->again, &gateway->alloc);
+  tnk__gw_elsewhere_init(gateway);
   tnk__gw_map_init(&gateway->hidden, &gateway->alloc);
   gateway->repeat_ms = o->repeat_ms > 0 ? o->repeat_ms : REPEAT_MS;
   tnk__list_init(&gateway->jobs);

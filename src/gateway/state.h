@@ -36,6 +36,20 @@ typedef struct {
   size_t n_bytes; /* of answers */
 } tnk__gw_again_t;
 
+struct tnk__gw_other;
+
+/* Requests of the other gateways of a shared record, see elsewhere.h. */
+typedef struct {
+  int is_on;             /* the record is shared */
+  tnk__gw_map_t names;   /* by session, and key or body */
+  tnk__gw_map_t numbers; /* by number in the record */
+  tnk__list_t order;     /* the one with the latest line last */
+  tnk__list_t waiting;   /* those that jobs wait for */
+  size_t n;
+  size_t n_bytes;   /* of answers */
+  uv_timer_t timer; /* runs while there is something to do */
+} tnk__gw_elsewhere_t;
+
 /* The session of requests that name none. */
 #define TNK__GW_UNNAMED "default"
 
@@ -69,6 +83,7 @@ struct tnk_gateway {
   size_t n_jobs;
   int is_walking; /* the jobs are being visited; see job.c */
   tnk__gw_again_t again;
+  tnk__gw_elsewhere_t elsewhere;
   tnk__gw_map_t hidden; /* deleted responses, see response.h */
   uint64_t repeat_ms;   /* how long a sample waits for its client */
   tnk__list_t renders;  /* renderings that are queued, by `link` */
@@ -129,6 +144,13 @@ typedef struct {
   tnk__gw_rendered_cb done;
 } tnk__gw_render_t;
 
+/* Whether another gateway waits for the answer of a job, see elsewhere.h. */
+typedef enum {
+  TNK__GW_NOT_WANTED = 0,
+  TNK__GW_WANTED,     /* it waits for a line "here" */
+  TNK__GW_WANTED_TOLD /* it has got that */
+} tnk__gw_wanted_t;
+
 /* A request in progress. While it is rendered, the thread uses its conversation
  * and its ids, and the loop does not. */
 typedef struct tnk__gw_job {
@@ -145,6 +167,7 @@ typedef struct tnk__gw_job {
   int is_follower;  /* has or had a leader */
   int is_ending;    /* its clients are being answered */
   int is_kept;      /* has samples, but no client */
+  tnk__gw_wanted_t wanted;
   char *session;
   tnk__gw_grant_t *grant; /* of its key, or NULL; see account.h */
   tnk__gw_use_t most;     /* reserved for it */
@@ -187,7 +210,7 @@ typedef struct tnk__gw_job {
   tnk__buf_t answer;
 } tnk__gw_job_t;
 
-/* ---- end.c ---- */
+/* ---- life.c ---- */
 
 /* Count one part less that must close before the gateway is freed. */
 void tnk__gw_release(tnk_gateway_t *gateway);
@@ -241,6 +264,12 @@ void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms);
 /* A sampler has been created or has failed: resume the requests that are
  * held. */
 void tnk__gw_jobs_resume(tnk_gateway_t *gateway);
+/* A job that waited for another gateway gets its answer. NULL: there is none,
+ * and the request is sampled here. */
+void tnk__gw_job_told(tnk__gw_job_t *job, const tnk__buf_t *answer);
+/* Tell other gateways that the requests they wait for are here. Take the
+ * samples of those that have them. */
+void tnk__gw_jobs_wanted(tnk_gateway_t *gateway);
 /* End all jobs without a response. */
 void tnk__gw_jobs_drop(tnk_gateway_t *gateway);
 

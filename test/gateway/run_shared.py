@@ -14,93 +14,19 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
-import time
 
-from gateway import CLEAN, Client, gateway, local, not_drawn, not_gone_on, records, turns_of
+from fleet import check_fleet
+from gateway import Client, gateway, local
+from store import SERVER, Store
 from tap import check, plan, skip
 
 TNK = sys.argv[1]
 AGENTS = int(os.environ.get("TNK_TEST_AGENTS", 8))
 TURNS = 6
-PASSWORD = "canary/of the store"
-IN_URL = "canary%2Fof%20the%20store"
-SERVER = shutil.which("valkey-server") or shutil.which("redis-server")
-
-
-class Store:
-    """A server with an append-only file, as long as the with-block."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-
-    def url(self, name, password=IN_URL):
-        return f"valkey://:{password}@127.0.0.1:{self.port}/{name}"
-
-    def start(self):
-        self.process = subprocess.Popen(
-            [SERVER, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder, "--save", "",
-             "--appendonly", "yes", "--appendfsync", "always", "--requirepass", PASSWORD],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(600):
-            try:
-                if self.ask("PING") == "PONG":
-                    return
-            except (OSError, ValueError):
-                time.sleep(0.05)
-        raise RuntimeError(f"{SERVER} does not start")
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *what):
-        self.kill()
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait(60)
-
-    def ask(self, *words):
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
-            file = s.makefile("rwb")
-            for command in (("AUTH", PASSWORD), words):
-                file.write(b"*%d\r\n" % len(command))
-                for word in command:
-                    data = str(word).encode()
-                    file.write(b"$%d\r\n%s\r\n" % (len(data), data))
-                file.flush()
-                answer = read_reply(file)
-            return answer
-
-    def lines(self, name):
-        """The lines of a record; what was sent twice is read once."""
-        seen = {}
-        for _, (w, writer, n, count, l, line) in self.ask("XRANGE", f"tnk:{{{name}}}:lines", "-", "+"):
-            assert (w, n, l) == ("w", "n", "l")
-            seen.setdefault((writer, int(count)), line)
-        return list(seen.values())
-
-
-def read_reply(file):
-    line = file.readline()
-    kind, rest = line[:1], line[1:-2].decode()
-    if kind == b"$":
-        return None if rest == "-1" else file.read(int(rest) + 2)[:-2].decode(errors="surrogateescape")
-    if kind == b"*":
-        return [read_reply(file) for _ in range(int(rest))]
-    if kind in b"+:" and kind:
-        return rest
-    raise ValueError(line)
 
 
 class Agent(threading.Thread):
@@ -142,28 +68,6 @@ class Agent(threading.Thread):
             self.rewards[number] = n
 
 
-def check_fleet(store, agents, name, log, folder):
-    path = pathlib.Path(folder) / f"{name}.jsonl"
-    path.write_text("".join(line + "\n" for line in store.lines(name)), errors="surrogateescape")
-    turns = turns_of(path)
-    lost = [number for a in agents for number in a.seen if number not in turns]
-    check(not lost, f"{sum(len(a.seen) for a in agents)} answers are recorded", lost)
-    twice = [(r["turn"], r) for r in records(path) if r["type"] == "turn"]
-    check(len(turns) == len(twice), "none is recorded twice", sorted(twice, key=lambda t: t[0]))
-    check(not not_drawn(path, log), "every turn is what the server drew")
-    check(not not_gone_on(turns), "what goes on begins with what was sampled")
-    anew = [number for a in agents for number, n in a.seen.items() if n > 0 and not turns[number].get("parent")]
-    check(not anew, "no conversation is tokenized anew", anew)
-    told = {line["turn"]: line["reward"] for line in records(path) if line["type"] == "reward"}
-    wrong = [number for a in agents for number, value in a.rewards.items() if told.get(number) != value]
-    check(not wrong, "the latest reward of each answer is kept", wrong)
-    done = subprocess.run([TNK, "gateway", "--datums", store.url(name), "--rewarded"], env=CLEAN,
-                          capture_output=True, text=True)
-    rewards = {t["turn"]: t.get("reward") for line in done.stdout.splitlines() for t in json.loads(line)["turns"]}
-    wrong = [number for a in agents for number, value in a.rewards.items() if rewards.get(number) != value]
-    check(done.returncode == 0 and not wrong, "the record is exported with its rewards", (done.stderr, wrong))
-
-
 def fleet_of(n, store, service, folder, log):
     """Conversations over n gateways, of which one is killed half-way; and the
     store, which starts again with its file."""
@@ -190,7 +94,7 @@ def fleet_of(n, store, service, folder, log):
         half.set()
         for command in fleet:
             command.__exit__()
-    check_fleet(store, agents, name, log, folder)
+    check_fleet(TNK, store, agents, name, log, folder)
     said = "".join(path.read_text() for path in logs)
     check("canary" not in said, "the password is in no log", said)
 
