@@ -124,6 +124,7 @@ test('errors name what is wrong', async () => {
     assert.throws(() => model.forward([{ input: 'text' }]), /encode text with a tokenizer/);
     assert.throws(() => model.optimStep({ lerningRate: 1 }), /optimStep: unknown option "lerningRate"/);
     await assert.rejects(model.optimStep({ learningRate: '1' }), /learningRate: expected a number/);
+    await assert.rejects(service.rest.setCheckpointTtl('tinker://x', 'soon'), /seconds: expected a number/);
     await assert.rejects(model.optimStep({ optimizer: 'sgd' }), /optimizer: expected one of "adamw"/);
     await assert.rejects(service.createLora({ baseModel: 'no-such' }), /no-such/);
     await assert.rejects(service.createLora({ baseModel: 'tnk/byte-lm', rank: -1 }), /rank: expected a whole number/);

@@ -58,12 +58,17 @@ int call_begin(call_t *call, napi_env env, napi_callback_info info,
   return call->object != NULL;
 }
 
-int call_has_room(call_t *call) {
-  object_t *service = object_service(call->object);
-  if (service->n_pending < service->max_pending)
-    return 1;
-  service->is_waited = 1;
-  return 0;
+void *call_alloc(call_t *call, size_t size) {
+  void *memory = scratch_take(&call->scratch, size);
+  if (memory == NULL)
+    throw_error(call->addon, TNK_ENOMEM, NULL);
+  return memory;
+}
+
+int read_options(call_t *call, size_t index, const field_t *fields, size_t n,
+                 void *out) {
+  return read_fields(call->env, call->args[index], fields, n, out,
+                     &call->scratch);
 }
 
 napi_value call_end(call_t *call, napi_value value) {
@@ -115,6 +120,16 @@ static void add_functions(napi_env env, napi_value exports,
   }
 }
 
+static void add_operations(napi_env env, napi_value exports,
+                           const operation_t *operations) {
+  for (; operations->name != NULL; operations++) {
+    napi_value function = NULL;
+    napi_create_function(env, operations->name, NAPI_AUTO_LENGTH, js_operate,
+                         (void *)(uintptr_t)operations, &function);
+    napi_set_named_property(env, exports, operations->name, function);
+  }
+}
+
 static void free_addon(napi_env env, void *data, void *hint) {
   (void)env, (void)hint;
   addon_unref(data);
@@ -145,11 +160,14 @@ static const char *check_libuv(void) {
   return text;
 }
 
+/* NULL with an exception pending. */
 static addon_t *make_addon(napi_env env) {
   napi_value name = NULL, resource = NULL;
   addon_t *addon = calloc(1, sizeof(*addon));
-  if (addon == NULL)
+  if (addon == NULL) {
+    napi_throw_error(env, "TNK_ENOMEM", "out of memory");
     return NULL;
+  }
   addon->env = env;
   addon->n_refs = 1;
   napi_create_string_utf8(env, "tnk", NAPI_AUTO_LENGTH, &name);
@@ -158,6 +176,7 @@ static addon_t *make_addon(napi_env env) {
       napi_async_init(env, resource, name, &addon->async) != napi_ok ||
       napi_set_instance_data(env, addon, free_addon, NULL) != napi_ok) {
     free(addon);
+    napi_throw_error(env, "TNK_ENOTSUP", "this runtime has no loop of libuv");
     return NULL;
   }
   napi_add_async_cleanup_hook(env, addon_cleanup, addon, &addon->hook);
@@ -168,21 +187,24 @@ static addon_t *make_addon(napi_env env) {
 NAPI_EXTERN int32_t node_api_module_get_api_version_v1(void);
 
 NAPI_MODULE_INIT() {
-  const function_t *const all[] = {
-      own_functions,      promise_functions,  service_functions,
-      training_functions, sampling_functions, rest_functions,
-      ledger_functions,   text_functions,     gateway_functions};
+  const function_t *const all[] = {own_functions,      promise_functions,
+                                   service_functions,  training_functions,
+                                   sampling_functions, ledger_functions,
+                                   text_functions,     gateway_functions};
+  const operation_t *const operations[] = {
+      service_operations, training_operations, sampling_operations,
+      rest_operations,    ledger_operations,   gateway_operations};
   const char *why = check_libuv();
   if (why != NULL) {
     napi_throw_error(env, "TNK_ENOTSUP", why);
     return NULL;
   }
-  if (make_addon(env) == NULL) {
-    napi_throw_error(env, "TNK_ENOMEM", "this runtime has no loop of libuv");
+  if (make_addon(env) == NULL)
     return NULL;
-  }
   for (size_t i = 0; i < COUNT(all); i++)
     add_functions(env, exports, all[i]);
+  for (size_t i = 0; i < COUNT(operations); i++)
+    add_operations(env, exports, operations[i]);
   set_text(env, exports, "version", tnk_version());
   set_text(env, exports, "libuv", tnk_libuv_version());
   set_text(env, exports, "http2", tnk_http2_version());

@@ -150,6 +150,9 @@ int get_property(napi_env env, napi_value object, const char *name,
  * Returns 0 with an exception pending. */
 int read_fields(napi_env env, napi_value object, const field_t *fields,
                 size_t n, void *out, scratch_t *scratch);
+/* Read one value into the member `at`. Returns 0 with an exception pending. */
+int read_field(napi_env env, napi_value value, const field_t *field, void *at,
+               scratch_t *scratch);
 /* An object with the members of a struct, as properties. */
 napi_value write_fields(napi_env env, const field_t *fields, size_t n,
                         const void *from);
@@ -183,19 +186,6 @@ napi_value make_totals(napi_env env, const tnk_totals_t *totals);
 typedef napi_value (*convert_t)(addon_t *addon, object_t *owner,
                                 tnk_promise_t *promise);
 
-/* How one operation is called. */
-typedef struct {
-  object_t *owner;         /* a client or a service */
-  convert_t convert;       /* NULL resolves with undefined */
-  napi_value control;      /* an object for cancel(), or undefined */
-  napi_value options;      /* with `timeout`, or undefined */
-  void (*end)(void *user); /* called after the promise has settled; or NULL */
-  void *user;
-} operation_t;
-
-/* The promise of JavaScript for one of the library, which is taken. */
-napi_value promise_new(napi_env env, const operation_t *operation,
-                       tnk_promise_t *promise);
 /* Throw an object of the class that suits the code. */
 void throw_error(addon_t *addon, int code, const char *text);
 /* Enter and leave JavaScript from the loop. */
@@ -220,6 +210,9 @@ typedef struct {
   object_t *object; /* the first argument, if a kind was asked for */
   napi_value args[MAX_ARGS];
   scratch_t scratch;
+  convert_t convert;       /* of an operation; NULL resolves with undefined */
+  void (*end)(void *user); /* called after it has settled; or NULL */
+  void *user;
 } call_t;
 
 /* Read the arguments. With a kind the first one must be such an object, still
@@ -228,9 +221,11 @@ int call_begin(call_t *call, napi_env env, napi_callback_info info,
                kind_t kind);
 /* The object of an argument; NULL with an exception pending. */
 object_t *call_object(call_t *call, size_t index, kind_t kind);
-/* Whether the service may start an operation now. If not, it emits "room" when
- * one has ended. */
-int call_has_room(call_t *call);
+/* Memory until the end of the call; NULL with an exception pending. */
+void *call_alloc(call_t *call, size_t size);
+/* As read_fields(), of an argument. */
+int read_options(call_t *call, size_t index, const field_t *fields, size_t n,
+                 void *out);
 /* Free the scratch memory, and return the value. */
 napi_value call_end(call_t *call, napi_value value);
 
@@ -239,11 +234,34 @@ typedef struct {
   napi_callback call;
 } function_t;
 
+/*
+ * A function that starts an operation of its first argument. Behind `n_args`
+ * further ones come the options, with `timeout`, and an object for cancel().
+ * Each may be undefined. Returns a promise, or undefined if the service has no
+ * room: it emits "room" when an operation has ended.
+ */
+typedef struct {
+  const char *name;
+  kind_t kind;
+  uint32_t n_args;
+  tnk_promise_t *(*start)(call_t *call); /* NULL with an exception pending */
+  convert_t convert;
+} operation_t;
+
+/* The function of each operation, whose row is its data. */
+napi_value js_operate(napi_env env, napi_callback_info info);
+
+extern const operation_t service_operations[];
+extern const operation_t training_operations[];
+extern const operation_t sampling_operations[];
+extern const operation_t rest_operations[];
+extern const operation_t ledger_operations[];
+extern const operation_t gateway_operations[];
+
 extern const function_t promise_functions[];
 extern const function_t service_functions[];
 extern const function_t training_functions[];
 extern const function_t sampling_functions[];
-extern const function_t rest_functions[];
 extern const function_t ledger_functions[];
 extern const function_t text_functions[];
 extern const function_t gateway_functions[];

@@ -87,16 +87,11 @@ static napi_value js_address(napi_env env, napi_callback_info info) {
 }
 
 /* gatewayUse(gateway, options, control) */
-static napi_value js_use(napi_env env, napi_callback_info info) {
+static tnk_promise_t *use(call_t *call) {
   tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_GATEWAY) ||
-      !read_sampling_options(&call, call.args[1], &options))
-    return call_end(&call, NULL);
-  operation_t operation = {
-      .owner = call.object, .options = call.args[1], .control = call.args[2]};
-  tnk_promise_t *promise = tnk_gateway_use(call.object->handle, &options);
-  return call_end(&call, promise_new(env, &operation, promise));
+  if (!read_sampling_options(call, call->args[1], &options))
+    return NULL;
+  return tnk_gateway_use(call->object->handle, &options);
 }
 
 /* gatewayReward(gateway, reward, {session, id, choice}) */
@@ -291,7 +286,7 @@ static napi_value js_drain(napi_env env, napi_callback_info info) {
 const function_t gateway_functions[] = {
     {"gatewayOpen", js_open},
     {"gatewayAddress", js_address},
-    {"gatewayUse", js_use},
+
     {"gatewayReward", js_reward},
     {"gatewayKeyCreate", js_key_create},
     {"gatewayKeyRotate", js_key_rotate},
@@ -302,4 +297,9 @@ const function_t gateway_functions[] = {
     {"gatewayLeave", js_leave},
     {"gatewayDrain", js_drain},
     {NULL, NULL},
+};
+
+const operation_t gateway_operations[] = {
+    {"gatewayUse", OBJECT_GATEWAY, 0, use, NULL},
+    {NULL, 0, 0, NULL, NULL},
 };

@@ -51,7 +51,7 @@ static napi_value convert_ledger(addon_t *addon, object_t *owner,
 /* ---- Calls ---- */
 
 /* ledgerOpen(service, directory, options, control) */
-static napi_value js_open(napi_env env, napi_callback_info info) {
+static tnk_promise_t *open_ledger(call_t *call) {
   static const field_t fields[] = {
       FIELD(tnk_ledger_options_t, run, "run", FIELD_TEXT),
       FIELD(tnk_ledger_options_t, every_steps, "everySteps", FIELD_U64),
@@ -60,25 +60,16 @@ static napi_value js_open(napi_env env, napi_callback_info info) {
       FIELD(tnk_ledger_options_t, n_rolling, "rolling", FIELD_U64),
   };
   tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_SERVICE) || !call_has_room(&call))
-    return NULL;
   const char *directory =
-      read_text(env, call.args[1], "directory", NULL, &call.scratch);
-  if (directory == NULL || !read_fields(env, call.args[2], fields,
-                                        COUNT(fields), &options, &call.scratch))
-    return call_end(&call, NULL);
-  operation_t operation = {.owner = call.object,
-                           .convert = convert_ledger,
-                           .options = call.args[2],
-                           .control = call.args[3]};
-  tnk_promise_t *promise =
-      tnk_ledger_open(call.object->handle, directory, &options);
-  return call_end(&call, promise_new(env, &operation, promise));
+      read_text(call->env, call->args[1], "directory", NULL, &call->scratch);
+  if (directory == NULL ||
+      !read_options(call, 2, fields, COUNT(fields), &options))
+    return NULL;
+  return tnk_ledger_open(call->object->handle, directory, &options);
 }
 
 /* ledgerSave(ledger, training, options, control) */
-static napi_value js_save(napi_env env, napi_callback_info info) {
+static tnk_promise_t *save_entry(call_t *call) {
   static const field_t fields[] = {
       FIELD(tnk_ledger_save_t, name, "name", FIELD_TEXT),
       FIELD(tnk_ledger_save_t, cursor, "cursor", FIELD_TEXT),
@@ -90,37 +81,21 @@ static napi_value js_save(napi_env env, napi_callback_info info) {
       FIELD(tnk_ledger_save_t, is_rolling, "isRolling", FIELD_CHOICE),
   };
   tnk_ledger_save_t options = TNK_LEDGER_SAVE_INIT;
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_LEDGER) || !call_has_room(&call))
+  object_t *training = call_object(call, 1, OBJECT_TRAINING);
+  if (training == NULL ||
+      !read_options(call, 2, fields, COUNT(fields), &options))
     return NULL;
-  object_t *training = call_object(&call, 1, OBJECT_TRAINING);
-  if (training == NULL || !read_fields(env, call.args[2], fields, COUNT(fields),
-                                       &options, &call.scratch))
-    return call_end(&call, NULL);
-  operation_t operation = {.owner = call.object,
-                           .convert = convert_entry,
-                           .options = call.args[2],
-                           .control = call.args[3]};
-  tnk_promise_t *promise =
-      tnk_ledger_save(call.object->handle, training->handle, &options);
-  return call_end(&call, promise_new(env, &operation, promise));
+  return tnk_ledger_save(call->object->handle, training->handle, &options);
 }
 
 /* ledgerResume(ledger, options, control) */
-static napi_value js_resume(napi_env env, napi_callback_info info) {
+static tnk_promise_t *resume_ledger(call_t *call) {
   static const field_t field =
       FIELD(tnk_ledger_resume_t, with_optimizer, "withOptimizer", FIELD_CHOICE);
   tnk_ledger_resume_t options = TNK_LEDGER_RESUME_INIT;
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_LEDGER) || !call_has_room(&call) ||
-      !read_fields(env, call.args[1], &field, 1, &options, &call.scratch))
-    return call_end(&call, NULL);
-  operation_t operation = {.owner = call.object,
-                           .convert = convert_training,
-                           .options = call.args[1],
-                           .control = call.args[2]};
-  tnk_promise_t *promise = tnk_ledger_resume(call.object->handle, &options);
-  return call_end(&call, promise_new(env, &operation, promise));
+  if (!read_options(call, 1, &field, 1, &options))
+    return NULL;
+  return tnk_ledger_resume(call->object->handle, &options);
 }
 
 /* ledgerDue(ledger, training) */
@@ -167,8 +142,17 @@ static napi_value js_resumed(napi_env env, napi_callback_info info) {
 }
 
 const function_t ledger_functions[] = {
-    {"ledgerOpen", js_open},       {"ledgerSave", js_save},
-    {"ledgerResume", js_resume},   {"ledgerDue", js_due},
-    {"ledgerEntries", js_entries}, {"ledgerLast", js_last},
-    {"ledgerResumed", js_resumed}, {NULL, NULL},
+
+    {"ledgerDue", js_due},
+    {"ledgerEntries", js_entries},
+    {"ledgerLast", js_last},
+    {"ledgerResumed", js_resumed},
+    {NULL, NULL},
+};
+
+const operation_t ledger_operations[] = {
+    {"ledgerOpen", OBJECT_SERVICE, 1, open_ledger, convert_ledger},
+    {"ledgerSave", OBJECT_LEDGER, 1, save_entry, convert_entry},
+    {"ledgerResume", OBJECT_LEDGER, 0, resume_ledger, convert_training},
+    {NULL, 0, 0, NULL, NULL},
 };

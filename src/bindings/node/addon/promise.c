@@ -172,26 +172,28 @@ static void on_settled(tnk_promise_t *promise, int status, void *user) {
   addon_unref(addon);
 }
 
-/* Let cancel() find the operation by `object`. */
-static void add_control(napi_env env, wait_t *wait, napi_value object,
-                        tnk_promise_t *promise) {
+/* Let cancel() find the operation by `object`. Returns 0 with an exception
+ * pending, unless memory is out. */
+static int add_control(napi_env env, wait_t *wait, napi_value object,
+                       tnk_promise_t *promise) {
   addon_t *addon = wait->owner->addon;
   control_t *control = NULL;
   if (!is_given(env, object))
-    return;
+    return 1;
   control = calloc(1, sizeof(*control));
   if (control == NULL)
-    return;
+    return 0;
   control->addon = addon;
   if (napi_wrap(env, object, control, control_free, NULL, NULL) != napi_ok) {
     free(control);
-    return;
+    return 0;
   }
   addon->n_refs++;
   addon->counts.n_controls++;
   control->wait = wait;
   wait->control = control;
   wait->promise = tnk_promise_ref(promise);
+  return 1;
 }
 
 /* The time limit of the options. Returns 0 with an exception pending. */
@@ -209,31 +211,41 @@ static int add_timeout(napi_env env, napi_value options,
   return 1;
 }
 
-napi_value promise_new(napi_env env, const operation_t *operation,
-                       tnk_promise_t *promise) {
-  addon_t *addon = operation->owner->addon;
-  object_t *service = object_service(operation->owner);
+/* An operation that has no promise of JavaScript. */
+static void refuse(call_t *call, wait_t *wait, tnk_promise_t *promise) {
+  bool is_pending = false;
+  napi_is_exception_pending(call->env, &is_pending);
+  if (!is_pending)
+    throw_error(call->addon, TNK_ENOMEM, NULL);
+  tnk_promise_cancel(promise);
+  tnk_promise_unref(promise);
+  if (call->end != NULL)
+    call->end(call->user);
+  free(wait);
+}
+
+/* The promise of JavaScript for one of the library, which is taken. */
+static napi_value promise_new(call_t *call, napi_value options,
+                              napi_value control, tnk_promise_t *promise) {
+  napi_env env = call->env;
+  addon_t *addon = call->addon;
   napi_value result = NULL;
   wait_t *wait = calloc(1, sizeof(*wait));
-  if (wait == NULL || !add_timeout(env, operation->options, &promise) ||
-      napi_create_promise(env, &wait->deferred, &result) != napi_ok) {
-    /* An exception is pending, or memory is out. */
-    tnk_promise_cancel(promise);
-    tnk_promise_unref(promise);
-    if (operation->end != NULL)
-      operation->end(operation->user);
-    free(wait);
+  if (wait != NULL)
+    wait->owner = call->object;
+  if (wait == NULL || !add_timeout(env, options, &promise) ||
+      napi_create_promise(env, &wait->deferred, &result) != napi_ok ||
+      !add_control(env, wait, control, promise)) {
+    refuse(call, wait, promise);
     return NULL;
   }
-  wait->owner = operation->owner;
-  wait->convert = operation->convert;
-  wait->end = operation->end;
-  wait->user = operation->user;
+  wait->convert = call->convert;
+  wait->end = call->end;
+  wait->user = call->user;
   object_ref(wait->owner);
   object_use(wait->owner);
-  service->n_pending++;
+  object_service(wait->owner)->n_pending++;
   addon->counts.n_promises++;
-  add_control(env, wait, operation->control, promise);
   int err = tnk_then(promise, on_settled, wait);
   if (err != TNK_OK) {
     napi_reject_deferred(env, wait->deferred,
@@ -241,6 +253,35 @@ napi_value promise_new(napi_env env, const operation_t *operation,
     wait_free(wait);
   }
   return result;
+}
+
+static int has_room(object_t *service) {
+  if (service->n_pending < service->max_pending)
+    return 1;
+  service->is_waited = 1;
+  return 0;
+}
+
+napi_value js_operate(napi_env env, napi_callback_info info) {
+  void *data = NULL;
+  napi_value result = NULL;
+  call_t call;
+  napi_get_cb_info(env, info, NULL, NULL, NULL, &data);
+  const operation_t *operation = data;
+  if (!call_begin(&call, env, info, operation->kind) ||
+      !has_room(object_service(call.object)))
+    return NULL;
+  call.convert = operation->convert;
+  tnk_promise_t *promise = operation->start(&call);
+  bool is_pending = false;
+  napi_is_exception_pending(env, &is_pending);
+  if (promise != NULL)
+    result = promise_new(&call, call.args[operation->n_args + 1],
+                         call.args[operation->n_args + 2], promise);
+  else if (!is_pending)
+    /* Without an exception JavaScript would wait for room. */
+    throw_error(call.addon, TNK_EINVAL, NULL);
+  return call_end(&call, result);
 }
 
 /* cancel(control): cancels the operation, if it has not ended. */

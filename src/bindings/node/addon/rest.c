@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include <string.h>
 
 #include "bindings/node/addon/addon.h"
@@ -143,22 +142,14 @@ static napi_value convert_record(addon_t *addon, object_t *owner,
 
 static const char *const scopes[] = {"owned", "accessible", NULL};
 
-static napi_value start(call_t *call, size_t options, convert_t convert,
-                        tnk_promise_t *promise) {
-  operation_t operation = {.owner = call->object,
-                           .convert = convert,
-                           .options = call->args[options],
-                           .control = call->args[options + 1]};
-  return call_end(call, promise_new(call->env, &operation, promise));
-}
-
 typedef tnk_promise_t *(*list_t)(tnk_service_t *, const tnk_list_options_t *);
 
 /* restList(service, kind, options, control) */
-static napi_value js_list(napi_env env, napi_callback_info info) {
-  static const char *const kinds[] = {"runs", "checkpoints", "sessions"};
+static tnk_promise_t *list(call_t *call) {
+  static const char *const kinds[] = {"runs", "checkpoints", "sessions", NULL};
   static const list_t lists[] = {tnk_rest_list_runs, tnk_rest_list_checkpoints,
                                  tnk_rest_list_sessions};
+  static const field_t kind = {"kind", 0, FIELD_ENUM, kinds};
   static const field_t fields[] = {
       FIELD(tnk_list_options_t, limit, "limit", FIELD_U32),
       FIELD_NAMED(tnk_list_options_t, scope, "scope", scopes),
@@ -166,30 +157,19 @@ static napi_value js_list(napi_env env, napi_callback_info info) {
       FIELD(tnk_list_options_t, project_id, "projectId", FIELD_TEXT),
   };
   tnk_list_options_t options = TNK_LIST_OPTIONS_INIT;
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_SERVICE) || !call_has_room(&call))
+  uint32_t which = 0;
+  if (!read_field(call->env, call->args[1], &kind, &which, &call->scratch) ||
+      !read_options(call, 2, fields, COUNT(fields), &options))
     return NULL;
-  const char *kind = read_text(env, call.args[1], "kind", NULL, &call.scratch);
-  if (kind == NULL || !read_fields(env, call.args[2], fields, COUNT(fields),
-                                   &options, &call.scratch))
-    return call_end(&call, NULL);
-  for (size_t i = 0; i < COUNT(kinds); i++)
-    if (strcmp(kinds[i], kind) == 0)
-      return start(&call, 2, convert_page,
-                   lists[i](call.object->handle, &options));
-  return call_end(&call, NULL);
+  return lists[which](call->object->handle, &options);
 }
 
 /* restNext(service, page, options, control) */
-static napi_value js_next(napi_env env, napi_callback_info info) {
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_SERVICE) || !call_has_room(&call))
-    return NULL;
-  object_t *page = call_object(&call, 1, OBJECT_PAGE);
+static tnk_promise_t *next(call_t *call) {
+  object_t *page = call_object(call, 1, OBJECT_PAGE);
   if (page == NULL)
     return NULL;
-  return start(&call, 2, convert_page,
-               tnk_rest_next_page(call.object->handle, page->handle));
+  return tnk_rest_next_page(call->object->handle, page->handle);
 }
 
 static tnk_promise_t *get_run(tnk_service_t *service, const char *id) {
@@ -223,39 +203,34 @@ static const struct {
 };
 
 /* restGet(service, kind, id, options, control) */
-static napi_value js_get(napi_env env, napi_callback_info info) {
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_SERVICE) || !call_has_room(&call))
-    return NULL;
-  const char *kind = read_text(env, call.args[1], "kind", NULL, &call.scratch);
-  const char *id =
-      kind == NULL ? NULL
-                   : read_text(env, call.args[2], "id", NULL, &call.scratch);
-  if (id == NULL)
-    return call_end(&call, NULL);
-  for (size_t i = 0; i < COUNT(gets); i++)
-    if (strcmp(gets[i].name, kind) == 0)
-      return start(&call, 3, gets[i].convert,
-                   gets[i].call(call.object->handle, id));
-  return call_end(&call, NULL);
+static tnk_promise_t *get(call_t *call) {
+  const char *kind =
+      read_text(call->env, call->args[1], "kind", NULL, &call->scratch);
+  const char *id = kind == NULL ? NULL
+                                : read_text(call->env, call->args[2], "id",
+                                            NULL, &call->scratch);
+  for (size_t i = 0; id != NULL && i < COUNT(gets); i++)
+    if (strcmp(gets[i].name, kind) == 0) {
+      call->convert = gets[i].convert;
+      return gets[i].call(call->object->handle, id);
+    }
+  return NULL;
 }
 
 /* restTtl(service, path, seconds, options, control) */
-static napi_value js_ttl(napi_env env, napi_callback_info info) {
+static tnk_promise_t *set_ttl(call_t *call) {
+  static const field_t field = {"seconds", 0, FIELD_I64, NULL};
   int64_t seconds = 0;
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_SERVICE) || !call_has_room(&call))
-    return NULL;
-  const char *path = read_text(env, call.args[1], "path", NULL, &call.scratch);
+  const char *path =
+      read_text(call->env, call->args[1], "path", NULL, &call->scratch);
   if (path == NULL ||
-      napi_get_value_int64(env, call.args[2], &seconds) != napi_ok)
-    return call_end(&call, NULL);
-  return start(&call, 3, NULL,
-               tnk_rest_set_checkpoint_ttl(call.object->handle, path, seconds));
+      !read_field(call->env, call->args[2], &field, &seconds, &call->scratch))
+    return NULL;
+  return tnk_rest_set_checkpoint_ttl(call->object->handle, path, seconds);
 }
 
 /* restCopy(service, options, control) */
-static napi_value js_copy(napi_env env, napi_callback_info info) {
+static tnk_promise_t *copy(call_t *call) {
   static const field_t fields[] = {
       FIELD(tnk_copy_options_t, path, "path", FIELD_TEXT),
       FIELD(tnk_copy_options_t, project_id, "projectId", FIELD_TEXT),
@@ -264,16 +239,16 @@ static napi_value js_copy(napi_env env, napi_callback_info info) {
             FIELD_TEXT),
   };
   tnk_copy_options_t options = TNK_COPY_OPTIONS_INIT;
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_SERVICE) || !call_has_room(&call) ||
-      !read_fields(env, call.args[1], fields, COUNT(fields), &options,
-                   &call.scratch))
-    return call_end(&call, NULL);
-  return start(&call, 1, convert_path,
-               tnk_rest_copy_weights(call.object->handle, &options));
+  if (!read_options(call, 1, fields, COUNT(fields), &options))
+    return NULL;
+  return tnk_rest_copy_weights(call->object->handle, &options);
 }
 
-const function_t rest_functions[] = {
-    {"restList", js_list}, {"restNext", js_next}, {"restGet", js_get},
-    {"restTtl", js_ttl},   {"restCopy", js_copy}, {NULL, NULL},
+const operation_t rest_operations[] = {
+    {"restList", OBJECT_SERVICE, 1, list, convert_page},
+    {"restGet", OBJECT_SERVICE, 2, get, NULL},
+    {"restNext", OBJECT_SERVICE, 1, next, convert_page},
+    {"restTtl", OBJECT_SERVICE, 2, set_ttl, NULL},
+    {"restCopy", OBJECT_SERVICE, 0, copy, convert_path},
+    {NULL, 0, 0, NULL, NULL},
 };

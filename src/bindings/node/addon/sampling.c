@@ -54,9 +54,9 @@ int read_model_input(call_t *call, napi_value value, tnk_model_input_t *out) {
     return 1;
   }
   napi_get_array_length(call->env, value, &n);
-  tnk_chunk_t *chunks = scratch_take(&call->scratch, n * sizeof(*chunks));
+  tnk_chunk_t *chunks = call_alloc(call, n * sizeof(*chunks));
   if (chunks == NULL)
-    return throw_error(call->addon, TNK_ENOMEM, NULL), 0;
+    return 0;
   for (uint32_t i = 0; i < n; i++) {
     napi_value item = NULL;
     napi_get_element(call->env, value, i, &item);
@@ -160,7 +160,7 @@ static napi_value convert_logprobs(addon_t *addon, object_t *owner,
 /* ---- Operations ---- */
 
 /* sample(sampling, prompt, options, control) */
-static napi_value js_sample(napi_env env, napi_callback_info info) {
+static tnk_promise_t *sample(call_t *call) {
 #define OPTION(member, name, type)                                             \
   FIELD(tnk_sample_options_t, member, name, type)
   static const field_t fields[] = {
@@ -174,21 +174,11 @@ static napi_value js_sample(napi_env env, napi_callback_info info) {
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
   tnk_sample_options_t options = TNK_SAMPLE_OPTIONS_INIT;
   tnk_model_input_t prompt = {0};
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_SAMPLING) || !call_has_room(&call) ||
-      !read_model_input(&call, call.args[1], &prompt) ||
-      !read_fields(env, call.args[2], param_fields, COUNT(param_fields),
-                   &params, &call.scratch) ||
-      !read_fields(env, call.args[2], fields, COUNT(fields), &options,
-                   &call.scratch))
-    return call_end(&call, NULL);
-  operation_t operation = {.owner = call.object,
-                           .convert = convert_samples,
-                           .options = call.args[2],
-                           .control = call.args[3]};
-  tnk_promise_t *promise =
-      tnk_sampling_sample(call.object->handle, &prompt, &params, &options);
-  return call_end(&call, promise_new(env, &operation, promise));
+  if (!read_model_input(call, call->args[1], &prompt) ||
+      !read_options(call, 2, param_fields, COUNT(param_fields), &params) ||
+      !read_options(call, 2, fields, COUNT(fields), &options))
+    return NULL;
+  return tnk_sampling_sample(call->object->handle, &prompt, &params, &options);
 }
 
 /* A stream, until its promise has settled. */
@@ -226,71 +216,46 @@ static void stream_end(void *user) {
 
 /* stream(sampling, prompt, options, control, onToken). onToken(token, index,
  * logprob, text) returns whether to stop. */
-static napi_value js_stream(napi_env env, napi_callback_info info) {
+static tnk_promise_t *start_stream(call_t *call) {
   static const field_t field =
       FIELD(tnk_sample_stream_options_t, silence_ms, "silenceMs", FIELD_U64);
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
   tnk_sample_stream_options_t options = TNK_SAMPLE_STREAM_OPTIONS_INIT;
   tnk_model_input_t prompt = {0};
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_SAMPLING) || !call_has_room(&call) ||
-      !read_model_input(&call, call.args[1], &prompt) ||
-      !read_fields(env, call.args[2], param_fields, COUNT(param_fields),
-                   &params, &call.scratch) ||
-      !read_fields(env, call.args[2], &field, 1, &options, &call.scratch))
-    return call_end(&call, NULL);
+  if (!read_model_input(call, call->args[1], &prompt) ||
+      !read_options(call, 2, param_fields, COUNT(param_fields), &params) ||
+      !read_options(call, 2, &field, 1, &options))
+    return NULL;
   stream_t *stream = calloc(1, sizeof(*stream));
-  if (stream == NULL) {
-    throw_error(call.addon, TNK_ENOMEM, NULL);
-    return call_end(&call, NULL);
-  }
-  stream->addon = call.addon;
-  call.addon->n_refs++;
-  call.addon->counts.n_streams++;
-  napi_create_reference(env, call.args[4], 1, &stream->on_token);
+  if (stream == NULL)
+    return throw_error(call->addon, TNK_ENOMEM, NULL), NULL;
+  stream->addon = call->addon;
+  call->addon->n_refs++;
+  call->addon->counts.n_streams++;
+  napi_create_reference(call->env, call->args[4], 1, &stream->on_token);
   options.on_token = on_token;
   options.user = stream;
-  operation_t operation = {.owner = call.object,
-                           .convert = convert_samples,
-                           .options = call.args[2],
-                           .control = call.args[3],
-                           .end = stream_end,
-                           .user = stream};
-  tnk_promise_t *promise = tnk_sampling_sample_stream(
-      call.object->handle, &prompt, &params, &options);
-  return call_end(&call, promise_new(env, &operation, promise));
+  call->end = stream_end;
+  call->user = stream;
+  return tnk_sampling_sample_stream(call->object->handle, &prompt, &params,
+                                    &options);
 }
 
 /* computeLogprobs(sampling, prompt, options, control) */
-static napi_value js_compute_logprobs(napi_env env, napi_callback_info info) {
+static tnk_promise_t *compute_logprobs(call_t *call) {
   static const field_t field =
       FIELD(tnk_logprobs_options_t, last_n, "lastN", FIELD_U32);
   tnk_logprobs_options_t options = TNK_LOGPROBS_OPTIONS_INIT;
   tnk_model_input_t prompt = {0};
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_SAMPLING) || !call_has_room(&call) ||
-      !read_model_input(&call, call.args[1], &prompt) ||
-      !read_fields(env, call.args[2], &field, 1, &options, &call.scratch))
-    return call_end(&call, NULL);
-  operation_t operation = {.owner = call.object,
-                           .convert = convert_logprobs,
-                           .options = call.args[2],
-                           .control = call.args[3]};
-  tnk_promise_t *promise =
-      tnk_sampling_compute_logprobs(call.object->handle, &prompt, &options);
-  return call_end(&call, promise_new(env, &operation, promise));
+  if (!read_model_input(call, call->args[1], &prompt) ||
+      !read_options(call, 2, &field, 1, &options))
+    return NULL;
+  return tnk_sampling_compute_logprobs(call->object->handle, &prompt, &options);
 }
 
 /* cloneSampling(sampling, options, control) */
-static napi_value js_clone(napi_env env, napi_callback_info info) {
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_SAMPLING) || !call_has_room(&call))
-    return NULL;
-  operation_t operation = {.owner = call.object,
-                           .convert = convert_sampling,
-                           .options = call.args[1],
-                           .control = call.args[2]};
-  return promise_new(env, &operation, tnk_sampling_clone(call.object->handle));
+static tnk_promise_t *clone(call_t *call) {
+  return tnk_sampling_clone(call->object->handle);
 }
 
 /* samplingInfo(sampling): {id, baseModel, exported, totals} */
@@ -311,10 +276,15 @@ static napi_value js_sampling_info(napi_env env, napi_callback_info info) {
 }
 
 const function_t sampling_functions[] = {
-    {"sample", js_sample},
-    {"stream", js_stream},
-    {"computeLogprobs", js_compute_logprobs},
-    {"cloneSampling", js_clone},
+
     {"samplingInfo", js_sampling_info},
     {NULL, NULL},
+};
+
+const operation_t sampling_operations[] = {
+    {"stream", OBJECT_SAMPLING, 1, start_stream, convert_samples},
+    {"sample", OBJECT_SAMPLING, 1, sample, convert_samples},
+    {"computeLogprobs", OBJECT_SAMPLING, 1, compute_logprobs, convert_logprobs},
+    {"cloneSampling", OBJECT_SAMPLING, 0, clone, convert_sampling},
+    {NULL, 0, 0, NULL, NULL},
 };

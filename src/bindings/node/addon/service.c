@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-#include <string.h>
-
 #include "bindings/node/addon/addon.h"
 
 #define DEFAULT_MAX_PENDING 1048576
@@ -229,18 +226,8 @@ napi_value convert_path(addon_t *addon, object_t *owner,
   return make_text(addon->env, tnk_promise_path(promise));
 }
 
-/* Start an operation of call.args[0] with options and a control behind it. */
-static napi_value start(call_t *call, size_t options, convert_t convert,
-                        tnk_promise_t *promise) {
-  operation_t operation = {.owner = call->object,
-                           .convert = convert,
-                           .options = call->args[options],
-                           .control = call->args[options + 1]};
-  return call_end(call, promise_new(call->env, &operation, promise));
-}
-
 /* createLora(service, options, control) */
-static napi_value js_create_lora(napi_env env, napi_callback_info info) {
+static tnk_promise_t *create_lora(call_t *call) {
   static const field_t fields[] = {
       FIELD(tnk_lora_options_t, base_model, "baseModel", FIELD_TEXT),
       FIELD(tnk_lora_options_t, rank, "rank", FIELD_U32),
@@ -253,17 +240,13 @@ static napi_value js_create_lora(napi_env env, napi_callback_info info) {
       FIELD(tnk_lora_options_t, user_metadata, "userMetadata", FIELD_PAIRS),
   };
   tnk_lora_options_t options = TNK_LORA_OPTIONS_INIT;
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_SERVICE) || !call_has_room(&call) ||
-      !read_fields(env, call.args[1], fields, COUNT(fields), &options,
-                   &call.scratch))
-    return call_end(&call, NULL);
-  return start(&call, 1, convert_training,
-               tnk_service_create_lora(call.object->handle, &options));
+  if (!read_options(call, 1, fields, COUNT(fields), &options))
+    return NULL;
+  return tnk_service_create_lora(call->object->handle, &options);
 }
 
 /* restore(service, options, control) */
-static napi_value js_restore(napi_env env, napi_callback_info info) {
+static tnk_promise_t *restore(call_t *call) {
   static const field_t fields[] = {
       FIELD(tnk_restore_options_t, path, "path", FIELD_TEXT),
       FIELD(tnk_restore_options_t, base_model, "baseModel", FIELD_TEXT),
@@ -277,13 +260,9 @@ static napi_value js_restore(napi_env env, napi_callback_info info) {
       FIELD(tnk_restore_options_t, user_metadata, "userMetadata", FIELD_PAIRS),
   };
   tnk_restore_options_t options = TNK_RESTORE_OPTIONS_INIT;
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_SERVICE) || !call_has_room(&call) ||
-      !read_fields(env, call.args[1], fields, COUNT(fields), &options,
-                   &call.scratch))
-    return call_end(&call, NULL);
-  return start(&call, 1, convert_training,
-               tnk_service_restore(call.object->handle, &options));
+  if (!read_options(call, 1, fields, COUNT(fields), &options))
+    return NULL;
+  return tnk_service_restore(call->object->handle, &options);
 }
 
 int read_sampling_options(call_t *call, napi_value value,
@@ -300,14 +279,11 @@ int read_sampling_options(call_t *call, napi_value value,
 }
 
 /* createSampling(service, options, control) */
-static napi_value js_create_sampling(napi_env env, napi_callback_info info) {
+static tnk_promise_t *create_sampling(call_t *call) {
   tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_SERVICE) || !call_has_room(&call) ||
-      !read_sampling_options(&call, call.args[1], &options))
-    return call_end(&call, NULL);
-  return start(&call, 1, convert_sampling,
-               tnk_service_create_sampling(call.object->handle, &options));
+  if (!read_sampling_options(call, call->args[1], &options))
+    return NULL;
+  return tnk_service_create_sampling(call->object->handle, &options);
 }
 
 static napi_value convert_models(addon_t *addon, object_t *owner,
@@ -330,20 +306,13 @@ static napi_value convert_models(addon_t *addon, object_t *owner,
 }
 
 /* models(service, options, control) */
-static napi_value js_models(napi_env env, napi_callback_info info) {
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_SERVICE) || !call_has_room(&call))
-    return NULL;
-  return start(&call, 1, convert_models,
-               tnk_service_capabilities(call.object->handle));
+static tnk_promise_t *models(call_t *call) {
+  return tnk_service_capabilities(call->object->handle);
 }
 
 /* health(service, options, control) */
-static napi_value js_health(napi_env env, napi_callback_info info) {
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_SERVICE) || !call_has_room(&call))
-    return NULL;
-  return start(&call, 1, NULL, tnk_service_health(call.object->handle));
+static tnk_promise_t *health(call_t *call) {
+  return tnk_service_health(call->object->handle);
 }
 
 /* ---- State ---- */
@@ -429,15 +398,20 @@ static napi_value js_dump(napi_env env, napi_callback_info info) {
 const function_t service_functions[] = {
     {"serviceOpen", js_service_open},
     {"close", js_close},
-    {"createLora", js_create_lora},
-    {"restore", js_restore},
-    {"createSampling", js_create_sampling},
-    {"models", js_models},
-    {"health", js_health},
+
     {"sessionId", js_session_id},
     {"stats", js_stats},
     {"totals", js_totals},
     {"setBudget", js_set_budget},
     {"dump", js_dump},
     {NULL, NULL},
+};
+
+const operation_t service_operations[] = {
+    {"createLora", OBJECT_SERVICE, 0, create_lora, convert_training},
+    {"restore", OBJECT_SERVICE, 0, restore, convert_training},
+    {"createSampling", OBJECT_SERVICE, 0, create_sampling, convert_sampling},
+    {"models", OBJECT_SERVICE, 0, models, convert_models},
+    {"health", OBJECT_SERVICE, 0, health, NULL},
+    {NULL, 0, 0, NULL, NULL},
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
-#include <string.h>
 
 #include "bindings/node/addon/addon.h"
 
@@ -64,9 +63,9 @@ static int read_datum(call_t *call, napi_value value, tnk_datum_t *out) {
   napi_get_element(env, value, 0, &item);
   if (n == 0 || !read_model_input(call, item, &out->input))
     return 0;
-  tnk_loss_input_t *inputs = scratch_take(&call->scratch, n * sizeof(*inputs));
+  tnk_loss_input_t *inputs = call_alloc(call, n * sizeof(*inputs));
   if (inputs == NULL)
-    return throw_error(call->addon, TNK_ENOMEM, NULL), 0;
+    return 0;
   for (uint32_t i = 1; i < n; i++) {
     tnk_loss_input_t *input = &inputs[i - 1];
     napi_get_element(env, value, i, &item);
@@ -180,12 +179,15 @@ static int read_settings(call_t *call, napi_value options,
   uint32_t n = 0;
   if (!get_property(env, options, "settings", &settings))
     return 1;
-  if (napi_get_property_names(env, settings, &names) != napi_ok)
+  if (napi_get_property_names(env, settings, &names) != napi_ok) {
+    napi_throw_type_error(env, "ERR_INVALID_ARG_TYPE",
+                          "settings: expected an object");
     return 0;
+  }
   napi_get_array_length(env, names, &n);
-  tnk_loss_setting_t *list = scratch_take(&call->scratch, n * sizeof(*list));
+  tnk_loss_setting_t *list = call_alloc(call, n * sizeof(*list));
   if (list == NULL)
-    return throw_error(call->addon, TNK_ENOMEM, NULL), 0;
+    return 0;
   for (uint32_t i = 0; i < n; i++) {
     napi_value name = NULL, value = NULL;
     napi_get_element(env, names, i, &name);
@@ -207,71 +209,58 @@ static int read_settings(call_t *call, napi_value options,
 typedef tnk_promise_t *(*pass_t)(tnk_training_t *, const tnk_datum_t *, size_t,
                                  const tnk_pass_options_t *);
 
+/* Keep what the library reads until it has sent the pass: the structs, and the
+ * arrays. */
+static int lend(call_t *call, napi_value data, tnk_pass_options_t *options) {
+  lent_t *lent = lent_new(call, data);
+  if (lent == NULL)
+    return 0;
+  lent->scratch = call->scratch;
+  call->scratch.first = NULL;
+  options->release = lent_free;
+  options->release_user = lent;
+  return 1;
+}
+
 /* forward(training, data, options, control) */
-static napi_value run_pass(napi_env env, napi_callback_info info, pass_t pass) {
-  static const field_t fields[] = {
-      FIELD(tnk_pass_options_t, loss_fn, "lossFn", FIELD_TEXT)};
+static tnk_promise_t *run_pass(call_t *call, pass_t pass) {
+  static const field_t field =
+      FIELD(tnk_pass_options_t, loss_fn, "lossFn", FIELD_TEXT);
   tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
-  napi_value lend = NULL;
+  napi_env env = call->env;
+  napi_value value = NULL;
   uint32_t n = 0;
   bool lends = false;
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_TRAINING) || !call_has_room(&call))
-    return NULL;
-  napi_get_array_length(env, call.args[1], &n);
-  tnk_datum_t *data = scratch_take(&call.scratch, n * sizeof(*data));
+  napi_get_array_length(env, call->args[1], &n);
+  tnk_datum_t *data = call_alloc(call, n * sizeof(*data));
   for (uint32_t i = 0; data != NULL && i < n; i++) {
     napi_value datum = NULL;
-    napi_get_element(env, call.args[1], i, &datum);
-    if (!read_datum(&call, datum, &data[i]))
-      return call_end(&call, NULL);
+    napi_get_element(env, call->args[1], i, &datum);
+    if (!read_datum(call, datum, &data[i]))
+      return NULL;
   }
-  if (data == NULL ||
-      !read_fields(env, call.args[2], fields, COUNT(fields), &options,
-                   &call.scratch) ||
-      !read_settings(&call, call.args[2], &options))
-    return call_end(&call, NULL);
-  if (get_property(env, call.args[2], "lend", &lend))
-    napi_get_value_bool(env, lend, &lends);
-  if (lends) {
-    /* The structs are read as long as the arrays. */
-    lent_t *lent = lent_new(&call, call.args[1]);
-    if (lent == NULL)
-      return call_end(&call, NULL);
-    lent->scratch = call.scratch;
-    call.scratch.first = NULL;
-    options.release = lent_free;
-    options.release_user = lent;
-  }
-  operation_t operation = {.owner = call.object,
-                           .convert = convert_pass,
-                           .options = call.args[2],
-                           .control = call.args[3]};
-  tnk_promise_t *promise = pass(call.object->handle, data, n, &options);
-  return call_end(&call, promise_new(env, &operation, promise));
+  if (data == NULL || !read_options(call, 2, &field, 1, &options) ||
+      !read_settings(call, call->args[2], &options))
+    return NULL;
+  if (get_property(env, call->args[2], "lend", &value))
+    napi_get_value_bool(env, value, &lends);
+  if (lends && !lend(call, call->args[1], &options))
+    return NULL;
+  return pass(call->object->handle, data, n, &options);
 }
 
-static napi_value js_forward_backward(napi_env env, napi_callback_info info) {
-  return run_pass(env, info, tnk_training_forward_backward);
+static tnk_promise_t *forward_backward(call_t *call) {
+  return run_pass(call, tnk_training_forward_backward);
 }
 
-static napi_value js_forward(napi_env env, napi_callback_info info) {
-  return run_pass(env, info, tnk_training_forward);
+static tnk_promise_t *forward(call_t *call) {
+  return run_pass(call, tnk_training_forward);
 }
 
 /* ---- Other operations ---- */
 
-static napi_value start(call_t *call, size_t options, convert_t convert,
-                        tnk_promise_t *promise) {
-  operation_t operation = {.owner = call->object,
-                           .convert = convert,
-                           .options = call->args[options],
-                           .control = call->args[options + 1]};
-  return call_end(call, promise_new(call->env, &operation, promise));
-}
-
 /* optimStep(training, options, control) */
-static napi_value js_optim_step(napi_env env, napi_callback_info info) {
+static tnk_promise_t *optim_step(call_t *call) {
   static const char *const optimizers[] = {"adamw", "dimuon", "raw", NULL};
   static const field_t fields[] = {
       FIELD_NAMED(tnk_optim_t, optimizer, "optimizer", optimizers),
@@ -284,20 +273,16 @@ static napi_value js_optim_step(napi_env env, napi_callback_info info) {
       FIELD(tnk_optim_t, json, "json", FIELD_TEXT),
   };
   tnk_optim_t options = TNK_OPTIM_INIT;
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_TRAINING) || !call_has_room(&call) ||
-      !read_fields(env, call.args[1], fields, COUNT(fields), &options,
-                   &call.scratch))
-    return call_end(&call, NULL);
-  return start(&call, 1, convert_metrics,
-               tnk_training_optim_step(call.object->handle, &options));
+  if (!read_options(call, 1, fields, COUNT(fields), &options))
+    return NULL;
+  return tnk_training_optim_step(call->object->handle, &options);
 }
 
 typedef tnk_promise_t *(*save_t)(tnk_training_t *, const char *,
                                  const tnk_save_options_t *);
 
 /* saveState(training, name, options, control) */
-static napi_value run_save(napi_env env, napi_callback_info info, save_t save) {
+static tnk_promise_t *run_save(call_t *call, save_t save) {
   static const field_t fields[] = {
       FIELD(tnk_save_options_t, ttl_seconds, "ttlSeconds", FIELD_U64),
       FIELD(tnk_save_options_t, overwrite, "overwrite", FIELD_CHOICE),
@@ -305,47 +290,40 @@ static napi_value run_save(napi_env env, napi_callback_info info, save_t save) {
       FIELD(tnk_save_options_t, recipients, "recipients", FIELD_TEXTS),
   };
   tnk_save_options_t options = TNK_SAVE_OPTIONS_INIT;
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_TRAINING) || !call_has_room(&call))
+  const char *name =
+      read_text(call->env, call->args[1], "name", NULL, &call->scratch);
+  if (name == NULL || !read_options(call, 2, fields, COUNT(fields), &options))
     return NULL;
-  const char *name = read_text(env, call.args[1], "name", NULL, &call.scratch);
-  if (name == NULL || !read_fields(env, call.args[2], fields, COUNT(fields),
-                                   &options, &call.scratch))
-    return call_end(&call, NULL);
-  return start(&call, 2, convert_saved,
-               save(call.object->handle, name, &options));
+  return save(call->object->handle, name, &options);
 }
 
-static napi_value js_save_state(napi_env env, napi_callback_info info) {
-  return run_save(env, info, tnk_training_save_state);
+static tnk_promise_t *save_state(call_t *call) {
+  return run_save(call, tnk_training_save_state);
 }
 
-static napi_value js_save_for_sampler(napi_env env, napi_callback_info info) {
-  return run_save(env, info, tnk_training_save_weights_for_sampler);
+static tnk_promise_t *save_for_sampler(call_t *call) {
+  return run_save(call, tnk_training_save_weights_for_sampler);
 }
 
-static napi_value js_save_external(napi_env env, napi_callback_info info) {
-  return run_save(env, info, tnk_training_save_weights_external);
+static tnk_promise_t *save_external(call_t *call) {
+  return run_save(call, tnk_training_save_weights_external);
 }
 
 /* sampler(training, options, control) */
-static napi_value js_sampler(napi_env env, napi_callback_info info) {
+static tnk_promise_t *sampler(call_t *call) {
   static const char *const kinds[] = {"snapshot", "inflight", NULL};
   static const field_t field = {"kind", 0, FIELD_ENUM, kinds};
   tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
   uint32_t kind = TNK_SAMPLING_SNAPSHOT;
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_TRAINING) || !call_has_room(&call) ||
-      !read_fields(env, call.args[1], &field, 1, &kind, &call.scratch) ||
-      !read_sampling_options(&call, call.args[1], &options))
-    return call_end(&call, NULL);
-  return start(&call, 1, convert_sampling,
-               tnk_training_save_weights_and_get_sampling(
-                   call.object->handle, (tnk_sampling_kind_t)kind, &options));
+  if (!read_options(call, 1, &field, 1, &kind) ||
+      !read_sampling_options(call, call->args[1], &options))
+    return NULL;
+  return tnk_training_save_weights_and_get_sampling(
+      call->object->handle, (tnk_sampling_kind_t)kind, &options);
 }
 
 /* loadState(training, options, control) */
-static napi_value js_load_state(napi_env env, napi_callback_info info) {
+static tnk_promise_t *load_state(call_t *call) {
   static const field_t fields[] = {
       FIELD(tnk_load_options_t, path, "path", FIELD_TEXT),
       FIELD(tnk_load_options_t, with_optimizer, "withOptimizer", FIELD_CHOICE),
@@ -353,30 +331,19 @@ static napi_value js_load_state(napi_env env, napi_callback_info info) {
             FIELD_TEXT),
   };
   tnk_load_options_t options = TNK_LOAD_OPTIONS_INIT;
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_TRAINING) || !call_has_room(&call) ||
-      !read_fields(env, call.args[1], fields, COUNT(fields), &options,
-                   &call.scratch))
-    return call_end(&call, NULL);
-  return start(&call, 1, NULL,
-               tnk_training_load_state(call.object->handle, &options));
+  if (!read_options(call, 1, fields, COUNT(fields), &options))
+    return NULL;
+  return tnk_training_load_state(call->object->handle, &options);
 }
 
 /* ready(training, options, control) */
-static napi_value js_ready(napi_env env, napi_callback_info info) {
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_TRAINING) || !call_has_room(&call))
-    return NULL;
-  return start(&call, 1, convert_saved,
-               tnk_training_ready(call.object->handle));
+static tnk_promise_t *ready(call_t *call) {
+  return tnk_training_ready(call->object->handle);
 }
 
 /* unload(training, options, control) */
-static napi_value js_unload(napi_env env, napi_callback_info info) {
-  call_t call;
-  if (!call_begin(&call, env, info, OBJECT_TRAINING) || !call_has_room(&call))
-    return NULL;
-  return start(&call, 1, NULL, tnk_training_unload(call.object->handle));
+static tnk_promise_t *unload(call_t *call) {
+  return tnk_training_unload(call->object->handle);
 }
 
 static napi_value js_go_on(napi_env env, napi_callback_info info) {
@@ -414,17 +381,22 @@ static napi_value js_training_info(napi_env env, napi_callback_info info) {
 }
 
 const function_t training_functions[] = {
-    {"forwardBackward", js_forward_backward},
-    {"forward", js_forward},
-    {"optimStep", js_optim_step},
-    {"saveState", js_save_state},
-    {"saveForSampler", js_save_for_sampler},
-    {"saveExternal", js_save_external},
-    {"sampler", js_sampler},
-    {"loadState", js_load_state},
-    {"ready", js_ready},
-    {"unload", js_unload},
+
     {"goOn", js_go_on},
     {"trainingInfo", js_training_info},
     {NULL, NULL},
+};
+
+const operation_t training_operations[] = {
+    {"forwardBackward", OBJECT_TRAINING, 1, forward_backward, convert_pass},
+    {"forward", OBJECT_TRAINING, 1, forward, convert_pass},
+    {"saveState", OBJECT_TRAINING, 1, save_state, convert_saved},
+    {"saveForSampler", OBJECT_TRAINING, 1, save_for_sampler, convert_saved},
+    {"saveExternal", OBJECT_TRAINING, 1, save_external, convert_saved},
+    {"optimStep", OBJECT_TRAINING, 0, optim_step, convert_metrics},
+    {"sampler", OBJECT_TRAINING, 0, sampler, convert_sampling},
+    {"loadState", OBJECT_TRAINING, 0, load_state, NULL},
+    {"ready", OBJECT_TRAINING, 0, ready, convert_saved},
+    {"unload", OBJECT_TRAINING, 0, unload, NULL},
+    {NULL, 0, 0, NULL, NULL},
 };

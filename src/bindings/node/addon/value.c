@@ -25,6 +25,14 @@ void *scratch_take(scratch_t *scratch, size_t size) {
   return block->data;
 }
 
+/* With an exception if there is none. */
+static void *take(napi_env env, scratch_t *scratch, size_t size) {
+  void *memory = scratch_take(scratch, size);
+  if (memory == NULL)
+    napi_throw_error(env, "TNK_ENOMEM", "out of memory");
+  return memory;
+}
+
 void scratch_free(scratch_t *scratch) {
   block_t *block = scratch->first;
   while (block != NULL) {
@@ -72,11 +80,9 @@ char *read_text(napi_env env, napi_value value, const char *what,
     bad(env, what, "a string");
     return NULL;
   }
-  char *text = scratch_take(scratch, n + 1);
-  if (text == NULL) {
-    napi_throw_error(env, "TNK_ENOMEM", "out of memory");
+  char *text = take(env, scratch, n + 1);
+  if (text == NULL)
     return NULL;
-  }
   napi_get_value_string_utf8(env, value, text, n + 1, &n);
   /* With a length the text may contain any character. */
   if (length != NULL)
@@ -127,7 +133,7 @@ static int read_texts(napi_env env, napi_value value, const field_t *field,
   if (napi_get_array_length(env, value, &n) != napi_ok)
     return bad(env, field->name, "an array of strings");
   /* Some members end with a NULL instead of having a length. */
-  const char **texts = scratch_take(scratch, (n + 1) * sizeof(*texts));
+  const char **texts = take(env, scratch, (n + 1) * sizeof(*texts));
   for (uint32_t i = 0; texts != NULL && i < n; i++) {
     napi_value item = NULL;
     napi_get_element(env, value, i, &item);
@@ -148,7 +154,7 @@ static int read_pairs(napi_env env, napi_value value, const field_t *field,
   if (napi_get_property_names(env, value, &names) != napi_ok)
     return bad(env, field->name, "an object of strings");
   napi_get_array_length(env, names, &n);
-  tnk_pair_t *pairs = scratch_take(scratch, (n + 1) * sizeof(*pairs));
+  tnk_pair_t *pairs = take(env, scratch, (n + 1) * sizeof(*pairs));
   for (uint32_t i = 0; pairs != NULL && i < n; i++) {
     napi_value name = NULL, item = NULL;
     napi_get_element(env, names, i, &name);
@@ -252,8 +258,8 @@ static int read_i32s(napi_env env, napi_value value, const field_t *field,
   return 1;
 }
 
-static int read_field(napi_env env, napi_value value, const field_t *field,
-                      void *at, scratch_t *scratch) {
+int read_field(napi_env env, napi_value value, const field_t *field, void *at,
+               scratch_t *scratch) {
   const char *text = NULL;
   switch (field->type) {
   case FIELD_TEXT:
@@ -284,7 +290,7 @@ int read_fields(napi_env env, napi_value object, const field_t *fields,
     if (get_property(env, object, fields[i].name, &value) &&
         !read_field(env, value, &fields[i], (char *)out + fields[i].offset,
                     scratch))
-      return bad(env, fields[i].name, "memory");
+      return 0;
   }
   bool is_pending = false;
   napi_is_exception_pending(env, &is_pending);
