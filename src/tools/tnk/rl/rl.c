@@ -261,8 +261,7 @@ static const cli_section_t sections[] = {
 static const cli_item_t examples[] = {
     {"tnk rl --environment 'python3 play.py' --local --run first --steps 6",
      "train the built-in model on this machine"},
-    {"tnk rl --environment ./play -m Qwen/Qwen3-8B --renderer qwen3 --run "
-     "first --steps 50",
+    {"tnk rl --environment ./play -m Qwen/Qwen3-8B --run first --steps 50",
      "train with the service"},
     {NULL, NULL}};
 
