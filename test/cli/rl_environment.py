@@ -2,7 +2,7 @@
 """The environment of examples/agent_rl for tnk rl: the model is asked, hears how many vowels it
 has said, and is asked for more. The reward is their share.
 
-usage: rl_environment.py [post | late | HOW_TO_FAIL [WHICH]]
+usage: rl_environment.py [post | posts | loud | branches | HOW_TO_FAIL [WHICH]]
 
 Without an argument it prints its reward. WHICH are the members of a group that fail, such as
 01. It needs no module that is slow to load.
@@ -36,16 +36,17 @@ def vowels(text):
 
 
 def play(n_turns=2):
-    """Returns the reward and the id of the last answer."""
+    """Returns the reward and the ids of the answers."""
     messages = [{"role": "user", "content": BEGINNINGS[int(os.environ["TNK_RL_TASK"]) % len(BEGINNINGS)]}]
-    said = ""
+    said, ids = "", []
     for turn in range(n_turns):
         answer = call("/v1/chat/completions", {"model": "mine", "messages": messages, "max_tokens": 16,
                                                "seed": int(os.environ["TNK_RL_SEED"]) + turn})
         message = answer["choices"][0]["message"]
         said += message["content"]
+        ids.append(answer["id"])
         messages += [message, {"role": "user", "content": f"{vowels(said)} vowels. More:"}]
-    return vowels(said) / max(len(said), 1), answer["id"]
+    return vowels(said) / max(len(said), 1), ids
 
 
 def fail(how):
@@ -74,19 +75,33 @@ def fail(how):
     sys.exit(0)
 
 
-if __name__ == "__main__":
-    HOW = sys.argv[1] if len(sys.argv) > 1 else ""
-    if HOW not in ("", "post", "loud") and os.environ["TNK_RL_MEMBER"] in (sys.argv[2] if len(sys.argv) > 2 else "0"):
-        fail(HOW)
-    REWARD, ID = play()
-    if HOW == "post":
-        call("/tnk/reward", {"id": ID, "reward": REWARD / 2})
-        call("/tnk/reward", {"id": ID, "reward": REWARD})
+def succeed(how):
+    reward, ids = play()
+    if how == "post":
+        call("/tnk/reward", {"id": ids[-1], "reward": reward / 2})
+        call("/tnk/reward", {"id": ids[-1], "reward": reward})
         print("this is no reward")
-    elif HOW == "loud":  # a megabyte on both outputs, and then a reward
+    elif how == "posts":
+        call("/tnk/reward", {"id": ids[0], "reward": reward / 4})
+        call("/tnk/reward", {"reward": reward * 3 / 4})
+        print(7)
+    elif how == "loud":  # a megabyte on both outputs, and then a reward
         for _ in range(1024):
             sys.stdout.write("x" * 1023 + "\n")
             sys.stderr.write("y" * 1023 + "\n")
-        print(REWARD)
+        print(reward)
+    elif how == "branches":  # the first member has a second conversation in its session
+        if os.environ["TNK_RL_MEMBER"] == "0":
+            play(1)
+            call("/v1/chat/completions", {"messages": [{"role": "user", "content": "Other"}], "max_tokens": 16})
+        print(os.environ["TNK_RL_MEMBER"])
     else:
-        print(REWARD)
+        print(reward)
+
+
+if __name__ == "__main__":
+    HOW = sys.argv[1] if len(sys.argv) > 1 else ""
+    WHICH = sys.argv[2] if len(sys.argv) > 2 else ""
+    if os.environ["TNK_RL_MEMBER"] in WHICH:
+        fail(HOW)
+    succeed(HOW)

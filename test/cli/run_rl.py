@@ -8,7 +8,7 @@ KILLS=20 makes so many for each row of the matrix. Output is TAP, see
 test/support/tap.py.
 """
 import json
-import os
+import math
 import pathlib
 import re
 import shlex
@@ -54,6 +54,20 @@ def learns(folder):
         left = [path.name for path in (run / "served").glob("*/sampler_weights/*")]
     check(got.returncode == 0 and sum(c in "aeiouAEIOU" for c in got.stdout) >= 6, "its weights say vowels", got)
     check(left == ["save-1"], "no other sampler weights stay", left)
+
+
+def rewards(folder):
+    """A reward may be printed or posted. An episode counts once, however many examples it has."""
+    found = {}
+    for how in ("", "post", "posts", "branches"):
+        got = tnk("rl", *play(*[how] if how else []), "--local", "--run", folder / f"rewards-{how}", *SHORT)
+        check(got.returncode == 0, f"rewards {how}", got)
+        found[how] = lines(folder / f"rewards-{how}")[0]
+    for how in ("post", "posts"):
+        check(all(math.isclose(found[how][key], found[""][key], rel_tol=1e-5, abs_tol=1e-7) for key in found[""]),
+              f"{how}: as if printed", found)
+    check(found["branches"]["reward"] == 1.5 and found["branches"]["tokens"] > found[""]["tokens"] and
+          found["branches"]["failed"] == 0, "an episode with two examples", found["branches"])
 
 
 def bad(folder):
@@ -129,6 +143,28 @@ def surroundings(folder):
           "keys reach no log and no file")
 
 
+def left_behind(folder):
+    """What an environment leaves running is ended with it, and is no failure."""
+    pids = folder / "left"
+    pids.mkdir()
+    command = f'sleep 600 & echo $! >"{pids}/$TNK_RL_MEMBER"; ' + play()[1]
+    got = tnk("rl", "--environment", command, "--local", "--run", folder / "behind", *SHORT)
+    check(got.returncode == 0 and lines(folder / "behind")[0]["failed"] == 0, "it is no failure", got)
+    check(len([*pids.iterdir()]) == 4 and not alive(pids), "it is ended", alive(pids))
+
+
+def alive(pids):
+    """The processes that have written their numbers, and have not ended. Zombies have."""
+    found = []
+    for path in pids.iterdir():
+        try:
+            state = pathlib.Path("/proc", path.read_text().strip(), "stat").read_text().rpartition(")")[2].split()[0]
+            found += [path.name] if state != "Z" else []
+        except FileNotFoundError:
+            pass
+    return found
+
+
 def interrupted(folder, plain):
     """Ctrl-C stops the environments and saves; the same command continues."""
     run = folder / "interrupted"
@@ -162,14 +198,7 @@ def stopped(folder):
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=120)
     check(process.returncode == 143 and "the run is not finished" in said, "SIGTERM", said)
-    left = []
-    for path in pids.iterdir():
-        try:
-            os.kill(int(path.read_text()), 0)
-            left.append(path.name)
-        except ProcessLookupError:
-            pass
-    check(not left, "all environments have ended", left)
+    check(not alive(pids), "all environments have ended", alive(pids))
 
 
 def refused(folder, plain):
@@ -211,6 +240,8 @@ with tempfile.TemporaryDirectory() as tmp:
           "each step once", first)
     refused(top, undisturbed)
     surroundings(top)
+    rewards(top)
+    left_behind(top)
     bad(top)
     too_many(top)
     interrupted(top, undisturbed)
