@@ -94,7 +94,7 @@ def succeed(how):
         if os.environ["TNK_RL_MEMBER"] == "0":
             play(1)
             call("/v1/chat/completions", {"messages": [{"role": "user", "content": "Other"}], "max_tokens": 16})
-        print(os.environ["TNK_RL_MEMBER"])
+        print(1 + int(os.environ["TNK_RL_MEMBER"]))
     else:
         print(reward)
 

@@ -66,7 +66,7 @@ def rewards(folder):
     for how in ("post", "posts"):
         check(all(math.isclose(found[how][key], found[""][key], rel_tol=1e-5, abs_tol=1e-7) for key in found[""]),
               f"{how}: as if printed", found)
-    check(found["branches"]["reward"] == 1.5 and found["branches"]["tokens"] > found[""]["tokens"] and
+    check(found["branches"]["reward"] == 2.5 and found["branches"]["tokens"] > found[""]["tokens"] and
           found["branches"]["failed"] == 0, "an episode with two examples", found["branches"])
 
 
