@@ -190,6 +190,14 @@ static int write_config(learn_folder_t *folder, const char *text) {
   return is_ok;
 }
 
+json_t *learn_folder_texts(const cli_texts_t *list) {
+  json_t *array = json_array();
+
+  for (size_t i = 0; i < list->n; i++)
+    json_array_append_new(array, json_string(list->items[i]));
+  return array;
+}
+
 static int keep(learn_folder_t *folder, json_t *config) {
   char *text;
   int is_written;

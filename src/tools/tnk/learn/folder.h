@@ -32,6 +32,8 @@ char *learn_folder_file(const learn_folder_t *folder, const char *name);
  * three. Returns the exit status. */
 int learn_folder_keep(learn_folder_t *folder, json_t *options, json_t *settings,
                       json_t *files);
+/* An array of the values of an option. */
+json_t *learn_folder_texts(const cli_texts_t *list);
 void learn_folder_free(learn_folder_t *folder);
 
 #endif

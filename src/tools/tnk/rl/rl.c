@@ -34,14 +34,6 @@ typedef struct {
 
 /* ---- Before the first request ---- */
 
-static json_t *texts(const cli_texts_t *list) {
-  json_t *array = json_array();
-
-  for (size_t i = 0; i < list->n; i++)
-    json_array_append_new(array, json_string(list->items[i]));
-  return array;
-}
-
 static int keep_config(work_t *work) {
   const cli_words_args_t *words = &rl_args.words;
   /* What determines the result. */
@@ -55,7 +47,7 @@ static int keep_config(work_t *work) {
       rl_advantages[rl_args.advantages], "rank", (json_int_t)rl_args.rank,
       "seed", (json_int_t)rl_args.seed, "max-tokens",
       (json_int_t)rl_args.max_tokens, "template", words->template_, "renderer",
-      words->renderer, "set", texts(&words->sets));
+      words->renderer, "set", learn_folder_texts(&words->sets));
   json_t *settings = json_pack(
       "{s:b, s:s?, s:I, s:I, s:I, s:I}", "local", rl_args.is_local, "tokenizer",
       words->which.path, "parallel", (json_int_t)rl_args.n_parallel,

@@ -24,14 +24,6 @@ int train_folder_open(train_folder_t *folder, const cli_t *cli,
 
 /* ---- Configuration ---- */
 
-static json_t *texts(const cli_texts_t *list) {
-  json_t *array = json_array();
-
-  for (size_t i = 0; i < list->n; i++)
-    json_array_append_new(array, json_string(list->items[i]));
-  return array;
-}
-
 /* NULL for the default. */
 static json_t *number(int64_t n) {
   return n > 0 ? json_integer((json_int_t)n) : json_null();
@@ -62,9 +54,9 @@ static json_t *options_of(const train_plan_t *plan,
       "eval-every", (json_int_t)train_args.eval_every, "reduction",
       train_reductions[train_args.reduction], "train-on",
       cli_chats_trains[chats->train_on], "shape",
-      cli_chats_shapes[chats->shape], "role", texts(&chats->roles), "set",
-      texts(&chats->variables), "renderer", chats->renderer, "each-answer",
-      chats->each_answer, "by-parts", chats->by_parts);
+      cli_chats_shapes[chats->shape], "role", learn_folder_texts(&chats->roles),
+      "set", learn_folder_texts(&chats->variables), "renderer", chats->renderer,
+      "each-answer", chats->each_answer, "by-parts", chats->by_parts);
 }
 
 /* The other options, so that the file can be given as --config. */
@@ -81,7 +73,7 @@ static json_t *settings_of(const train_data_t *data) {
       "eval", train_args.eval, "prices", train_args.prices, "save-every",
       (json_int_t)train_args.save_every, "max-tokens",
       number(train_args.max_tokens), "max-usd", train_args.max_usd, "sample",
-      texts(&train_args.samples), "sample-every",
+      learn_folder_texts(&train_args.samples), "sample-every",
       (json_int_t)train_args.sample_every);
 }
 
