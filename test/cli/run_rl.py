@@ -110,6 +110,14 @@ def too_many(folder):
         check(not (run / "metrics.jsonl").exists() and not KEY.search(got.stderr), f"{how}: and nothing else", got)
 
 
+def not_started(folder):
+    """A command that the system refuses to start, because it is too long."""
+    (folder / "long.json").write_text(json.dumps({"environment": "exit 0 #" + "x" * (1 << 18)}))
+    got = tnk("rl", "--config", folder / "long.json", "--local", "--run", folder / "not-started", *SHORT)
+    check(got.returncode == 1 and " did not start)" in got.stderr and "cannot be started: argument list too long"
+          in got.stderr, "a command that cannot be started", got)
+
+
 def words_of(name):
     return {"crashed": "crashed", "timed_out": "timed out", "silent": "sampled nothing",
             "unrewarded": "told no reward"}[name]
@@ -244,6 +252,7 @@ with tempfile.TemporaryDirectory() as tmp:
     left_behind(top)
     bad(top)
     too_many(top)
+    not_started(top)
     interrupted(top, undisturbed)
     stopped(top)
     learns(top)

@@ -445,7 +445,8 @@ const cli_command_t cli_plot = {
     .name = "plot",
     .brief = "draw the curves of a run in the terminal",
     .about =
-        "Draw the curves of a run. RUN is the folder of tnk train, any folder "
+        "Draw the curves of a run. RUN is the folder of tnk train or tnk rl, "
+        "any folder "
         "with a metrics.jsonl, or such a file. Two runs are drawn in one plot. "
         "The minima and maxima of long runs stay visible. In a locale without "
         "UTF-8 the plot has only ASCII characters. --json prints the first and "

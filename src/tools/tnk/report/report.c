@@ -365,7 +365,8 @@ const cli_command_t cli_run_report = {
         "Write one HTML file about a run: loss and evaluation, learning rate, "
         "reward, KL and drift, tokens and cost, time by phase, samples, "
         "checkpoints, configuration and notices. What the run does not have is "
-        "left out. Two runs are compared. RUN is the folder of tnk train, or "
+        "left out. Two runs are compared. RUN is the folder of tnk train or "
+        "tnk rl, or "
         "any folder with a metrics.jsonl.\n\nThe file needs no other files and "
         "sends no requests. The minima and maxima of long runs stay visible.",
     .words = "RUN [RUN]",
