@@ -131,7 +131,7 @@ def surroundings(folder):
     write = (f'env >"{said}/$TNK_RL_STEP-$TNK_RL_GROUP-$TNK_RL_MEMBER" && ' + play()[1])
     got = tnk("rl", "--environment", write, "--local", "--run", folder / "surroundings", "--steps", 2, "--groups", 2,
               "--group-size", 2, "--learning-rate", "0.02", "--verbose",
-              env={"TINKER_API_KEY": "tml-canary", "OPENAI_API_KEY": "sk-mine", "PASSED": "on"})
+              env={"TINKER_API_KEY": "tml-canary", "OPENAI_API_KEY": "sk-mine", "PASSED": "on", "NO_PROXY": "a,b"})
     check(got.returncode == 0, "it trains", got)
     told = {path.name: dict(line.partition("=")[::2] for line in path.read_text().splitlines())
             for path in said.iterdir()}
@@ -141,6 +141,7 @@ def surroundings(folder):
         check(all(env.get(key) for key in names.split()) and "TINKER_API_KEY" not in env and
               env["PASSED"] == "on" and env["TNK_RL_TASK"] == str((step - 1) * 2 + group) and
               env["ANTHROPIC_API_KEY"] == env["OPENAI_API_KEY"] and
+              env["no_proxy"] == env["NO_PROXY"] == "a,b,127.0.0.1" and
               env["OPENAI_BASE_URL"] == env["ANTHROPIC_BASE_URL"] + "/v1" == env["TNK_GATEWAY_URL"] + "/v1",
               f"the variables of {name}", sorted(env))
     for key in ("OPENAI_API_KEY", "TNK_RL_SEED"):

@@ -18,13 +18,14 @@ extern char **environ;
 
 /* ---- Variables ---- */
 
-enum { N_OURS = 10, N_TEXT = 512 };
+enum { N_OURS = 10, N_TEXT = 512, N_DIRECT = 2 };
 
 /* The variables of the process: ours, and those of this process without the
  * names of ours and without credentials. */
 typedef struct {
   char text[N_OURS][N_TEXT];
-  char **list; /* ends with NULL */
+  char *direct[N_DIRECT]; /* hosts without a proxy; both have one value */
+  char **list;            /* ends with NULL */
 } variables_t;
 
 /* Code of the model may run in the environment. */
@@ -32,6 +33,8 @@ static const char *const hidden[] = {
     "TINKER_API_KEY",  "TINKER_CREDENTIAL_CMD", "ANTHROPIC_AUTH_TOKEN",
     "TNK_GATEWAY_KEY", "TNK_GATEWAY_ADMIN_KEY",
 };
+
+static const char *const direct_names[N_DIRECT] = {"no_proxy", "NO_PROXY"};
 
 static int is_named(const char *variable, const char *name, size_t n) {
   return strncmp(variable, name, n) == 0 && variable[n] == '=';
@@ -44,6 +47,30 @@ static int is_replaced(const variables_t *v, const char *variable) {
   for (size_t i = 0; i < N_OURS; i++)
     if (is_named(variable, v->text[i], strcspn(v->text[i], "=")))
       return 1;
+  for (size_t i = 0; i < N_DIRECT; i++)
+    if (is_named(variable, direct_names[i], strlen(direct_names[i])))
+      return 1;
+  return 0;
+}
+
+/* No proxy leads to the gateway. Programs read either name, in either order. */
+static int set_direct(variables_t *v) {
+  static const char host[] = "127.0.0.1";
+  const char *old = getenv(direct_names[0]);
+
+  if (old == NULL)
+    old = getenv(direct_names[1]);
+  if (old == NULL)
+    old = "";
+  for (size_t i = 0; i < N_DIRECT; i++) {
+    const size_t n = strlen(direct_names[i]) + strlen(old) + sizeof(host) + 2;
+
+    v->direct[i] = malloc(n);
+    if (v->direct[i] == NULL)
+      return -1;
+    snprintf(v->direct[i], n, "%s=%s%s%s", direct_names[i], old,
+             *old != '\0' ? "," : "", host);
+  }
   return 0;
 }
 
@@ -60,6 +87,14 @@ static void set_ours(variables_t *v, const rl_environment_t *e) {
   snprintf(v->text[9], N_TEXT, "TNK_RL_SEED=%" PRIu64, e->seed);
 }
 
+static void free_variables(variables_t *v) {
+  for (size_t i = 0; i < N_DIRECT; i++)
+    free(v->direct[i]);
+  free(v->list);
+  tnk__wipe(v->text, sizeof(v->text));
+  free(v);
+}
+
 static variables_t *new_variables(const rl_environment_t *e) {
   variables_t *v = calloc(1, sizeof(*v));
   size_t n = 0, at = 0;
@@ -68,24 +103,20 @@ static variables_t *new_variables(const rl_environment_t *e) {
     return NULL;
   while (environ != NULL && environ[n] != NULL)
     n++;
-  v->list = calloc(n + N_OURS + 1, sizeof(*v->list));
-  if (v->list == NULL) {
-    free(v);
+  v->list = calloc(n + N_OURS + N_DIRECT + 1, sizeof(*v->list));
+  if (v->list == NULL || set_direct(v) != 0) {
+    free_variables(v);
     return NULL;
   }
   set_ours(v, e);
   for (size_t i = 0; i < N_OURS; i++)
     v->list[at++] = v->text[i];
+  for (size_t i = 0; i < N_DIRECT; i++)
+    v->list[at++] = v->direct[i];
   for (size_t i = 0; i < n; i++)
     if (!is_replaced(v, environ[i]))
       v->list[at++] = environ[i];
   return v;
-}
-
-static void free_variables(variables_t *v) {
-  free(v->list);
-  tnk__wipe(v->text, sizeof(v->text));
-  free(v);
 }
 
 /* ---- The end ---- */
