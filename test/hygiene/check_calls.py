@@ -168,7 +168,8 @@ def check_layers_of(rows, graph, exported, excused):
 
 
 # What the system and interpreters call.
-ENTRIES = {"main", "PyInit__native", "napi_register_module_v1", "node_api_module_get_api_version_v1"}
+ENTRIES = {"main", "PyInit__native", "luaopen_tnk_native", "napi_register_module_v1",
+           "node_api_module_get_api_version_v1"}
 
 
 def words(text):

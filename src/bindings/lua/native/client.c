@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+#include "bindings/lua/native/native.h"
+
+static const field_t timeout_field = {"timeout_ms", 0, FIELD_U64, NULL};
+
+/* ---- Training ---- */
+
+typedef tnk_promise_t *(*pass_t)(tnk_training_t *, const tnk_datum_t *, size_t,
+                                 const tnk_pass_options_t *);
+
+/* forward(id, training, data, loss_fn, options) */
+static int run_pass(lua_State *L, const char *what, pass_t pass) {
+  static const char *const others[] = {"settings", NULL};
+  tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
+  uint64_t timeout_ms = 0;
+  const target_t target = {&timeout_field, 1, &timeout_ms};
+  const where_t loss = {"loss_fn", 0};
+  size_t n = 0;
+  call_begin(L);
+  object_t *training = object_check(L, 2, OBJECT_TRAINING);
+  const tnk_datum_t *data = read_data(L, 3, &n);
+  options.loss_fn = read_text(L, 4, loss);
+  read_options(L, 5, what, &target, 1, others);
+  if (!lua_isnil(L, 5)) {
+    push_member(L, 5, "settings");
+    read_settings(L, lua_gettop(L), &options);
+  }
+  operation_t *operation =
+      operation_push(L, training, lua_tointeger(L, 1), convert_pass);
+  operation_start(operation, pass(training->handle, data, n, &options),
+                  timeout_ms);
+  return 1;
+}
+
+static int forward(lua_State *L) {
+  return run_pass(L, "forward", tnk_training_forward);
+}
+
+static int forward_backward(lua_State *L) {
+  return run_pass(L, "forward_backward", tnk_training_forward_backward);
+}
+
+/* optim_step(id, training, options) */
+static int optim_step(lua_State *L) {
+  static const char *const optimizers[] = {"adamw", "dimuon", "raw", NULL};
+  static const field_t fields[] = {
+      FIELD_CHOSEN(tnk_optim_t, optimizer, optimizers),
+      FIELD(tnk_optim_t, learning_rate, FIELD_DOUBLE),
+      FIELD(tnk_optim_t, beta1, FIELD_DOUBLE),
+      FIELD(tnk_optim_t, beta2, FIELD_DOUBLE),
+      FIELD(tnk_optim_t, eps, FIELD_DOUBLE),
+      FIELD(tnk_optim_t, weight_decay, FIELD_DOUBLE),
+      FIELD(tnk_optim_t, grad_clip_norm, FIELD_DOUBLE),
+      FIELD(tnk_optim_t, json, FIELD_TEXT),
+  };
+  tnk_optim_t options = TNK_OPTIM_INIT;
+  uint64_t timeout_ms = 0;
+  const target_t targets[] = {{fields, COUNT(fields), &options},
+                              {&timeout_field, 1, &timeout_ms}};
+  call_begin(L);
+  object_t *training = object_check(L, 2, OBJECT_TRAINING);
+  read_options(L, 3, "optim_step", targets, COUNT(targets), NULL);
+  operation_t *operation =
+      operation_push(L, training, lua_tointeger(L, 1), convert_metrics);
+  operation_start(operation,
+                  tnk_training_optim_step(training->handle, &options),
+                  timeout_ms);
+  return 1;
+}
+
+typedef tnk_promise_t *(*save_t)(tnk_training_t *, const char *,
+                                 const tnk_save_options_t *);
+
+/* save_state(id, training, name, options) */
+static int run_save(lua_State *L, const char *what, save_t save) {
+  static const field_t fields[] = {
+      FIELD(tnk_save_options_t, ttl_seconds, FIELD_U64),
+      FIELD(tnk_save_options_t, overwrite, FIELD_CHOICE),
+      FIELD(tnk_save_options_t, user_metadata, FIELD_PAIRS),
+      FIELD(tnk_save_options_t, recipients, FIELD_TEXTS),
+  };
+  tnk_save_options_t options = TNK_SAVE_OPTIONS_INIT;
+  uint64_t timeout_ms = 0;
+  const target_t targets[] = {{fields, COUNT(fields), &options},
+                              {&timeout_field, 1, &timeout_ms}};
+  where_t where = {what, 0};
+  call_begin(L);
+  object_t *training = object_check(L, 2, OBJECT_TRAINING);
+  const char *name = read_text(L, 3, where);
+  if (name == NULL)
+    fail(L, where, "expected a string as name, got nil");
+  read_options(L, 4, what, targets, COUNT(targets), NULL);
+  operation_t *operation =
+      operation_push(L, training, lua_tointeger(L, 1), convert_saved);
+  operation_start(operation, save(training->handle, name, &options),
+                  timeout_ms);
+  return 1;
+}
+
+static int save_state(lua_State *L) {
+  return run_save(L, "save_state", tnk_training_save_state);
+}
+
+static int save_weights(lua_State *L) {
+  return run_save(L, "save_weights_for_sampler",
+                  tnk_training_save_weights_for_sampler);
+}
+
+/* sampler(id, training, options) */
+static int save_and_sample(lua_State *L) {
+  static const char *const kinds[] = {"snapshot", "inflight", NULL};
+  static const field_t kind_field = {"kind", 0, FIELD_ENUM, kinds};
+  static const field_t fields[] = {
+      FIELD(tnk_sampling_options_t, record_stability_info, FIELD_CHOICE)};
+  tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
+  uint64_t timeout_ms = 0;
+  uint32_t kind = TNK_SAMPLING_SNAPSHOT;
+  const target_t targets[] = {{fields, COUNT(fields), &options},
+                              {&kind_field, 1, &kind},
+                              {&timeout_field, 1, &timeout_ms}};
+  call_begin(L);
+  object_t *training = object_check(L, 2, OBJECT_TRAINING);
+  read_options(L, 3, "save_weights_and_sampler", targets, COUNT(targets), NULL);
+  operation_t *operation =
+      operation_push(L, training, lua_tointeger(L, 1), convert_sampling);
+  operation_start(operation,
+                  tnk_training_save_weights_and_get_sampling(
+                      training->handle, (tnk_sampling_kind_t)kind, &options),
+                  timeout_ms);
+  return 1;
+}
+
+/* load_state(id, training, path, options) */
+static int load_state(lua_State *L) {
+  static const field_t fields[] = {
+      FIELD(tnk_load_options_t, with_optimizer, FIELD_CHOICE),
+      FIELD(tnk_load_options_t, weights_access_token, FIELD_TEXT),
+  };
+  tnk_load_options_t options = TNK_LOAD_OPTIONS_INIT;
+  uint64_t timeout_ms = 0;
+  const target_t targets[] = {{fields, COUNT(fields), &options},
+                              {&timeout_field, 1, &timeout_ms}};
+  const where_t where = {"load_state", 0};
+  call_begin(L);
+  object_t *training = object_check(L, 2, OBJECT_TRAINING);
+  options.path = read_text(L, 3, where);
+  if (options.path == NULL)
+    fail(L, where, "expected a string as path, got nil");
+  read_options(L, 4, "load_state", targets, COUNT(targets), NULL);
+  operation_t *operation =
+      operation_push(L, training, lua_tointeger(L, 1), NULL);
+  operation_start(operation,
+                  tnk_training_load_state(training->handle, &options),
+                  timeout_ms);
+  return 1;
+}
+
+/* training_info(training) -> a table */
+static int training_info(lua_State *L) {
+  tnk_training_info_t info = TNK_TRAINING_INFO_INIT;
+  const object_t *training = object_check(L, 1, OBJECT_TRAINING);
+  tnk_training_info(&info, training->handle);
+  lua_newtable(L);
+  set_text(L, "model_id", info.model_id);
+  set_text(L, "base_model", info.base_model);
+  set_text(L, "arch", info.arch);
+  set_text(L, "tokenizer_id", info.tokenizer_id);
+  set_text(L, "optimizer", info.optimizer);
+  set_whole(L, "lora_rank", info.lora_rank);
+  return 1;
+}
+
+/* ---- Sampling ---- */
+
+#define PARAM(member, name, type)                                              \
+  FIELD_NAMED(tnk_sampling_params_t, member, name, type)
+static const field_t param_fields[] = {
+    PARAM(max_tokens, "max_tokens", FIELD_I32),
+    PARAM(top_k, "top_k", FIELD_I32),
+    PARAM(seed, "seed", FIELD_I64),
+    PARAM(temperature, "temperature", FIELD_DOUBLE),
+    PARAM(top_p, "top_p", FIELD_DOUBLE),
+    PARAM(stop_texts, "stop", FIELD_TEXTS),
+    PARAM(stop_tokens, "stop_tokens", FIELD_I32S),
+};
+#undef PARAM
+static const char *const prompt_only[] = {"prompt", NULL};
+
+/* The prompt of the options at `index`. */
+static void read_prompt(lua_State *L, int index, const char *what,
+                        tnk_model_input_t *out) {
+  where_t where = {what, 0};
+  read_list(L, index, where, "a table of options");
+  where.what = "prompt";
+  push_member(L, index, "prompt");
+  read_input(L, lua_gettop(L), where, out);
+}
+
+/* sample(id, sampling, options) */
+static int sample(lua_State *L) {
+  static const field_t fields[] = {
+      FIELD_NAMED(tnk_sample_options_t, n_samples, "num_samples", FIELD_U32),
+      FIELD(tnk_sample_options_t, prompt_logprobs, FIELD_CHOICE),
+      FIELD(tnk_sample_options_t, topk_prompt_logprobs, FIELD_U32),
+      FIELD(tnk_sample_options_t, topk_sample_logprobs, FIELD_U32),
+      FIELD(tnk_sample_options_t, prompt_logprobs_last_n, FIELD_U32),
+  };
+  tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
+  tnk_sample_options_t options = TNK_SAMPLE_OPTIONS_INIT;
+  tnk_model_input_t prompt = {0};
+  uint64_t timeout_ms = 0;
+  const target_t targets[] = {{param_fields, COUNT(param_fields), &params},
+                              {fields, COUNT(fields), &options},
+                              {&timeout_field, 1, &timeout_ms}};
+  call_begin(L);
+  object_t *sampling = object_check(L, 2, OBJECT_SAMPLING);
+  read_prompt(L, 3, "sample", &prompt);
+  read_options(L, 3, "sample", targets, COUNT(targets), prompt_only);
+  operation_t *operation =
+      operation_push(L, sampling, lua_tointeger(L, 1), convert_samples);
+  operation_start(
+      operation,
+      tnk_sampling_sample(sampling->handle, &prompt, &params, &options),
+      timeout_ms);
+  return 1;
+}
+
+static int on_token(const tnk_stream_token_t *token, void *user) {
+  operation_t *operation = user;
+  event_t *event = event_new(EVENT_TOKEN, NULL);
+  if (event != NULL)
+    event->texts[0] = copy_text(token->text);
+  if (event == NULL || (token->text != NULL && event->texts[0] == NULL)) {
+    if (event != NULL)
+      event->object = NULL;
+    operation->is_short = 1;
+  }
+  if (event == NULL)
+    return 1;
+  event->operation = operation;
+  event->number = token->token;
+  event->index = token->index;
+  event->logprob = token->logprob;
+  event_append(operation->state, event);
+  return operation->is_short;
+}
+
+/* stream(id, sampling, options) */
+static int stream(lua_State *L) {
+  static const field_t fields[] = {
+      FIELD(tnk_sample_stream_options_t, silence_ms, FIELD_U64)};
+  tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
+  tnk_sample_stream_options_t options = TNK_SAMPLE_STREAM_OPTIONS_INIT;
+  tnk_model_input_t prompt = {0};
+  uint64_t timeout_ms = 0;
+  const target_t targets[] = {{param_fields, COUNT(param_fields), &params},
+                              {fields, COUNT(fields), &options},
+                              {&timeout_field, 1, &timeout_ms}};
+  call_begin(L);
+  object_t *sampling = object_check(L, 2, OBJECT_SAMPLING);
+  read_prompt(L, 3, "stream", &prompt);
+  read_options(L, 3, "stream", targets, COUNT(targets), prompt_only);
+  operation_t *operation =
+      operation_push(L, sampling, lua_tointeger(L, 1), convert_samples);
+  options.on_token = on_token;
+  options.user = operation;
+  operation_start(
+      operation,
+      tnk_sampling_sample_stream(sampling->handle, &prompt, &params, &options),
+      timeout_ms);
+  return 1;
+}
+
+/* compute_logprobs(id, sampling, options) */
+static int compute_logprobs(lua_State *L) {
+  static const field_t fields[] = {
+      FIELD(tnk_logprobs_options_t, last_n, FIELD_U32)};
+  tnk_logprobs_options_t options = TNK_LOGPROBS_OPTIONS_INIT;
+  tnk_model_input_t prompt = {0};
+  uint64_t timeout_ms = 0;
+  const target_t targets[] = {{fields, COUNT(fields), &options},
+                              {&timeout_field, 1, &timeout_ms}};
+  call_begin(L);
+  object_t *sampling = object_check(L, 2, OBJECT_SAMPLING);
+  read_prompt(L, 3, "compute_logprobs", &prompt);
+  read_options(L, 3, "compute_logprobs", targets, COUNT(targets), prompt_only);
+  operation_t *operation =
+      operation_push(L, sampling, lua_tointeger(L, 1), convert_logprobs);
+  operation_start(
+      operation,
+      tnk_sampling_compute_logprobs(sampling->handle, &prompt, &options),
+      timeout_ms);
+  return 1;
+}
+
+/* export(sampling) -> a string */
+static int export_sampler(lua_State *L) {
+  const object_t *sampling = object_check(L, 1, OBJECT_SAMPLING);
+  const char *exported = tnk_sampling_export(sampling->handle);
+  if (exported == NULL)
+    return raise_error(L, TNK_ENOMEM, "the sampler cannot be exported");
+  lua_pushstring(L, exported);
+  return 1;
+}
+
+const luaL_Reg client_functions[] = {{"forward", forward},
+                                     {"forward_backward", forward_backward},
+                                     {"optim_step", optim_step},
+                                     {"save_state", save_state},
+                                     {"save_weights", save_weights},
+                                     {"sampler", save_and_sample},
+                                     {"load_state", load_state},
+                                     {"training_info", training_info},
+                                     {"sample", sample},
+                                     {"stream", stream},
+                                     {"compute_logprobs", compute_logprobs},
+                                     {"export", export_sampler},
+                                     {NULL, NULL}};
