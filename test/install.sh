@@ -56,8 +56,8 @@ ci | a server of Valkey or Redis | run redis-server | redis-server/valkey-server
 ci | promtool of Prometheus | run promtool | prometheus
 ci | the headers of Python 3.11 (for its package only) | run python3-config | python3-dev
 ci | PyYAML | file /usr/lib/python3/dist-packages/yaml | python3-yaml
-ci | Lua 5.4 with its headers | run lua5.4 | ?lua5.4 liblua5.4-dev/
-ci | LuaJIT with its headers | run luajit | ?luajit libluajit-5.1-dev/
+ci | Lua 5.4 with its headers | file /usr/include/lua5.4/lua.h | ?lua5.4/ liblua5.4-dev/
+ci | LuaJIT with its headers | file /usr/include/luajit-2.1/lua.h | ?luajit/ libluajit-5.1-dev/
 ci | luv, libuv for Lua | file /usr/share/doc/lua-luv | lua-luv/
 ci | Neovim | run nvim | ?neovim/
 ci | zsh | run zsh | zsh

@@ -13,23 +13,13 @@ external_dependencies = {
   UV = { header = 'uv.h', library = 'uv' },
 }
 build = {
-  type = 'builtin',
-  modules = {
-    tnk = 'lua/tnk.lua',
-    ['tnk.native'] = {
-      sources = {
-        'native/client.c',
-        'native/data.c',
-        'native/event.c',
-        'native/object.c',
-        'native/operation.c',
-        'native/result.c',
-        'native/service.c',
-        'native/value.c',
-      },
-      incdirs = { '$(TNK_INCDIR)', '$(UV_INCDIR)', '../..' },
-      libdirs = { '$(TNK_LIBDIR)', '$(UV_LIBDIR)' },
-      libraries = { 'tnk', 'uv' },
-    },
+  type = 'command',
+  -- LuaJIT unloads modules at its end, and may call finalizers after that: nodelete.
+  build_command = '$(CC) $(CFLAGS) -std=c11 -D_POSIX_C_SOURCE=200809L -fvisibility=hidden '
+    .. '-I$(LUA_INCDIR) -I$(TNK_INCDIR) -I$(UV_INCDIR) -I../.. native/*.c $(LIBFLAG) -Wl,-z,nodelete '
+    .. '-L$(TNK_LIBDIR) -L$(UV_LIBDIR) -ltnk -luv -o native.so',
+  install = {
+    lua = { tnk = 'lua/tnk.lua' },
+    lib = { ['tnk.native'] = 'native.so' },
   },
 }

@@ -165,6 +165,7 @@ function Future:on(fn)
   if type(fn) ~= 'function' then
     fail(2, 'on: expected a function, got %s', type(fn))
   end
+  self.is_watched = true
   if self.is_settled then
     later(fn, self.value, self.error)
     wake()
@@ -209,6 +210,7 @@ end
 
 --- Wait in a coroutine. Returns the result or raises the error.
 function Future:await()
+  self.is_watched = true
   suspend('await', function()
     return self.is_settled
   end, function(wakes)

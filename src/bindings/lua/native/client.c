@@ -16,17 +16,17 @@ static int run_pass(lua_State *L, const char *what, pass_t pass) {
   const target_t target = {&timeout_field, 1, &timeout_ms};
   const where_t loss = {"loss_fn", 0};
   size_t n = 0;
-  call_begin(L);
-  object_t *training = object_check(L, 2, OBJECT_TRAINING);
-  const tnk_datum_t *data = read_data(L, 3, &n);
-  options.loss_fn = read_text(L, 4, loss);
-  read_options(L, 5, what, &target, 1, others);
+  call_setup(L);
+  proxy_t *training = proxy_check(L, 2, PROXY_TRAINING);
+  const tnk_datum_t *data = arg_data(L, 3, &n);
+  options.loss_fn = arg_text(L, 4, loss);
+  arg_options(L, 5, what, &target, 1, others);
   if (!lua_isnil(L, 5)) {
     push_member(L, 5, "settings");
-    read_settings(L, lua_gettop(L), &options);
+    arg_settings(L, lua_gettop(L), &options);
   }
   operation_t *operation =
-      operation_push(L, training, lua_tointeger(L, 1), convert_pass);
+      operation_push(L, training, lua_tointeger(L, 1), result_pass);
   operation_start(operation, pass(training->handle, data, n, &options),
                   timeout_ms);
   return 1;
@@ -57,11 +57,11 @@ static int optim_step(lua_State *L) {
   uint64_t timeout_ms = 0;
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
-  call_begin(L);
-  object_t *training = object_check(L, 2, OBJECT_TRAINING);
-  read_options(L, 3, "optim_step", targets, COUNT(targets), NULL);
+  call_setup(L);
+  proxy_t *training = proxy_check(L, 2, PROXY_TRAINING);
+  arg_options(L, 3, "optim_step", targets, COUNT(targets), NULL);
   operation_t *operation =
-      operation_push(L, training, lua_tointeger(L, 1), convert_metrics);
+      operation_push(L, training, lua_tointeger(L, 1), result_metrics);
   operation_start(operation,
                   tnk_training_optim_step(training->handle, &options),
                   timeout_ms);
@@ -84,14 +84,14 @@ static int run_save(lua_State *L, const char *what, save_t save) {
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
   where_t where = {what, 0};
-  call_begin(L);
-  object_t *training = object_check(L, 2, OBJECT_TRAINING);
-  const char *name = read_text(L, 3, where);
+  call_setup(L);
+  proxy_t *training = proxy_check(L, 2, PROXY_TRAINING);
+  const char *name = arg_text(L, 3, where);
   if (name == NULL)
     fail(L, where, "expected a string as name, got nil");
-  read_options(L, 4, what, targets, COUNT(targets), NULL);
+  arg_options(L, 4, what, targets, COUNT(targets), NULL);
   operation_t *operation =
-      operation_push(L, training, lua_tointeger(L, 1), convert_saved);
+      operation_push(L, training, lua_tointeger(L, 1), result_saved);
   operation_start(operation, save(training->handle, name, &options),
                   timeout_ms);
   return 1;
@@ -118,11 +118,11 @@ static int save_and_sample(lua_State *L) {
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&kind_field, 1, &kind},
                               {&timeout_field, 1, &timeout_ms}};
-  call_begin(L);
-  object_t *training = object_check(L, 2, OBJECT_TRAINING);
-  read_options(L, 3, "save_weights_and_sampler", targets, COUNT(targets), NULL);
+  call_setup(L);
+  proxy_t *training = proxy_check(L, 2, PROXY_TRAINING);
+  arg_options(L, 3, "save_weights_and_sampler", targets, COUNT(targets), NULL);
   operation_t *operation =
-      operation_push(L, training, lua_tointeger(L, 1), convert_sampling);
+      operation_push(L, training, lua_tointeger(L, 1), result_sampling);
   operation_start(operation,
                   tnk_training_save_weights_and_get_sampling(
                       training->handle, (tnk_sampling_kind_t)kind, &options),
@@ -141,12 +141,12 @@ static int load_state(lua_State *L) {
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
   const where_t where = {"load_state", 0};
-  call_begin(L);
-  object_t *training = object_check(L, 2, OBJECT_TRAINING);
-  options.path = read_text(L, 3, where);
+  call_setup(L);
+  proxy_t *training = proxy_check(L, 2, PROXY_TRAINING);
+  options.path = arg_text(L, 3, where);
   if (options.path == NULL)
     fail(L, where, "expected a string as path, got nil");
-  read_options(L, 4, "load_state", targets, COUNT(targets), NULL);
+  arg_options(L, 4, "load_state", targets, COUNT(targets), NULL);
   operation_t *operation =
       operation_push(L, training, lua_tointeger(L, 1), NULL);
   operation_start(operation,
@@ -158,15 +158,15 @@ static int load_state(lua_State *L) {
 /* training_info(training) -> a table */
 static int training_info(lua_State *L) {
   tnk_training_info_t info = TNK_TRAINING_INFO_INIT;
-  const object_t *training = object_check(L, 1, OBJECT_TRAINING);
+  const proxy_t *training = proxy_check(L, 1, PROXY_TRAINING);
   tnk_training_info(&info, training->handle);
   lua_newtable(L);
-  set_text(L, "model_id", info.model_id);
-  set_text(L, "base_model", info.base_model);
-  set_text(L, "arch", info.arch);
-  set_text(L, "tokenizer_id", info.tokenizer_id);
-  set_text(L, "optimizer", info.optimizer);
-  set_whole(L, "lora_rank", info.lora_rank);
+  put_text(L, "model_id", info.model_id);
+  put_text(L, "base_model", info.base_model);
+  put_text(L, "arch", info.arch);
+  put_text(L, "tokenizer_id", info.tokenizer_id);
+  put_text(L, "optimizer", info.optimizer);
+  put_whole(L, "lora_rank", info.lora_rank);
   return 1;
 }
 
@@ -190,10 +190,10 @@ static const char *const prompt_only[] = {"prompt", NULL};
 static void read_prompt(lua_State *L, int index, const char *what,
                         tnk_model_input_t *out) {
   where_t where = {what, 0};
-  read_list(L, index, where, "a table of options");
+  arg_list(L, index, where, "a table of options");
   where.what = "prompt";
   push_member(L, index, "prompt");
-  read_input(L, lua_gettop(L), where, out);
+  arg_input(L, lua_gettop(L), where, out);
 }
 
 /* sample(id, sampling, options) */
@@ -212,12 +212,12 @@ static int sample(lua_State *L) {
   const target_t targets[] = {{param_fields, COUNT(param_fields), &params},
                               {fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
-  call_begin(L);
-  object_t *sampling = object_check(L, 2, OBJECT_SAMPLING);
+  call_setup(L);
+  proxy_t *sampling = proxy_check(L, 2, PROXY_SAMPLING);
   read_prompt(L, 3, "sample", &prompt);
-  read_options(L, 3, "sample", targets, COUNT(targets), prompt_only);
+  arg_options(L, 3, "sample", targets, COUNT(targets), prompt_only);
   operation_t *operation =
-      operation_push(L, sampling, lua_tointeger(L, 1), convert_samples);
+      operation_push(L, sampling, lua_tointeger(L, 1), result_samples);
   operation_start(
       operation,
       tnk_sampling_sample(sampling->handle, &prompt, &params, &options),
@@ -232,7 +232,7 @@ static int on_token(const tnk_stream_token_t *token, void *user) {
     event->texts[0] = copy_text(token->text);
   if (event == NULL || (token->text != NULL && event->texts[0] == NULL)) {
     if (event != NULL)
-      event->object = NULL;
+      event->proxy = NULL;
     operation->is_short = 1;
   }
   if (event == NULL)
@@ -256,12 +256,12 @@ static int stream(lua_State *L) {
   const target_t targets[] = {{param_fields, COUNT(param_fields), &params},
                               {fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
-  call_begin(L);
-  object_t *sampling = object_check(L, 2, OBJECT_SAMPLING);
+  call_setup(L);
+  proxy_t *sampling = proxy_check(L, 2, PROXY_SAMPLING);
   read_prompt(L, 3, "stream", &prompt);
-  read_options(L, 3, "stream", targets, COUNT(targets), prompt_only);
+  arg_options(L, 3, "stream", targets, COUNT(targets), prompt_only);
   operation_t *operation =
-      operation_push(L, sampling, lua_tointeger(L, 1), convert_samples);
+      operation_push(L, sampling, lua_tointeger(L, 1), result_samples);
   options.on_token = on_token;
   options.user = operation;
   operation_start(
@@ -280,12 +280,12 @@ static int compute_logprobs(lua_State *L) {
   uint64_t timeout_ms = 0;
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
-  call_begin(L);
-  object_t *sampling = object_check(L, 2, OBJECT_SAMPLING);
+  call_setup(L);
+  proxy_t *sampling = proxy_check(L, 2, PROXY_SAMPLING);
   read_prompt(L, 3, "compute_logprobs", &prompt);
-  read_options(L, 3, "compute_logprobs", targets, COUNT(targets), prompt_only);
+  arg_options(L, 3, "compute_logprobs", targets, COUNT(targets), prompt_only);
   operation_t *operation =
-      operation_push(L, sampling, lua_tointeger(L, 1), convert_logprobs);
+      operation_push(L, sampling, lua_tointeger(L, 1), result_logprobs);
   operation_start(
       operation,
       tnk_sampling_compute_logprobs(sampling->handle, &prompt, &options),
@@ -295,7 +295,7 @@ static int compute_logprobs(lua_State *L) {
 
 /* export(sampling) -> a string */
 static int export_sampler(lua_State *L) {
-  const object_t *sampling = object_check(L, 1, OBJECT_SAMPLING);
+  const proxy_t *sampling = proxy_check(L, 1, PROXY_SAMPLING);
   const char *exported = tnk_sampling_export(sampling->handle);
   if (exported == NULL)
     return raise_error(L, TNK_ENOMEM, "the sampler cannot be exported");
@@ -303,16 +303,16 @@ static int export_sampler(lua_State *L) {
   return 1;
 }
 
-const luaL_Reg client_functions[] = {{"forward", forward},
-                                     {"forward_backward", forward_backward},
-                                     {"optim_step", optim_step},
-                                     {"save_state", save_state},
-                                     {"save_weights", save_weights},
-                                     {"sampler", save_and_sample},
-                                     {"load_state", load_state},
-                                     {"training_info", training_info},
-                                     {"sample", sample},
-                                     {"stream", stream},
-                                     {"compute_logprobs", compute_logprobs},
-                                     {"export", export_sampler},
-                                     {NULL, NULL}};
+const luaL_Reg native_client[] = {{"forward", forward},
+                                  {"forward_backward", forward_backward},
+                                  {"optim_step", optim_step},
+                                  {"save_state", save_state},
+                                  {"save_weights", save_weights},
+                                  {"sampler", save_and_sample},
+                                  {"load_state", load_state},
+                                  {"training_info", training_info},
+                                  {"sample", sample},
+                                  {"stream", stream},
+                                  {"compute_logprobs", compute_logprobs},
+                                  {"export", export_sampler},
+                                  {NULL, NULL}};

@@ -31,10 +31,10 @@ static void read_chunk(lua_State *L, where_t where, tnk_chunk_t *out) {
   static const char *const others[] = {"tokens", "image", "dmel", NULL};
   const target_t target = {fields, COUNT(fields), out};
   int index = lua_gettop(L);
-  read_options(L, index, where.what, &target, 1, others);
+  arg_options(L, index, where.what, &target, 1, others);
   push_member(L, index, "tokens");
   if (!lua_isnil(L, -1)) {
-    out->tokens = read_ids(L, lua_gettop(L), where, &out->n_tokens);
+    out->tokens = arg_ids(L, lua_gettop(L), where, &out->n_tokens);
     lua_pop(L, 1);
     return;
   }
@@ -49,8 +49,7 @@ static void read_chunk(lua_State *L, where_t where, tnk_chunk_t *out) {
     fail(L, where, "a chunk needs tokens, image, dmel or location");
 }
 
-void read_input(lua_State *L, int index, where_t where,
-                tnk_model_input_t *out) {
+void arg_input(lua_State *L, int index, where_t where, tnk_model_input_t *out) {
   int has_chunks = 0;
   if (lua_istable(L, index)) {
     lua_rawgeti(L, index, 1);
@@ -58,14 +57,14 @@ void read_input(lua_State *L, int index, where_t where,
     lua_pop(L, 1);
   }
   if (!has_chunks) {
-    out->tokens = read_ids(L, index, where, &out->n_tokens);
+    out->tokens = arg_ids(L, index, where, &out->n_tokens);
     return;
   }
-  size_t n = read_list(L, index, where, "a table of chunks");
+  size_t n = arg_list(L, index, where, "a table of chunks");
   tnk_chunk_t *chunks = scratch(L, n, sizeof(*chunks));
   for (size_t i = 0; i < n; i++) {
     lua_rawgeti(L, index, (int)i + 1);
-    read_list(L, -1, where, "a table of chunks");
+    arg_list(L, -1, where, "a table of chunks");
     read_chunk(L, where, &chunks[i]);
     lua_pop(L, 1);
   }
@@ -79,7 +78,7 @@ void read_input(lua_State *L, int index, where_t where,
 static void read_values(lua_State *L, where_t where, tnk_tensor_t *out) {
   int is_whole = strcmp(where.what, "target_tokens") == 0;
   int index = lua_gettop(L);
-  out->n_values = read_list(L, index, where, "a table of numbers");
+  out->n_values = arg_list(L, index, where, "a table of numbers");
   out->dtype = is_whole ? TNK_I64 : TNK_F64;
   int64_t *wholes =
       is_whole ? scratch(L, out->n_values, sizeof(*wholes)) : NULL;
@@ -91,7 +90,7 @@ static void read_values(lua_State *L, where_t where, tnk_tensor_t *out) {
       fail(L, where, "value [%d]: expected a number, got %s", (int)i + 1,
            luaL_typename(L, -1));
     if (is_whole)
-      wholes[i] = read_whole(L, -1, where, -1e19, 1e19);
+      wholes[i] = arg_whole(L, -1, where, -1e19, 1e19);
     else
       numbers[i] = lua_tonumber(L, -1);
     lua_pop(L, 1);
@@ -102,7 +101,7 @@ static void read_values(lua_State *L, where_t where, tnk_tensor_t *out) {
 /* A list of numbers, or {data = numbers, shape = numbers}. */
 static void read_tensor(lua_State *L, where_t where, tnk_loss_input_t *out) {
   out->name = where.what;
-  read_list(L, -1, where, "a table of numbers");
+  arg_list(L, -1, where, "a table of numbers");
   push_member(L, -1, "data");
   if (lua_isnil(L, -1)) {
     lua_pop(L, 1);
@@ -113,12 +112,12 @@ static void read_tensor(lua_State *L, where_t where, tnk_loss_input_t *out) {
   lua_pop(L, 1);
   push_member(L, -1, "shape");
   if (!lua_isnil(L, -1)) {
-    size_t n = read_list(L, -1, where, "a table as shape");
+    size_t n = arg_list(L, -1, where, "a table as shape");
     if (n > TNK_MAX_DIMS)
       fail(L, where, "a tensor has at most %d dimensions", TNK_MAX_DIMS);
     for (size_t i = 0; i < n; i++) {
       lua_rawgeti(L, -1, (int)i + 1);
-      out->tensor.shape[i] = read_whole(L, -1, where, 0, 1e15);
+      out->tensor.shape[i] = arg_whole(L, -1, where, 0, 1e15);
       lua_pop(L, 1);
     }
     out->tensor.n_dims = (uint32_t)n;
@@ -167,13 +166,13 @@ static void read_datum(lua_State *L, size_t datum, tnk_datum_t *out) {
                 (int)datum - 1, luaL_typename(L, index));
   check_names(L, index, datum);
   push_member(L, index, "input");
-  read_input(L, lua_gettop(L), where, &out->input);
+  arg_input(L, lua_gettop(L), where, &out->input);
   lua_pop(L, 1);
   push_member(L, index, "loss_inputs");
   int named = lua_gettop(L);
   where.what = "loss_inputs";
   if (!lua_isnil(L, named)) {
-    read_list(L, named, where, "a table of names and tables");
+    arg_list(L, named, where, "a table of names and tables");
     for (lua_pushnil(L); lua_next(L, named) != 0; lua_pop(L, 1))
       n++;
   }
@@ -185,16 +184,16 @@ static void read_datum(lua_State *L, size_t datum, tnk_datum_t *out) {
       where_t entry = {"loss_inputs", datum};
       if (lua_type(L, -2) != LUA_TSTRING)
         fail(L, entry, "expected a table of names and tables");
-      entry.what = read_text(L, -2, entry);
+      entry.what = arg_text(L, -2, entry);
       read_tensor(L, entry, &inputs[out->n_loss_inputs++]);
     }
   lua_pop(L, 1);
   out->loss_inputs = inputs;
 }
 
-const tnk_datum_t *read_data(lua_State *L, int index, size_t *n) {
+const tnk_datum_t *arg_data(lua_State *L, int index, size_t *n) {
   where_t where = {"data", 0};
-  *n = read_list(L, index, where, "a table of datums");
+  *n = arg_list(L, index, where, "a table of datums");
   tnk_datum_t *data = scratch(L, *n, sizeof(*data));
   luaL_checkstack(L, 32, "data");
   for (size_t i = 0; i < *n; i++) {
@@ -205,12 +204,12 @@ const tnk_datum_t *read_data(lua_State *L, int index, size_t *n) {
   return data;
 }
 
-void read_settings(lua_State *L, int index, tnk_pass_options_t *out) {
+void arg_settings(lua_State *L, int index, tnk_pass_options_t *out) {
   where_t where = {"settings", 0};
   size_t n = 0;
   if (lua_isnil(L, index))
     return;
-  read_list(L, index, where, "a table of names and numbers");
+  arg_list(L, index, where, "a table of names and numbers");
   for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1))
     n++;
   tnk_loss_setting_t *list = scratch(L, n, sizeof(*list));
@@ -219,12 +218,12 @@ void read_settings(lua_State *L, int index, tnk_pass_options_t *out) {
     tnk_loss_setting_t *setting = &list[out->n_settings++];
     if (lua_type(L, -2) != LUA_TSTRING)
       fail(L, where, "expected a table of names and numbers");
-    setting->name = read_text(L, -2, where);
+    setting->name = arg_text(L, -2, where);
     where_t entry = {setting->name, 0};
     if (lua_type(L, -1) == LUA_TNUMBER)
       setting->number = lua_tonumber(L, -1);
     else
-      setting->text = read_text(L, -1, entry);
+      setting->text = arg_text(L, -1, entry);
   }
   out->settings = list;
 }

@@ -19,14 +19,14 @@ char *copy_text(const char *text) {
   return copy;
 }
 
-event_t *event_new(event_kind_t kind, object_t *object) {
+event_t *event_new(event_kind_t kind, proxy_t *proxy) {
   event_t *event = calloc(1, sizeof(*event));
   if (event == NULL)
     return NULL;
   event->kind = kind;
-  event->object = object;
-  if (object != NULL)
-    object_ref(object);
+  event->proxy = proxy;
+  if (proxy != NULL)
+    proxy_ref(proxy);
   return event;
 }
 
@@ -43,15 +43,15 @@ static void event_free(state_t *state, event_t *event) {
     return;
   case EVENT_CLOSED:
     state->n_busy--;
-    object_unref(event->object);
+    proxy_unref(event->proxy);
     return;
   case EVENT_TOKEN:
   case EVENT_QUEUE_STATE:
   case EVENT_LOG:
     break;
   }
-  if (event->object != NULL)
-    object_unref(event->object);
+  if (event->proxy != NULL)
+    proxy_unref(event->proxy);
   free(event);
 }
 
@@ -105,12 +105,12 @@ static int push_report(lua_State *L, const event_t *event) {
   size_t n = is_log ? COUNT(levels) : COUNT(states);
   size_t number = (size_t)event->number < n ? (size_t)event->number : 0;
   lua_pushstring(L, is_log ? "log" : "queue_state");
-  lua_pushlightuserdata(L, event->object);
+  lua_pushlightuserdata(L, event->proxy);
   lua_newtable(L);
-  set_text(L, is_log ? "level" : "state",
+  put_text(L, is_log ? "level" : "state",
            is_log ? levels[number] : states[number]);
-  set_text(L, is_log ? "subject" : "client", event->texts[0]);
-  set_text(L, is_log ? "message" : "reason", event->texts[1]);
+  put_text(L, is_log ? "subject" : "client", event->texts[0]);
+  put_text(L, is_log ? "message" : "reason", event->texts[1]);
   return 3;
 }
 
@@ -131,7 +131,7 @@ int native_take(lua_State *L) {
     break;
   case EVENT_CLOSED:
     lua_pushliteral(L, "closed");
-    lua_pushlightuserdata(L, event->object);
+    lua_pushlightuserdata(L, event->proxy);
     n = 2;
     break;
   case EVENT_QUEUE_STATE:

@@ -22,7 +22,7 @@
 #define lua_rawlen lua_objlen
 #endif
 
-struct object;
+struct proxy;
 struct operation;
 
 typedef enum {
@@ -37,7 +37,7 @@ typedef enum {
 typedef struct event {
   struct event *next;
   struct operation *operation; /* of SETTLED and TOKEN */
-  struct object *object;       /* of the other kinds; one reference */
+  struct proxy *proxy;         /* of the other kinds; one reference */
   event_kind_t kind;
   int32_t number; /* the token, the state or the level */
   uint32_t index;
@@ -51,36 +51,36 @@ typedef struct {
   uv_async_t awake; /* a turn is due although nobody called for it */
   event_t *first;   /* events, oldest first */
   event_t **last;
-  struct object *objects;
+  struct proxy *proxies;
   uint32_t n_busy; /* operations and closing services */
-  uint32_t n_refs; /* the userdata, each object and operation */
+  uint32_t n_refs; /* the userdata, each proxy and operation */
   int is_ended;    /* the Lua state closes, and the loop is gone */
 } state_t;
 
-typedef enum { OBJECT_SERVICE = 1, OBJECT_TRAINING, OBJECT_SAMPLING } kind_t;
+typedef enum { PROXY_SERVICE = 1, PROXY_TRAINING, PROXY_SAMPLING } kind_t;
 
 /* A handle of the library. Lua has a userdata with a pointer to it. */
-typedef struct object {
+typedef struct proxy {
   state_t *state;
   kind_t kind;
   void *handle;           /* NULL after the close */
   tnk_promise_t *promise; /* that returned the handle and keeps it valid */
-  struct object *service; /* of a client; one reference */
-  struct object *next;    /* in state_t.objects */
-  struct object **prev;
+  struct proxy *service;  /* of a client; one reference */
+  struct proxy **box;     /* the userdata, which has one reference; or NULL */
+  struct proxy *next;     /* in state_t.proxies */
+  struct proxy **prev;
   uint32_t n_refs;
   int is_closing;
   event_t closed; /* of a service */
-} object_t;
+} proxy_t;
 
 /* Push the result of a resolved promise. */
-typedef void (*convert_t)(lua_State *L, object_t *owner,
-                          tnk_promise_t *promise);
+typedef void (*convert_t)(lua_State *L, proxy_t *owner, tnk_promise_t *promise);
 
 /* An operation that has not been taken by Lua yet. */
 typedef struct operation {
   state_t *state;
-  object_t *owner; /* one reference */
+  proxy_t *owner; /* one reference */
   convert_t convert;
   tnk_promise_t *promise; /* one reference */
   struct operation **box; /* the userdata that cancels it, or NULL */
@@ -90,31 +90,31 @@ typedef struct operation {
   event_t settled;
 } operation_t;
 
-/* ---- object.c ---- */
+/* ---- proxy.c ---- */
 
 /* Push a userdata; the handle is taken. */
-object_t *object_push(lua_State *L, state_t *state, kind_t kind,
-                      object_t *service);
-object_t *object_check(lua_State *L, int index, kind_t kind);
-void object_ref(object_t *object);
-void object_unref(object_t *object);
-void object_close(object_t *object);
+proxy_t *proxy_push(lua_State *L, state_t *state, kind_t kind,
+                    proxy_t *service);
+proxy_t *proxy_check(lua_State *L, int index, kind_t kind);
+void proxy_ref(proxy_t *proxy);
+void proxy_unref(proxy_t *proxy);
+void proxy_close(proxy_t *proxy);
 void state_unref(state_t *state);
 /* Close everything and run the loop until it is empty. */
 void state_end(state_t *state);
 /* Make the metatable of the userdata. */
-void object_setup(lua_State *L);
+void proxy_setup(lua_State *L);
 
 /* ---- event.c ---- */
 
 void event_append(state_t *state, event_t *event);
 /* An event in new memory; NULL if there is none. */
-event_t *event_new(event_kind_t kind, object_t *object);
+event_t *event_new(event_kind_t kind, proxy_t *proxy);
 /* Copy a string; NULL for NULL, or without memory. */
 char *copy_text(const char *text);
 /* Free the events that nobody takes. */
 void events_drop(state_t *state);
-/* take() -> kind, id or object, ...; nothing if there is no event. */
+/* take() -> kind, id or proxy, ...; nothing if there is no event. */
 int native_take(lua_State *L);
 
 /* ---- value.c ---- */
@@ -169,7 +169,7 @@ typedef struct {
 #define ANCHOR (MAX_ARGS + 1)
 
 /* Set the stack up as described above. */
-void call_begin(lua_State *L);
+void call_setup(lua_State *L);
 /* Raise an error with a code of tnk_err_t and a text as lua_pushfstring(). */
 int raise_error(lua_State *L, int code, const char *format, ...);
 /* Raise TNK_EINVAL with `where` before the text. */
@@ -181,41 +181,41 @@ void push_error(lua_State *L, int code, const char *text,
 void *scratch(lua_State *L, size_t n, size_t size);
 /* Read the table at `index` into structs. A name that none of them has raises
  * an error, except those in `others`, up to a NULL. nil reads nothing. */
-void read_options(lua_State *L, int index, const char *what,
-                  const target_t *targets, size_t n_targets,
-                  const char *const *others);
+void arg_options(lua_State *L, int index, const char *what,
+                 const target_t *targets, size_t n_targets,
+                 const char *const *others);
 /* Push a member of a table without its metatable, so that the table keeps it.
  */
 void push_member(lua_State *L, int index, const char *name);
 /* A table, or an error. */
-size_t read_list(lua_State *L, int index, where_t where, const char *expected);
-int64_t read_whole(lua_State *L, int index, where_t where, double low,
-                   double high);
+size_t arg_list(lua_State *L, int index, where_t where, const char *expected);
+int64_t arg_whole(lua_State *L, int index, where_t where, double low,
+                  double high);
 /* Token ids from a table of numbers. Never NULL. */
-const int32_t *read_ids(lua_State *L, int index, where_t where, size_t *n);
+const int32_t *arg_ids(lua_State *L, int index, where_t where, size_t *n);
 /* A string without NUL; NULL for nil. */
-const char *read_text(lua_State *L, int index, where_t where);
-void set_text(lua_State *L, const char *name, const char *text);
-void set_number(lua_State *L, const char *name, double number);
-void set_whole(lua_State *L, const char *name, int64_t number);
+const char *arg_text(lua_State *L, int index, where_t where);
+void put_text(lua_State *L, const char *name, const char *text);
+void put_number(lua_State *L, const char *name, double number);
+void put_whole(lua_State *L, const char *name, int64_t number);
 
 /* ---- data.c ---- */
 
-void read_input(lua_State *L, int index, where_t where, tnk_model_input_t *out);
-const tnk_datum_t *read_data(lua_State *L, int index, size_t *n);
+void arg_input(lua_State *L, int index, where_t where, tnk_model_input_t *out);
+const tnk_datum_t *arg_data(lua_State *L, int index, size_t *n);
 /* The settings of a loss, from the table at `index`. */
-void read_settings(lua_State *L, int index, tnk_pass_options_t *out);
+void arg_settings(lua_State *L, int index, tnk_pass_options_t *out);
 
 /* ---- result.c ---- */
 
-void convert_training(lua_State *L, object_t *owner, tnk_promise_t *promise);
-void convert_sampling(lua_State *L, object_t *owner, tnk_promise_t *promise);
-void convert_models(lua_State *L, object_t *owner, tnk_promise_t *promise);
-void convert_pass(lua_State *L, object_t *owner, tnk_promise_t *promise);
-void convert_metrics(lua_State *L, object_t *owner, tnk_promise_t *promise);
-void convert_saved(lua_State *L, object_t *owner, tnk_promise_t *promise);
-void convert_samples(lua_State *L, object_t *owner, tnk_promise_t *promise);
-void convert_logprobs(lua_State *L, object_t *owner, tnk_promise_t *promise);
+void result_training(lua_State *L, proxy_t *owner, tnk_promise_t *promise);
+void result_sampling(lua_State *L, proxy_t *owner, tnk_promise_t *promise);
+void result_models(lua_State *L, proxy_t *owner, tnk_promise_t *promise);
+void result_pass(lua_State *L, proxy_t *owner, tnk_promise_t *promise);
+void result_metrics(lua_State *L, proxy_t *owner, tnk_promise_t *promise);
+void result_saved(lua_State *L, proxy_t *owner, tnk_promise_t *promise);
+void result_samples(lua_State *L, proxy_t *owner, tnk_promise_t *promise);
+void result_logprobs(lua_State *L, proxy_t *owner, tnk_promise_t *promise);
 
 /* ---- operation.c, client.c ---- */
 
@@ -223,7 +223,7 @@ void convert_logprobs(lua_State *L, object_t *owner, tnk_promise_t *promise);
 state_t *state_of(lua_State *L);
 /* Push the userdata that cancels an operation. Call it before the operation
  * starts, because it may raise an error. */
-operation_t *operation_push(lua_State *L, object_t *owner, lua_Integer id,
+operation_t *operation_push(lua_State *L, proxy_t *owner, lua_Integer id,
                             convert_t convert);
 /* Wait for a promise, which is taken. Raises no error. */
 void operation_start(operation_t *operation, tnk_promise_t *promise,
@@ -233,8 +233,7 @@ void operation_free(operation_t *operation);
 /* What require "tnk.native" calls. */
 TNK_API int luaopen_tnk_native(lua_State *L);
 
-extern const luaL_Reg operation_functions[];
-extern const luaL_Reg service_functions[];
-extern const luaL_Reg client_functions[];
+extern const luaL_Reg native_service[];
+extern const luaL_Reg native_client[];
 
 #endif

@@ -15,7 +15,7 @@ state_t *state_of(lua_State *L) {
 
 /* ---- Operations ---- */
 
-operation_t *operation_push(lua_State *L, object_t *owner, lua_Integer id,
+operation_t *operation_push(lua_State *L, proxy_t *owner, lua_Integer id,
                             convert_t convert) {
   operation_t **box = lua_newuserdata(L, sizeof(operation_t *));
   *box = NULL;
@@ -34,7 +34,7 @@ operation_t *operation_push(lua_State *L, object_t *owner, lua_Integer id,
   operation->settled.operation = operation;
   operation->state->n_refs++;
   operation->state->n_busy++;
-  object_ref(owner);
+  proxy_ref(owner);
   return operation;
 }
 
@@ -44,7 +44,7 @@ void operation_free(operation_t *operation) {
     *operation->box = NULL;
   if (operation->promise != NULL)
     tnk_promise_unref(operation->promise);
-  object_unref(operation->owner);
+  proxy_unref(operation->owner);
   free(operation);
   state_unref(state);
 }
@@ -117,14 +117,14 @@ static int libuv_version(lua_State *L) {
   return 1;
 }
 
-const luaL_Reg operation_functions[] = {{"cancel", cancel},
-                                        {"turn", turn},
-                                        {"timeout", timeout},
-                                        {"fd", backend_fd},
-                                        {"take", native_take},
-                                        {"version", version},
-                                        {"libuv_version", libuv_version},
-                                        {NULL, NULL}};
+static const luaL_Reg operation_functions[] = {{"cancel", cancel},
+                                               {"turn", turn},
+                                               {"timeout", timeout},
+                                               {"fd", backend_fd},
+                                               {"take", native_take},
+                                               {"version", version},
+                                               {"libuv_version", libuv_version},
+                                               {NULL, NULL}};
 
 /* ---- The module ---- */
 
@@ -179,7 +179,7 @@ static void add_functions(lua_State *L, const luaL_Reg *functions) {
 }
 
 int luaopen_tnk_native(lua_State *L) {
-  object_setup(L);
+  proxy_setup(L);
   if (luaL_newmetatable(L, OPERATION_NAME)) {
     lua_pushcfunction(L, collect);
     lua_setfield(L, -2, "__gc");
@@ -190,8 +190,8 @@ int luaopen_tnk_native(lua_State *L) {
   lua_setfield(L, -2, "error");
   push_state(L);
   add_functions(L, operation_functions);
-  add_functions(L, service_functions);
-  add_functions(L, client_functions);
+  add_functions(L, native_service);
+  add_functions(L, native_client);
   lua_pop(L, 1);
   return 1;
 }

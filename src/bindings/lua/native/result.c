@@ -39,7 +39,7 @@ static void set_topk(lua_State *L, const char *name, const tnk_topk_t *topk) {
   if (topk == NULL)
     return;
   lua_newtable(L);
-  set_whole(L, "k", topk->k);
+  put_whole(L, "k", topk->k);
   push_i32s(L, topk->ids, (size_t)topk->k * topk->length);
   lua_setfield(L, -2, "tokens");
   push_f32s(L, topk->logprobs, (size_t)topk->k * topk->length);
@@ -49,36 +49,34 @@ static void set_topk(lua_State *L, const char *name, const tnk_topk_t *topk) {
 
 /* ---- Clients ---- */
 
-static void push_client(lua_State *L, object_t *owner, tnk_promise_t *promise,
+static void push_client(lua_State *L, proxy_t *owner, tnk_promise_t *promise,
                         kind_t kind, void *handle) {
-  object_t *service = owner->service != NULL ? owner->service : owner;
-  object_t *client = object_push(L, owner->state, kind, service);
+  proxy_t *service = owner->service != NULL ? owner->service : owner;
+  proxy_t *client = proxy_push(L, owner->state, kind, service);
   client->promise = tnk_promise_ref(promise);
   client->handle = handle;
 }
 
-void convert_training(lua_State *L, object_t *owner, tnk_promise_t *promise) {
-  push_client(L, owner, promise, OBJECT_TRAINING,
-              tnk_promise_training(promise));
+void result_training(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
+  push_client(L, owner, promise, PROXY_TRAINING, tnk_promise_training(promise));
 }
 
-void convert_sampling(lua_State *L, object_t *owner, tnk_promise_t *promise) {
-  push_client(L, owner, promise, OBJECT_SAMPLING,
-              tnk_promise_sampling(promise));
+void result_sampling(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
+  push_client(L, owner, promise, PROXY_SAMPLING, tnk_promise_sampling(promise));
 }
 
 /* ---- Results ---- */
 
-void convert_models(lua_State *L, object_t *owner, tnk_promise_t *promise) {
+void result_models(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
   const tnk_capabilities_t *all = tnk_promise_capabilities(promise);
   (void)owner;
   lua_newtable(L);
   for (size_t i = 0; i < tnk_capabilities_count(all); i++) {
     const tnk_model_t *model = tnk_capabilities_model(all, i);
     lua_newtable(L);
-    set_text(L, "name", model->name);
+    put_text(L, "name", model->name);
     if (model->max_context_length > 0)
-      set_whole(L, "max_context_length", model->max_context_length);
+      put_whole(L, "max_context_length", model->max_context_length);
     if (model->trainable != TNK_DEFAULT) {
       lua_pushboolean(L, model->trainable == TNK_YES);
       lua_setfield(L, -2, "trainable");
@@ -94,20 +92,20 @@ void convert_models(lua_State *L, object_t *owner, tnk_promise_t *promise) {
 static void push_metrics(lua_State *L, const tnk_metrics_t *metrics) {
   lua_newtable(L);
   for (size_t i = 0; i < tnk_metrics_count(metrics); i++)
-    set_number(L, tnk_metrics_key(metrics, i), tnk_metrics_value(metrics, i));
+    put_number(L, tnk_metrics_key(metrics, i), tnk_metrics_value(metrics, i));
 }
 
-void convert_metrics(lua_State *L, object_t *owner, tnk_promise_t *promise) {
+void result_metrics(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
   (void)owner;
   push_metrics(L, tnk_promise_metrics(promise));
 }
 
-void convert_pass(lua_State *L, object_t *owner, tnk_promise_t *promise) {
+void result_pass(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
   const tnk_pass_t *pass = tnk_promise_pass(promise);
   (void)owner;
   lua_newtable(L);
-  set_number(L, "loss", tnk_pass_loss(pass));
-  set_text(L, "output_type", tnk_pass_output_type(pass));
+  put_number(L, "loss", tnk_pass_loss(pass));
+  put_text(L, "output_type", tnk_pass_output_type(pass));
   push_metrics(L, tnk_pass_metrics(pass));
   lua_setfield(L, -2, "metrics");
   lua_newtable(L);
@@ -123,15 +121,15 @@ void convert_pass(lua_State *L, object_t *owner, tnk_promise_t *promise) {
   lua_setfield(L, -2, "outputs");
 }
 
-void convert_saved(lua_State *L, object_t *owner, tnk_promise_t *promise) {
+void result_saved(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
   const tnk_saved_t *saved = tnk_promise_saved(promise);
   (void)owner;
   lua_newtable(L);
   if (saved == NULL)
     return;
-  set_text(L, "path", saved->path);
-  set_whole(L, "n_steps", (int64_t)saved->n_steps);
-  set_whole(L, "n_passes", (int64_t)saved->n_passes);
+  put_text(L, "path", saved->path);
+  put_whole(L, "n_steps", (int64_t)saved->n_steps);
+  put_whole(L, "n_passes", (int64_t)saved->n_passes);
 }
 
 static void push_sequence(lua_State *L, const tnk_samples_t *samples,
@@ -146,14 +144,14 @@ static void push_sequence(lua_State *L, const tnk_samples_t *samples,
     push_f32s(L, logprobs, n);
     lua_setfield(L, -2, "logprobs");
   }
-  set_text(L, "stop_reason",
+  put_text(L, "stop_reason",
            tnk_samples_stop_reason(samples, index) == TNK_STOP_LENGTH ? "length"
                                                                       : "stop");
-  set_text(L, "id", tnk_samples_sequence_id(samples, index));
+  put_text(L, "id", tnk_samples_sequence_id(samples, index));
   set_topk(L, "topk", tnk_samples_topk(samples, index));
 }
 
-void convert_samples(lua_State *L, object_t *owner, tnk_promise_t *promise) {
+void result_samples(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
   const tnk_samples_t *samples = tnk_promise_samples(promise);
   size_t n = 0;
   (void)owner;
@@ -172,10 +170,10 @@ void convert_samples(lua_State *L, object_t *owner, tnk_promise_t *promise) {
   set_topk(L, "prompt_topk", tnk_samples_prompt_topk(samples));
   int32_t hits = tnk_samples_cache_hit_tokens(samples);
   if (hits >= 0)
-    set_whole(L, "cache_hit_tokens", hits);
+    put_whole(L, "cache_hit_tokens", hits);
 }
 
-void convert_logprobs(lua_State *L, object_t *owner, tnk_promise_t *promise) {
+void result_logprobs(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
   size_t n = 0;
   const float *logprobs = tnk_promise_logprobs(promise, &n);
   (void)owner;

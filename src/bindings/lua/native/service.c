@@ -44,7 +44,7 @@ static const field_t service_fields[] = {
 
 /* ---- Reports ---- */
 
-static void report(object_t *service, event_kind_t kind, int32_t number,
+static void report(proxy_t *service, event_kind_t kind, int32_t number,
                    const char *subject, const char *text) {
   /* Without memory the report is lost, and nothing else. */
   event_t *event = event_new(kind, service);
@@ -93,11 +93,11 @@ static int service_open(lua_State *L) {
   tnk_service_t *handle = NULL;
   char why[512] = "";
   state_t *state = state_of(L);
-  call_begin(L);
-  read_options(L, 1, "service", targets, COUNT(targets), others);
+  call_setup(L);
+  arg_options(L, 1, "service", targets, COUNT(targets), others);
   int has_queue_state = wants(L, 1, "on_queue_state");
   int has_log = wants(L, 1, "on_log");
-  object_t *service = object_push(L, state, OBJECT_SERVICE, NULL);
+  proxy_t *service = proxy_push(L, state, PROXY_SERVICE, NULL);
   if (has_queue_state) {
     options.on_queue_state = on_queue_state;
     options.queue_state_user = service;
@@ -119,13 +119,13 @@ static int service_open(lua_State *L) {
   return 2;
 }
 
-/* close(object) -> whether an event follows */
-static int close_object(lua_State *L) {
-  object_t **box = luaL_checkudata(L, 1, "tnk.object");
-  int follows = *box != NULL && (*box)->kind == OBJECT_SERVICE &&
+/* close(proxy) -> whether an event follows */
+static int close_proxy(lua_State *L) {
+  proxy_t **box = luaL_checkudata(L, 1, "tnk.proxy");
+  int follows = *box != NULL && (*box)->kind == PROXY_SERVICE &&
                 (*box)->handle != NULL && !(*box)->is_closing;
   if (*box != NULL)
-    object_close(*box);
+    proxy_close(*box);
   lua_pushboolean(L, follows);
   return 1;
 }
@@ -152,11 +152,11 @@ static int create_lora(lua_State *L) {
   uint64_t timeout_ms = 0;
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
-  call_begin(L);
-  object_t *service = object_check(L, 2, OBJECT_SERVICE);
-  read_options(L, 3, "create_lora_training", targets, COUNT(targets), NULL);
+  call_setup(L);
+  proxy_t *service = proxy_check(L, 2, PROXY_SERVICE);
+  arg_options(L, 3, "create_lora_training", targets, COUNT(targets), NULL);
   operation_t *operation =
-      operation_push(L, service, lua_tointeger(L, 1), convert_training);
+      operation_push(L, service, lua_tointeger(L, 1), result_training);
   operation_start(operation, tnk_service_create_lora(service->handle, &options),
                   timeout_ms);
   return 1;
@@ -178,11 +178,11 @@ static int restore(lua_State *L) {
   uint64_t timeout_ms = 0;
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
-  call_begin(L);
-  object_t *service = object_check(L, 2, OBJECT_SERVICE);
-  read_options(L, 3, "restore_training", targets, COUNT(targets), NULL);
+  call_setup(L);
+  proxy_t *service = proxy_check(L, 2, PROXY_SERVICE);
+  arg_options(L, 3, "restore_training", targets, COUNT(targets), NULL);
   operation_t *operation =
-      operation_push(L, service, lua_tointeger(L, 1), convert_training);
+      operation_push(L, service, lua_tointeger(L, 1), result_training);
   operation_start(operation, tnk_service_restore(service->handle, &options),
                   timeout_ms);
   return 1;
@@ -200,11 +200,11 @@ static int create_sampling(lua_State *L) {
   uint64_t timeout_ms = 0;
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
-  call_begin(L);
-  object_t *service = object_check(L, 2, OBJECT_SERVICE);
-  read_options(L, 3, "create_sampler", targets, COUNT(targets), NULL);
+  call_setup(L);
+  proxy_t *service = proxy_check(L, 2, PROXY_SERVICE);
+  arg_options(L, 3, "create_sampler", targets, COUNT(targets), NULL);
   operation_t *operation =
-      operation_push(L, service, lua_tointeger(L, 1), convert_sampling);
+      operation_push(L, service, lua_tointeger(L, 1), result_sampling);
   operation_start(operation,
                   tnk_service_create_sampling(service->handle, &options),
                   timeout_ms);
@@ -217,9 +217,9 @@ static int ask(lua_State *L, const char *what, start_t start,
                convert_t convert) {
   uint64_t timeout_ms = 0;
   const target_t target = {&timeout_field, 1, &timeout_ms};
-  call_begin(L);
-  object_t *service = object_check(L, 2, OBJECT_SERVICE);
-  read_options(L, 3, what, &target, 1, NULL);
+  call_setup(L);
+  proxy_t *service = proxy_check(L, 2, PROXY_SERVICE);
+  arg_options(L, 3, what, &target, 1, NULL);
   operation_t *operation =
       operation_push(L, service, lua_tointeger(L, 1), convert);
   operation_start(operation, start(service->handle), timeout_ms);
@@ -228,7 +228,7 @@ static int ask(lua_State *L, const char *what, start_t start,
 
 /* models(id, service, options) */
 static int models(lua_State *L) {
-  return ask(L, "models", tnk_service_capabilities, convert_models);
+  return ask(L, "models", tnk_service_capabilities, result_models);
 }
 
 /* health(id, service, options) */
@@ -238,7 +238,7 @@ static int health(lua_State *L) {
 
 /* session_id(service) -> the id, or nil */
 static int session_id(lua_State *L) {
-  const object_t *service = object_check(L, 1, OBJECT_SERVICE);
+  const proxy_t *service = proxy_check(L, 1, PROXY_SERVICE);
   const char *id = tnk_service_session_id(service->handle);
   if (id == NULL)
     return 0;
@@ -249,26 +249,26 @@ static int session_id(lua_State *L) {
 /* stats(service) -> a table */
 static int stats(lua_State *L) {
   tnk_stats_t out = TNK_STATS_INIT;
-  const object_t *service = object_check(L, 1, OBJECT_SERVICE);
+  const proxy_t *service = proxy_check(L, 1, PROXY_SERVICE);
   tnk_service_stats(&out, service->handle);
   lua_newtable(L);
-  set_whole(L, "n_requests", (int64_t)out.n_requests);
-  set_whole(L, "n_retries", (int64_t)out.n_retries);
-  set_whole(L, "n_bytes_sent", (int64_t)out.n_bytes_sent);
-  set_whole(L, "n_bytes_received", (int64_t)out.n_bytes_received);
-  set_whole(L, "n_pending", out.n_pending);
-  set_whole(L, "n_connections", out.n_connections);
-  set_whole(L, "max_loop_lag_ms", (int64_t)out.max_loop_lag_ms);
+  put_whole(L, "n_requests", (int64_t)out.n_requests);
+  put_whole(L, "n_retries", (int64_t)out.n_retries);
+  put_whole(L, "n_bytes_sent", (int64_t)out.n_bytes_sent);
+  put_whole(L, "n_bytes_received", (int64_t)out.n_bytes_received);
+  put_whole(L, "n_pending", out.n_pending);
+  put_whole(L, "n_connections", out.n_connections);
+  put_whole(L, "max_loop_lag_ms", (int64_t)out.max_loop_lag_ms);
   return 1;
 }
 
-const luaL_Reg service_functions[] = {{"open", service_open},
-                                      {"close", close_object},
-                                      {"create_lora", create_lora},
-                                      {"restore", restore},
-                                      {"create_sampling", create_sampling},
-                                      {"models", models},
-                                      {"health", health},
-                                      {"session_id", session_id},
-                                      {"stats", stats},
-                                      {NULL, NULL}};
+const luaL_Reg native_service[] = {{"open", service_open},
+                                   {"close", close_proxy},
+                                   {"create_lora", create_lora},
+                                   {"restore", restore},
+                                   {"create_sampling", create_sampling},
+                                   {"models", models},
+                                   {"health", health},
+                                   {"session_id", session_id},
+                                   {"stats", stats},
+                                   {NULL, NULL}};

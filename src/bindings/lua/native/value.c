@@ -7,19 +7,19 @@
 
 /* ---- Errors ---- */
 
-void set_text(lua_State *L, const char *name, const char *text) {
+void put_text(lua_State *L, const char *name, const char *text) {
   if (text == NULL)
     return;
   lua_pushstring(L, text);
   lua_setfield(L, -2, name);
 }
 
-void set_number(lua_State *L, const char *name, double number) {
+void put_number(lua_State *L, const char *name, double number) {
   lua_pushnumber(L, (lua_Number)number);
   lua_setfield(L, -2, name);
 }
 
-void set_whole(lua_State *L, const char *name, int64_t number) {
+void put_whole(lua_State *L, const char *name, int64_t number) {
   lua_pushinteger(L, (lua_Integer)number);
   lua_setfield(L, -2, name);
 }
@@ -28,25 +28,25 @@ static void set_details(lua_State *L, const tnk_error_t *error) {
   static const char *const ran[] = {"unknown", "no", "yes", "partly"};
   static const char *const categories[] = {"unknown", "server", "user"};
   if (error->http_status != 0)
-    set_whole(L, "status", error->http_status);
+    put_whole(L, "status", error->http_status);
   if (error->cause != 0)
-    set_whole(L, "cause", error->cause);
+    put_whole(L, "cause", error->cause);
   if (error->retry_after_ms != 0)
-    set_whole(L, "retry_after_ms", (int64_t)error->retry_after_ms);
+    put_whole(L, "retry_after_ms", (int64_t)error->retry_after_ms);
   if ((unsigned)error->category < COUNT(categories))
-    set_text(L, "category", categories[error->category]);
+    put_text(L, "category", categories[error->category]);
   if ((unsigned)error->ran < COUNT(ran))
-    set_text(L, "ran", ran[error->ran]);
-  set_whole(L, "attempts", error->n_attempts);
-  set_text(L, "request_id", error->request_id);
-  set_text(L, "server_message", error->message);
+    put_text(L, "ran", ran[error->ran]);
+  put_whole(L, "attempts", error->n_attempts);
+  put_text(L, "request_id", error->request_id);
+  put_text(L, "server_message", error->message);
 }
 
 void push_error(lua_State *L, int code, const char *text,
                 const tnk_error_t *details) {
   lua_newtable(L);
-  set_text(L, "code", tnk_err_name(code));
-  set_text(L, "text",
+  put_text(L, "code", tnk_err_name(code));
+  put_text(L, "text",
            text != NULL && text[0] != '\0' ? text : tnk_strerror(code));
   if (details != NULL)
     set_details(L, details);
@@ -76,7 +76,7 @@ int fail(lua_State *L, where_t where, const char *format, ...) {
 
 /* ---- Memory ---- */
 
-void call_begin(lua_State *L) {
+void call_setup(lua_State *L) {
   lua_settop(L, MAX_ARGS);
   luaL_checkstack(L, 64, "call");
   lua_newtable(L);
@@ -102,14 +102,14 @@ void push_member(lua_State *L, int index, const char *name) {
   lua_rawget(L, index);
 }
 
-size_t read_list(lua_State *L, int index, where_t where, const char *expected) {
+size_t arg_list(lua_State *L, int index, where_t where, const char *expected) {
   if (!lua_istable(L, index))
     fail(L, where, "expected %s, got %s", expected, luaL_typename(L, index));
   return lua_rawlen(L, index);
 }
 
-int64_t read_whole(lua_State *L, int index, where_t where, double low,
-                   double high) {
+int64_t arg_whole(lua_State *L, int index, where_t where, double low,
+                  double high) {
   if (lua_type(L, index) != LUA_TNUMBER)
     fail(L, where, "expected a whole number, got %s", luaL_typename(L, index));
 #if LUA_VERSION_NUM >= 503
@@ -129,7 +129,7 @@ int64_t read_whole(lua_State *L, int index, where_t where, double low,
   return (int64_t)number;
 }
 
-const char *read_text(lua_State *L, int index, where_t where) {
+const char *arg_text(lua_State *L, int index, where_t where) {
   size_t n = 0;
   if (lua_isnil(L, index))
     return NULL;
@@ -142,12 +142,12 @@ const char *read_text(lua_State *L, int index, where_t where) {
   return text;
 }
 
-const int32_t *read_ids(lua_State *L, int index, where_t where, size_t *n) {
+const int32_t *arg_ids(lua_State *L, int index, where_t where, size_t *n) {
   if (lua_type(L, index) == LUA_TSTRING)
     fail(L, where,
          "expected a table of token ids, got string; encode text "
          "with a tokenizer or tnk.bytes()");
-  *n = read_list(L, index, where, "a table of token ids");
+  *n = arg_list(L, index, where, "a table of token ids");
   int32_t *ids = scratch(L, *n, sizeof(*ids));
   for (size_t i = 0; i < *n; i++) {
     lua_rawgeti(L, index, (int)i + 1);
@@ -164,14 +164,14 @@ static void read_texts(lua_State *L, where_t where, const char *const **out,
                        size_t *n) {
   /* One string is a list of one. */
   int is_list = lua_type(L, -1) != LUA_TSTRING;
-  *n = is_list ? read_list(L, -1, where, "a table of strings") : 1;
+  *n = is_list ? arg_list(L, -1, where, "a table of strings") : 1;
   const char **texts = scratch(L, *n, sizeof(*texts));
   for (size_t i = 0; i < *n; i++) {
     if (is_list)
       lua_rawgeti(L, -1, (int)i + 1);
     else
       lua_pushvalue(L, -1);
-    texts[i] = read_text(L, -1, where);
+    texts[i] = arg_text(L, -1, where);
     lua_pop(L, 1);
   }
   *out = texts;
@@ -180,7 +180,7 @@ static void read_texts(lua_State *L, where_t where, const char *const **out,
 static void read_pairs(lua_State *L, where_t where, const tnk_pair_t **out,
                        size_t *n) {
   size_t n_pairs = 0;
-  read_list(L, -1, where, "a table of names and strings");
+  arg_list(L, -1, where, "a table of names and strings");
   for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1))
     n_pairs++;
   tnk_pair_t *pairs = scratch(L, n_pairs, sizeof(*pairs));
@@ -188,8 +188,8 @@ static void read_pairs(lua_State *L, where_t where, const tnk_pair_t **out,
   for (lua_pushnil(L); *n < n_pairs && lua_next(L, -2) != 0; lua_pop(L, 1)) {
     if (lua_type(L, -2) != LUA_TSTRING)
       fail(L, where, "expected a table of names and strings");
-    pairs[*n].name = read_text(L, -2, where);
-    pairs[*n].value = read_text(L, -1, where);
+    pairs[*n].name = arg_text(L, -2, where);
+    pairs[*n].value = arg_text(L, -1, where);
     (*n)++;
   }
   *out = pairs;
@@ -197,7 +197,7 @@ static void read_pairs(lua_State *L, where_t where, const tnk_pair_t **out,
 
 static uint32_t read_chosen(lua_State *L, where_t where,
                             const char *const *names) {
-  const char *name = read_text(L, -1, where);
+  const char *name = arg_text(L, -1, where);
   for (uint32_t i = 0; names[i] != NULL; i++)
     if (strcmp(names[i], name) == 0)
       return i;
@@ -219,7 +219,7 @@ static void read_field(lua_State *L, const char *what, const field_t *field,
   to += field->offset;
   switch (field->type) {
   case FIELD_TEXT:
-    *(const char **)to = read_text(L, -1, where);
+    *(const char **)to = arg_text(L, -1, where);
     break;
   case FIELD_TEXTS:
     read_texts(L, where, (const char *const **)to,
@@ -231,7 +231,7 @@ static void read_field(lua_State *L, const char *what, const field_t *field,
     break;
   case FIELD_I32S:
     *(const int32_t **)to =
-        read_ids(L, lua_gettop(L), where, (size_t *)(to + sizeof(void *)));
+        arg_ids(L, lua_gettop(L), where, (size_t *)(to + sizeof(void *)));
     break;
   case FIELD_CHOICE:
     if (!lua_isboolean(L, -1))
@@ -239,16 +239,16 @@ static void read_field(lua_State *L, const char *what, const field_t *field,
     *(tnk_choice_t *)to = lua_toboolean(L, -1) ? TNK_YES : TNK_NO;
     break;
   case FIELD_U32:
-    *(uint32_t *)to = (uint32_t)read_whole(L, -1, where, 0, UINT32_MAX);
+    *(uint32_t *)to = (uint32_t)arg_whole(L, -1, where, 0, UINT32_MAX);
     break;
   case FIELD_I32:
-    *(int32_t *)to = (int32_t)read_whole(L, -1, where, INT32_MIN, INT32_MAX);
+    *(int32_t *)to = (int32_t)arg_whole(L, -1, where, INT32_MIN, INT32_MAX);
     break;
   case FIELD_U64:
-    *(uint64_t *)to = (uint64_t)read_whole(L, -1, where, 0, 1e19);
+    *(uint64_t *)to = (uint64_t)arg_whole(L, -1, where, 0, 1e19);
     break;
   case FIELD_I64:
-    *(int64_t *)to = read_whole(L, -1, where, -1e19, 1e19);
+    *(int64_t *)to = arg_whole(L, -1, where, -1e19, 1e19);
     break;
   case FIELD_DOUBLE:
     if (lua_type(L, -1) != LUA_TNUMBER)
@@ -274,13 +274,13 @@ static int is_known(const char *name, const target_t *targets, size_t n_targets,
   return 0;
 }
 
-void read_options(lua_State *L, int index, const char *what,
-                  const target_t *targets, size_t n_targets,
-                  const char *const *others) {
+void arg_options(lua_State *L, int index, const char *what,
+                 const target_t *targets, size_t n_targets,
+                 const char *const *others) {
   where_t where = {what, 0};
   if (lua_isnoneornil(L, index))
     return;
-  read_list(L, index, where, "a table of options");
+  arg_list(L, index, where, "a table of options");
   for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
     if (lua_type(L, -2) != LUA_TSTRING)
       fail(L, where, "options have names, got a key of type %s",
