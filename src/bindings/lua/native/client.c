@@ -298,7 +298,7 @@ static int export_sampler(lua_State *L) {
   const proxy_t *sampling = proxy_check(L, 1, PROXY_SAMPLING);
   const char *exported = tnk_sampling_export(sampling->handle);
   if (exported == NULL)
-    return raise_error(L, TNK_ENOMEM, "the sampler cannot be exported");
+    raise_error(L, TNK_ENOMEM, "the sampler cannot be exported");
   lua_pushstring(L, exported);
   return 1;
 }

@@ -68,6 +68,7 @@ typedef struct proxy {
   struct proxy *service;  /* of a client; one reference */
   struct proxy **box;     /* the userdata, which has one reference; or NULL */
   struct proxy *next;     /* in state_t.proxies */
+  struct proxy *dropped;  /* the next one to release, see state_end() */
   struct proxy **prev;
   uint32_t n_refs;
   int is_closing;
@@ -171,9 +172,9 @@ typedef struct {
 /* Set the stack up as described above. */
 void call_setup(lua_State *L);
 /* Raise an error with a code of tnk_err_t and a text as lua_pushfstring(). */
-int raise_error(lua_State *L, int code, const char *format, ...);
+_Noreturn void raise_error(lua_State *L, int code, const char *format, ...);
 /* Raise TNK_EINVAL with `where` before the text. */
-int fail(lua_State *L, where_t where, const char *format, ...);
+_Noreturn void fail(lua_State *L, where_t where, const char *format, ...);
 /* Push an error object. `details` may be NULL. */
 void push_error(lua_State *L, int code, const char *text,
                 const tnk_error_t *details);

@@ -125,11 +125,23 @@ void proxy_close(proxy_t *proxy) {
     tnk_sampling_close(handle, NULL, NULL);
 }
 
-static proxy_t *find_boxed(const state_t *state) {
-  proxy_t *proxy = state->proxies;
-  while (proxy != NULL && proxy->box == NULL)
-    proxy = proxy->next;
-  return proxy;
+/* Userdata that a finalizer made at the end of a Lua state may have no
+ * finalizer call of their own. */
+static void release_boxed(state_t *state) {
+  proxy_t *dropped = NULL;
+  for (proxy_t *proxy = state->proxies; proxy != NULL; proxy = proxy->next) {
+    if (proxy->box == NULL)
+      continue;
+    *proxy->box = NULL;
+    proxy->box = NULL;
+    proxy->dropped = dropped;
+    dropped = proxy;
+  }
+  while (dropped != NULL) {
+    proxy_t *proxy = dropped;
+    dropped = proxy->dropped;
+    proxy_unref(proxy);
+  }
 }
 
 void state_end(state_t *state) {
@@ -140,13 +152,6 @@ void state_end(state_t *state) {
   uv_close((uv_handle_t *)&state->awake, NULL);
   uv_run(&state->loop, UV_RUN_DEFAULT);
   events_drop(state);
-  /* Userdata that a finalizer made at the end of a Lua state may have no
-   * finalizer call of their own. */
-  for (proxy_t *proxy = find_boxed(state); proxy != NULL;
-       proxy = find_boxed(state)) {
-    *proxy->box = NULL;
-    proxy->box = NULL;
-    proxy_unref(proxy);
-  }
+  release_boxed(state);
   uv_loop_close(&state->loop);
 }

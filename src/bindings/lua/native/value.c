@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bindings/lua/native/native.h"
@@ -54,24 +55,26 @@ void push_error(lua_State *L, int code, const char *text,
   lua_setmetatable(L, -2);
 }
 
-int raise_error(lua_State *L, int code, const char *format, ...) {
+_Noreturn void raise_error(lua_State *L, int code, const char *format, ...) {
   va_list args;
   va_start(args, format);
   const char *text = lua_pushvfstring(L, format, args);
   va_end(args);
   push_error(L, code, text, NULL);
-  return lua_error(L);
+  lua_error(L);
+  /* It does not return, which its declaration does not say. */
+  abort();
 }
 
-int fail(lua_State *L, where_t where, const char *format, ...) {
+_Noreturn void fail(lua_State *L, where_t where, const char *format, ...) {
   va_list args;
   va_start(args, format);
   const char *text = lua_pushvfstring(L, format, args);
   va_end(args);
   if (where.datum > 0)
-    return raise_error(L, TNK_EINVAL, "datum %d: %s: %s", (int)where.datum - 1,
-                       where.what, text);
-  return raise_error(L, TNK_EINVAL, "%s: %s", where.what, text);
+    raise_error(L, TNK_EINVAL, "datum %d: %s: %s", (int)where.datum - 1,
+                where.what, text);
+  raise_error(L, TNK_EINVAL, "%s: %s", where.what, text);
 }
 
 /* ---- Memory ---- */
@@ -207,7 +210,6 @@ static uint32_t read_chosen(lua_State *L, where_t where,
       lua_concat(L, 2);
   }
   fail(L, where, "\"%s\" is none of %s", name, lua_tostring(L, -1));
-  return 0;
 }
 
 /* The value on top of the stack, into its member. */
