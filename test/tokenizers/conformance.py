@@ -146,30 +146,57 @@ def compare(check, ours, theirs, texts):
                         theirs.decode(got.ids, skip_special_tokens=False))
 
 
-# Vocabularies with a part of their files replaced.
+def metaspace(replacement="▁", **options):
+    return {"type": "Metaspace", "replacement": replacement, **options}
+
+
+def digits(individual):
+    return {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+        {"type": "Digits", "individual_digits": individual},
+        {"type": "ByteLevel", "add_prefix_space": False,
+         "trim_offsets": True, "use_regex": True}]}}
+
+
+# Vocabularies with members of their files replaced.
 VARIANTS = {
-    "digits": ("claude", "pre_tokenizer", [
-        {"type": "Digits", "individual_digits": True},
-        {"type": "ByteLevel", "add_prefix_space": False,
-         "trim_offsets": True, "use_regex": True}]),
-    "numbers": ("claude", "pre_tokenizer", [
-        {"type": "Digits", "individual_digits": False},
-        {"type": "ByteLevel", "add_prefix_space": False,
-         "trim_offsets": True, "use_regex": True}]),
-    "steps": ("llama2", "normalizer", [
+    "digits": ("claude", digits(True)),
+    "numbers": ("claude", digits(False)),
+    "steps": ("llama2", {"normalizer": {"type": "Sequence", "normalizers": [
         {"type": "NFKC"},
         {"type": "Replace", "pattern": {"String": "aa"}, "content": "é b"},
         {"type": "Prepend", "prepend": "▁"},
-        {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]),
+        {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]}}),
+    "metaspace always": ("llama2", {
+        "normalizer": None,
+        "pre_tokenizer": metaspace(prepend_scheme="always", split=True),
+        "decoder": metaspace(prepend_scheme="always", split=True)}),
+    "metaspace first": ("llama2", {
+        "normalizer": None,
+        "pre_tokenizer": metaspace(prepend_scheme="first", split=False)}),
+    "metaspace first, split": ("llama2", {
+        "normalizer": {"type": "NFKC"},
+        "pre_tokenizer": metaspace(prepend_scheme="first", split=True),
+        "decoder": metaspace(prepend_scheme="first")}),
+    "metaspace never": ("llama2", {
+        "normalizer": None,
+        "pre_tokenizer": metaspace(prepend_scheme="never", split=True),
+        "decoder": metaspace(prepend_scheme="never", split=True)}),
+    "metaspace, older file": ("llama2", {
+        "normalizer": None,
+        "pre_tokenizer": metaspace("_", str_rep="_", add_prefix_space=True),
+        "decoder": metaspace("_", str_rep="_", add_prefix_space=True)}),
+    "metaspace, no option": ("llama2", {
+        "normalizer": {"type": "NFC"},
+        "pre_tokenizer": metaspace("é", split=False),
+        "decoder": metaspace("é")}),
 }
 
 
 def variant(folder, name):
-    base, member, parts = VARIANTS[name]
+    base, members = VARIANTS[name]
     file = json.loads((reference.vocabulary(folder, base) /
                        "tokenizer.json").read_text())
-    kind = member.replace("_", "") + "s"
-    file[member] = {"type": "Sequence", kind: parts}
+    file.update(members)
     path = folder / "variants" / name
     path.mkdir(parents=True, exist_ok=True)
     (path / "tokenizer.json").write_text(json.dumps(file))

@@ -344,6 +344,21 @@ def more_shapes(merges):
         file = by_chars(merges, prepend)
         write_shape(name, file, texts(random.Random(9)))
         write_decoded(name, file)
+    for name, scheme, split, own_decoder in (
+            ("metaspace", "always", True, True),
+            ("metaspace_first", "first", False, False),
+            ("metaspace_never", "never", True, True)):
+        file = by_chars(merges, True)
+        blanks = {"type": "Metaspace", "replacement": "▁",
+                  "prepend_scheme": scheme, "split": split}
+        file["normalizer"] = None
+        file["pre_tokenizer"] = blanks
+        if own_decoder:
+            file["decoder"] = blanks
+        # Added tokens: what follows one is not first.
+        write_shape(name, file, (t.replace("<|im_start|>", "<s>") for t in
+                                 texts(random.Random(11))))
+        write_decoded(name, file)
 
 
 def write_decoded(name, file):

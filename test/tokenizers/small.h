@@ -10,9 +10,10 @@
 
 /* The small vocabularies in data/, by the name of their shape. */
 static const char *const small_shapes[] = {
-    "gpt2",   "whole",   "qwen2", "llama3",   "qwen35",
-    "o200k",  "tekken",  "kimi",  "deepseek", "words",
-    "digits", "numbers", "nfkc",  "llama2",   "gemma"};
+    "gpt2",      "whole",           "qwen2",          "llama3",   "qwen35",
+    "o200k",     "tekken",          "kimi",           "deepseek", "words",
+    "digits",    "numbers",         "nfkc",           "llama2",   "gemma",
+    "metaspace", "metaspace_first", "metaspace_never"};
 #define SMALL_SHAPES (sizeof(small_shapes) / sizeof(small_shapes[0]))
 
 static inline tnk_tokenizer_options_t small_options(void) {

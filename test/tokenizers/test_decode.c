@@ -85,7 +85,8 @@ static void check_stream(const tnk_tokenizer_t *tok, const int32_t *ids,
 
 /* data/NAME_decoded.golden: the text of ids, with many tokens of bytes. */
 TEST(texts_of_tokens_of_bytes_are_those_of_the_reference) {
-  static const char *const names[] = {"llama2", "gemma"};
+  static const char *const names[] = {"llama2", "gemma", "metaspace",
+                                      "metaspace_first", "metaspace_never"};
   static golden_t golden;
 
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -106,6 +107,41 @@ TEST(texts_of_tokens_of_bytes_are_those_of_the_reference) {
     CHECK(n_lines > 200);
     tnk_tokenizer_unref(tok);
   }
+}
+
+/* Metaspace removes all blanks of the first token, and no spaces of it. */
+TEST(spaces_of_a_first_token_stay) {
+  static const char added[] =
+      "\"added_tokens\": [{\"id\": %zu, \"content\": \" a b\", \"special\": "
+      "false, \"normalized\": false, \"lstrip\": false, \"rstrip\": false, "
+      "\"single_word\": false},%s";
+  tnk_tokenizer_t *tok = small_load("metaspace");
+  size_t n, n_vocab = tnk_tokenizer_vocab_size(tok);
+  char *text = small_read("metaspace.json", &n), *changed, *back;
+  const char *list = strstr(text, "\"added_tokens\": [");
+  tnk_tokenizer_options_t options = small_options();
+  tnk_tokenizer_error_t error;
+  int32_t ids[] = {(int32_t)n_vocab, tnk_tokenizer_id(tok, " ", 1)};
+
+  CHECK(list != NULL && ids[1] >= 0);
+  changed =
+      test_allocator()->malloc(n + sizeof(added) + 32, test_allocator()->user);
+  (void)snprintf(changed, n + sizeof(added) + 32, "%.*s", (int)(list - text),
+                 text);
+  (void)snprintf(changed + (list - text), n + sizeof(added) + 32, added,
+                 n_vocab, strchr(list, '[') + 1);
+  tnk_tokenizer_unref(tok);
+  if (tnk_tokenizer_load_memory(&tok, changed, strlen(changed), &options,
+                                &error) != TNK_OK)
+    test_fail(__FILE__, __LINE__, "%s", error.text);
+  CHECK_INT(tnk_tokenizer_decode(tok, &back, &n, ids, 2, 0), TNK_OK);
+  CHECK_STR(back, " a b ");
+  tnk_tokenizer_free_text(tok, back);
+  CHECK_INT(tnk_tokenizer_decode(tok, &back, &n, ids + 1, 1, 0), TNK_OK);
+  CHECK_STR(back, "");
+  tnk_tokenizer_free_text(tok, back);
+  tnk_tokenizer_unref(tok);
+  test_allocator()->free(changed, test_allocator()->user);
 }
 
 TEST(a_stream_adds_up_to_the_whole) {

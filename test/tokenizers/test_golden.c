@@ -38,7 +38,9 @@ static void check_line(const tnk_tokenizer_t *tok, const golden_t *golden,
   const int32_t *ids = tnk_tokens_ids(tokens, &n);
   int words = strcmp(shape, "words") == 0;
   /* Llama 2's texts come back as they were, although they were normalized. */
-  int pieces = strcmp(shape, "llama2") == 0 || strcmp(shape, "gemma") == 0;
+  int meta = strncmp(shape, "metaspace", 9) == 0;
+  int pieces =
+      meta || strcmp(shape, "llama2") == 0 || strcmp(shape, "gemma") == 0;
   int nfc =
       words || strncmp(shape, "qwen", 4) == 0 || strcmp(shape, "nfkc") == 0;
   int strips = words || memmem(text, golden->n, "<l>", 3) != NULL ||
@@ -55,7 +57,7 @@ static void check_line(const tnk_tokenizer_t *tok, const golden_t *golden,
   if (!strips && (golden->flags & TNK_ENCODE_ADD_SPECIAL) == 0) {
     check_spans(tok, golden, tokens, !nfc && !pieces);
     CHECK_INT(tnk_tokenizer_decode(tok, &back, &n_back, ids, n, 0), TNK_OK);
-    if (!nfc)
+    if (!nfc && !meta)
       CHECK_MEM(back, n_back, text, golden->n);
     tnk_tokenizer_free_text(tok, back);
   }

@@ -109,7 +109,31 @@ TEST(features_that_files_with_bytes_lack_are_refused_by_name) {
        "Split at a text"},
       {"\"pre_tokenizer\": null",
        "\"pre_tokenizer\": {\"type\": \"Metaspace\"}",
-       "pre_tokenizer Metaspace"},
+       "pre_tokenizer Metaspace with a replacement"},
+      {"\"pre_tokenizer\": null",
+       "\"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"ab\"}",
+       "pre_tokenizer Metaspace with a replacement"},
+      {"\"pre_tokenizer\": null",
+       "\"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": "
+       "\"\xf0\x9f\x98\x80\"}",
+       "pre_tokenizer Metaspace with a replacement"},
+      {"\"pre_tokenizer\": null",
+       "\"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"_\", "
+       "\"prepend_scheme\": \"second\"}",
+       "prepend_scheme second"},
+      {"\"pre_tokenizer\": null",
+       "\"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"_\", "
+       "\"prepend_scheme\": null}",
+       "pre_tokenizer"},
+      {"\"pre_tokenizer\": null",
+       "\"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"_\", "
+       "\"add_prefix_space\": false}",
+       "Metaspace without add_prefix_space"},
+      {"\"pre_tokenizer\": null",
+       "\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": "
+       "[{\"type\": \"Metaspace\", \"replacement\": \"_\"}, {\"type\": "
+       "\"Digits\"}]}",
+       "pre_tokenizer Digits"},
       {"\"pre_tokenizer\": null",
        "\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": "
        "false}",
@@ -127,6 +151,40 @@ TEST(features_that_files_with_bytes_lack_are_refused_by_name) {
   CHECK_INT(load_changed("gpt2", "\"type\": \"ByteLevel\"",
                          "\"type\": \"Digits\"", &error),
             TNK_EUNSUPPORTED);
+}
+
+/* A file like those of newer Llama 2 tokenizers, with two pieces replaced. */
+static int load_metaspace(const char *from, const char *to, const char *from2,
+                          const char *to2, tnk_tokenizer_error_t *error) {
+  size_t n;
+  char *once = replace(small_read("metaspace_first.json", &n), from, to);
+  char *twice = replace(once, from2, to2);
+  int err = load_text(twice, error);
+
+  test_allocator()->free(once, test_allocator()->user);
+  test_allocator()->free(twice, test_allocator()->user);
+  return err;
+}
+
+TEST(metaspace_is_refused_where_its_result_is_not_known) {
+  tnk_tokenizer_error_t error;
+
+  /* Where a text begins is not known behind a normalizer. */
+  CHECK_INT(load_metaspace("\"normalized\": false", "\"normalized\": true",
+                           "\"normalizer\": null",
+                           "\"normalizer\": {\"type\": \"NFKC\"}", &error),
+            TNK_EUNSUPPORTED);
+  CHECK(strstr(error.text, "prepend_scheme first, a normalizer") != NULL);
+  CHECK_INT(load_metaspace("\"normalized\": false", "\"normalized\": true",
+                           "\"split\": false", "\"split\": null", &error),
+            TNK_OK);
+  /* Its decoder does not know the alphabet of bytes. */
+  CHECK_INT(load_changed("gpt2", "\"decoder\": {",
+                         "\"decoder\": {\"type\": \"Metaspace\", "
+                         "\"replacement\": \"_\"}, \"x\": {",
+                         &error),
+            TNK_EUNSUPPORTED);
+  CHECK(strstr(error.text, "for pieces of bytes") != NULL);
 }
 
 /* A model may come before what says how to read it. */

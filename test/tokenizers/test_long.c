@@ -15,7 +15,9 @@ static void check(const char *shape, const char *text, size_t n) {
 
   CHECK(n_ids > 0);
   CHECK_INT(tnk_tokenizer_decode(tok, &back, &n_back, ids, n_ids, 0), TNK_OK);
-  if (strcmp(shape, "words") != 0) /* its tokens eat blanks */
+  /* Tokens of "words" take blanks with them. The decoders of "metaspace" do not
+   * give all texts back. */
+  if (strcmp(shape, "words") != 0 && strncmp(shape, "metaspace", 9) != 0)
     CHECK_MEM(back, n_back, text, n);
   tnk_tokenizer_free_text(tok, back);
   tnk_tokens_free(tokens);

@@ -255,6 +255,7 @@ static int64_t piece(tnk__encoder_t *encoder, const uint8_t *p, size_t n,
 /* Cut [p, end) into pieces and append their ids, without offsets. */
 static int encode_pieces(tnk__encoder_t *encoder, const uint8_t *p,
                          const uint8_t *end) {
+  const tnk__metaspace_t *meta = &encoder->tok->meta;
   tnk_tokens_t *tokens = encoder->tokens;
   tnk__splitter_t splitter;
 
@@ -262,7 +263,10 @@ static int encode_pieces(tnk__encoder_t *encoder, const uint8_t *p,
     return TNK_OK;
   if (prepare_cache(encoder, (size_t)(end - p)) < 0)
     return TNK_ENOMEM;
-  tnk__split_init(&splitter, encoder->tok->shape);
+  if (meta->splits)
+    tnk__split_before(&splitter, meta->step.to, meta->step.n_to);
+  else
+    tnk__split_init(&splitter, encoder->tok->shape);
   while (p < end) {
     const uint8_t *next = splitter.next(&splitter, p, end);
     size_t n = (size_t)(next - p);
@@ -357,12 +361,22 @@ static int put_id(tnk__encoder_t *encoder, int32_t id, size_t start,
   return TNK_OK;
 }
 
+/* Map an offset in what encode_rest() encodes, which starts at `from` in the
+ * gap. */
+static size_t rest_to_given(const cut_t *cut, size_t from, size_t at,
+                            int is_end) {
+  if (cut->encoder->tok->meta.is_on)
+    at = map_back(&cut->encoder->tokens->scratch.meta_changes, at, is_end);
+  return to_given(cut, from + at, is_end);
+}
+
 /* Append the offsets of the ids from index `first` on. Their bytes start at
- * `at` in the gap. */
-static int add_spans(const cut_t *cut, const uint8_t *gap, size_t first,
-                     size_t at) {
+ * `rest`, which is `from` in the gap. */
+static int add_spans(const cut_t *cut, const uint8_t *rest, size_t first,
+                     size_t from) {
   const tnk_tokenizer_t *tok = cut->encoder->tok;
   tnk_tokens_t *tokens = cut->encoder->tokens;
+  size_t at = 0;
 
   if (tnk__tokens_reserve_spans(tokens, tokens->n - first) < 0)
     return TNK_ENOMEM;
@@ -371,12 +385,12 @@ static int add_spans(const cut_t *cut, const uint8_t *gap, size_t first,
     size_t n;
 
     if (tok->by_chars)
-      n = tnk__fallback_length(tok, tokens->ids[i], gap + at);
+      n = tnk__fallback_length(tok, tokens->ids[i], rest + at);
     else
       (void)tnk__vocab_bytes(&tok->vocab, (uint32_t)tokens->ids[i], &n);
-    span->start = to_given(cut, at, 0);
+    span->start = rest_to_given(cut, from, at, 0);
     at += n;
-    span->end = to_given(cut, at, 1);
+    span->end = rest_to_given(cut, from, at, 1);
   }
   return TNK_OK;
 }
@@ -385,12 +399,23 @@ static int add_spans(const cut_t *cut, const uint8_t *gap, size_t first,
 static int encode_rest(const cut_t *cut, const uint8_t *gap, size_t from,
                        size_t to) {
   tnk__encoder_t *encoder = cut->encoder;
-  size_t first = encoder->tokens->n;
-  int err = encode_pieces(encoder, gap + from, gap + to);
+  tnk__scratch_t *scratch = &encoder->tokens->scratch;
+  const tnk__metaspace_t *meta = &encoder->tok->meta;
+  const uint8_t *rest = gap + from;
+  size_t n = to - from, first = encoder->tokens->n;
+  int with_spans = (encoder->flags & TNK_ENCODE_OFFSETS) != 0, err = TNK_OK;
 
-  if (err == TNK_OK && (encoder->flags & TNK_ENCODE_OFFSETS) &&
-      !encoder->count_only)
-    err = add_spans(cut, gap, first, from);
+  if (meta->is_on) {
+    err = tnk__metaspace_run(
+        meta, rest, n, encoder->place + cut->gap + from == 0, &scratch->meta,
+        with_spans ? &scratch->meta_changes : NULL);
+    rest = scratch->meta.data;
+    n = scratch->meta.len;
+  }
+  if (err == TNK_OK)
+    err = encode_pieces(encoder, rest, rest + n);
+  if (err == TNK_OK && with_spans && !encoder->count_only)
+    err = add_spans(cut, rest, first, from);
   return err;
 }
 

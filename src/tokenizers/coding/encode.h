@@ -34,6 +34,8 @@ typedef struct {
   tnk__buf_t cleaned;   /* tnk__nfc_change_t: from repaired to given text */
   /* tnk__nfc_change_t: from the result of a step to its source */
   tnk__buf_t changes[TNK__MAX_STEPS];
+  tnk__buf_t meta;         /* result of the pre-tokenizer Metaspace */
+  tnk__buf_t meta_changes; /* the same, to normalized text */
 } tnk__scratch_t;
 
 struct tnk_tokens {

@@ -19,6 +19,8 @@ void tnk__tokens_init(tnk_tokens_t *tokens, const tnk_allocator_t *alloc) {
   tnk__buf_init(&scratch->cleaned, alloc, SIZE_MAX / 2);
   for (unsigned i = 0; i < TNK__MAX_STEPS; i++)
     tnk__buf_init(&scratch->changes[i], alloc, SIZE_MAX / 2);
+  tnk__buf_init(&scratch->meta, alloc, SIZE_MAX / 2);
+  tnk__buf_init(&scratch->meta_changes, alloc, SIZE_MAX / 2);
 }
 
 void tnk__tokens_deinit(tnk_tokens_t *tokens) {
@@ -35,6 +37,8 @@ void tnk__tokens_deinit(tnk_tokens_t *tokens) {
   tnk__buf_deinit(&scratch->cleaned);
   for (unsigned i = 0; i < TNK__MAX_STEPS; i++)
     tnk__buf_deinit(&scratch->changes[i]);
+  tnk__buf_deinit(&scratch->meta);
+  tnk__buf_deinit(&scratch->meta_changes);
   tnk_tokenizer_unref((tnk_tokenizer_t *)(uintptr_t)scratch->cached);
 }
 

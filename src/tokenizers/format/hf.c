@@ -134,6 +134,18 @@ static int read_version(tnk__hf_t *hf) {
   return err;
 }
 
+/* Names of tokens become text. */
+static int finish_names(tnk__hf_t *hf) {
+  int err = tnk__fallback_finish(hf->tok);
+
+  hf->tok->engine =
+      hf->tok->keeps_bytes ? &tnk__metaspace_engine : &tnk__fallback_engine;
+  return err == TNK_OK ? TNK_OK
+                       : tnk__hf_unsupported(hf, "decoder Metaspace",
+                                             "for a token with a space and "
+                                             "the replacement");
+}
+
 /* Read the members that need the model. */
 static int after_model(tnk__hf_t *hf) {
   int err = TNK_OK;
@@ -150,10 +162,13 @@ static int after_model(tnk__hf_t *hf) {
     hf->json.p = hf->around;
     err = tnk__hf_post_processor(hf);
   }
-  if (err == TNK_OK && hf->tok->by_chars) {
-    tnk__fallback_finish(hf->tok);
-    hf->tok->engine = &tnk__fallback_engine;
-  }
+  if (err == TNK_OK && hf->tok->meta.when == TNK__PREPEND_FIRST &&
+      hf->tok->normalized.n > 0 && hf->tok->normal.n > 0)
+    err = tnk__hf_unsupported(hf, "pre_tokenizer",
+                              "Metaspace with prepend_scheme first, a "
+                              "normalizer and added tokens of its results");
+  if (err == TNK_OK && hf->tok->by_chars)
+    err = finish_names(hf);
   if (err == TNK_OK)
     tnk__vocab_trim(&hf->tok->vocab);
   return err;

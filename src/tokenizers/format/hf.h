@@ -14,7 +14,7 @@ typedef struct {
   const uint8_t *around; /* post_processor */
   const uint8_t *model;  /* set if it comes before the pre_tokenizer */
   tnk__step_t split;     /* text at which the pre_tokenizer splits, if any */
-  int has_fallback;      /* the decoder joins bytes of "<0x41>" and so on */
+  int has_names;         /* the decoder is for names of characters */
   tnk__buf_t text;       /* buffer for one name */
 } tnk__hf_t;
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "tokenizers/unicode/unicode.h"
+
 /* ---- Normalizer, pre-tokenizer and decoder ----
  *
  * Each is one component or a Sequence of components. The members of a component
@@ -19,9 +21,12 @@ typedef struct {
   int add_prefix_space;
   int invert;
   int individual_digits;
-  uint32_t start; /* Strip */
+  int splits;      /* Metaspace */
+  char scheme[16]; /* "" if absent */
+  uint32_t start;  /* Strip */
   uint32_t stop;
-  tnk__step_t step; /* a String pattern, and the text in its place */
+  tnk__step_t step; /* a String pattern, and the text in its place; `to` is also
+                     * the replacement of Metaspace */
 } part_t;
 
 /* The components of a Sequence, or a single component. */
@@ -115,6 +120,7 @@ static int read_part_member(parts_t *parts, part_t *part,
   int *flag = tnk__jread_is(key, "use_regex")          ? &part->use_regex
               : tnk__jread_is(key, "add_prefix_space") ? &part->add_prefix_space
               : tnk__jread_is(key, "invert")           ? &part->invert
+              : tnk__jread_is(key, "split")            ? &part->splits
               : tnk__jread_is(key, "individual_digits")
                   ? &part->individual_digits
                   : NULL;
@@ -122,12 +128,17 @@ static int read_part_member(parts_t *parts, part_t *part,
                      : tnk__jread_is(key, "stop") ? &part->stop
                                                   : NULL;
 
+  if (flag != NULL && tnk__jread_null(json))
+    return TNK_OK; /* the default */
   if (flag != NULL)
     return tnk__jread_bool(json, flag) < 0 ? malformed(parts) : TNK_OK;
   if (number != NULL)
     return tnk__jread_uint(json, number) < 0 ? malformed(parts) : TNK_OK;
-  if (tnk__jread_is(key, "content") || tnk__jread_is(key, "prepend"))
+  if (tnk__jread_is(key, "content") || tnk__jread_is(key, "prepend") ||
+      tnk__jread_is(key, "replacement"))
     return read_text(parts, part->step.to, &part->step.n_to);
+  if (tnk__jread_is(key, "prepend_scheme"))
+    return read_short(parts, part->scheme, sizeof(part->scheme));
   if (tnk__jread_is(key, "type"))
     return read_short(parts, part->type, sizeof(part->type));
   if (tnk__jread_is(key, "behavior"))
@@ -144,7 +155,7 @@ static int read_part_member(parts_t *parts, part_t *part,
 /* Read a component at json.p. For a Sequence only its components are stored. */
 static int read_parts(parts_t *parts, unsigned depth) {
   tnk__jread_t *json = &parts->hf->json;
-  part_t part = {.use_regex = 1, .add_prefix_space = 1};
+  part_t part = {.use_regex = 1, .add_prefix_space = 1, .splits = 1};
   tnk__jread_text_t key;
   size_t n = 0;
   int more, err;
@@ -276,8 +287,50 @@ static int judge_byte_level(const parts_t *parts) {
                                  parts->patterns_at[0]);
 }
 
-/* Without ByteLevel a whole text is one piece. Gemma's file has a Split at a
- * text that its normalizer replaces, so there is nothing to split;
+/* Check a Metaspace of a pre-tokenizer or decoder. Without prepend_scheme it is
+ * "always". Older files have add_prefix_space too, which must agree with it. */
+static int judge_metaspace(const parts_t *parts, const part_t *part,
+                           tnk__prepend_t *when) {
+  static const char *const schemes[] = {[TNK__PREPEND_NEVER] = "never",
+                                        [TNK__PREPEND_FIRST] = "first",
+                                        [TNK__PREPEND_ALWAYS] = "always"};
+  const char *scheme = part->scheme[0] == '\0' ? "always" : part->scheme;
+  const tnk__step_t *step = &part->step;
+  size_t i = 0;
+
+  while (i < 3 && strcmp(scheme, schemes[i]) != 0)
+    i++;
+  if (i == 3)
+    return tnk__hf_unsupported(parts->hf, "Metaspace with prepend_scheme",
+                               scheme);
+  *when = (tnk__prepend_t)i;
+  if (!part->add_prefix_space && *when != TNK__PREPEND_NEVER)
+    return tnk__hf_unsupported(parts->hf, parts->place,
+                               "Metaspace without add_prefix_space and with a "
+                               "prepend_scheme other than never");
+  if (step->n_to == 0 || step->n_to > 3 ||
+      tnk__utf8_length(step->to[0]) != step->n_to)
+    return tnk__hf_unsupported(parts->hf, parts->place,
+                               "Metaspace with a replacement other than one "
+                               "character up to U+FFFF");
+  return TNK_OK;
+}
+
+static int set_metaspace(const parts_t *parts, const part_t *part) {
+  tnk__metaspace_t *meta = &parts->hf->tok->meta;
+  int err = judge_metaspace(parts, part, &meta->when);
+
+  meta->is_on = 1;
+  meta->splits = part->splits;
+  meta->step = part->step;
+  meta->step.kind = TNK__STEP_REPLACE;
+  meta->step.n_from = 1;
+  meta->step.from[0] = ' ';
+  return err;
+}
+
+/* Without ByteLevel and Metaspace a whole text is one piece. Gemma's file has a
+ * Split at a text that its normalizer replaces, so there is nothing to split;
  * tnk__hf_check_steps() makes sure. */
 static int judge_pre_tokenizer(const parts_t *parts) {
   tnk__hf_t *hf = parts->hf;
@@ -288,6 +341,8 @@ static int judge_pre_tokenizer(const parts_t *parts) {
   hf->tok->by_chars = 1;
   if (parts->n == 0)
     return TNK_OK;
+  if (parts->n == 1 && strcmp(last->type, "Metaspace") == 0)
+    return set_metaspace(parts, last);
   if (parts->n > 1 || strcmp(last->type, "Split") != 0 ||
       last->step.n_from == 0)
     return tnk__hf_unsupported(hf, "pre_tokenizer", last->type);
@@ -316,7 +371,10 @@ static const char *judge_fallback(const parts_t *parts) {
                                       "Strip"};
   const tnk__step_t *replace = &parts->parts[0].step;
   const part_t *strip = &parts->parts[3];
+  tnk_tokenizer_t *tok = parts->hf->tok;
 
+  tok->n_blank = 3;
+  memcpy(tok->blank, "\xe2\x96\x81", tok->n_blank);
   for (size_t i = 0; i < parts->n; i++)
     if (i >= sizeof(types) / sizeof(types[0]) ||
         strcmp(parts->parts[i].type, types[i]) != 0)
@@ -330,8 +388,23 @@ static const char *judge_fallback(const parts_t *parts) {
     return NULL;
   if (!is_text(strip->step.to, strip->step.n_to, " ") || strip->stop != 0)
     return "Strip of other than leading spaces";
-  parts->hf->tok->strip = strip->start;
+  tok->strip = strip->start;
   return strip->start > INT16_MAX ? "Strip of so many spaces" : NULL;
+}
+
+static int set_decoder_metaspace(const parts_t *parts) {
+  const part_t *part = &parts->parts[0];
+  tnk_tokenizer_t *tok = parts->hf->tok;
+  tnk__prepend_t when = TNK__PREPEND_NEVER;
+  int err = judge_metaspace(parts, part, &when);
+
+  if (err < 0)
+    return err;
+  tok->n_blank = part->step.n_to;
+  memcpy(tok->blank, part->step.to, tok->n_blank);
+  tok->drops_first = when != TNK__PREPEND_NEVER;
+  tok->keeps_bytes = 1;
+  return TNK_OK;
 }
 
 int tnk__hf_decoder(tnk__hf_t *hf) {
@@ -341,6 +414,9 @@ int tnk__hf_decoder(tnk__hf_t *hf) {
 
   if (err == TNK_OK && parts.n == 0)
     lacking = "null";
+  else if (err == TNK_OK && parts.n == 1 &&
+           strcmp(parts.parts[0].type, "Metaspace") == 0)
+    err = set_decoder_metaspace(&parts);
   else if (err == TNK_OK && parts.n == 1)
     lacking = strcmp(parts.parts[0].type, "ByteLevel") == 0
                   ? NULL
@@ -349,7 +425,7 @@ int tnk__hf_decoder(tnk__hf_t *hf) {
     lacking = judge_fallback(&parts);
   if (lacking != NULL)
     err = tnk__hf_unsupported(hf, "decoder", lacking);
-  hf->has_fallback = parts.n > 1;
+  hf->has_names = parts.n > 1 || hf->tok->keeps_bytes;
   tnk__buf_deinit(&parts.pattern_text);
   return err;
 }
@@ -367,8 +443,8 @@ static int is_split_gone(const tnk__hf_t *hf) {
 }
 
 int tnk__hf_check_steps(tnk__hf_t *hf) {
-  if (hf->tok->by_chars != hf->has_fallback)
-    return hf->has_fallback
+  if (hf->tok->by_chars != hf->has_names)
+    return hf->has_names
                ? tnk__hf_unsupported(hf, "decoder", "for pieces of bytes")
                : tnk__hf_unsupported(hf, "pre_tokenizer", "without ByteLevel");
   if (hf->split.n_from > 0 && !is_split_gone(hf))

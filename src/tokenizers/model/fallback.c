@@ -7,8 +7,6 @@
 #include "lib/base/alloc.h"
 #include "tokenizers/unicode/unicode.h"
 
-#define BLANK "\xe2\x96\x81" /* U+2581 */
-#define N_BLANK 3u
 #define N_BYTE 6u /* "<0x41>" */
 
 /* The value of a digit, or 16. */
@@ -50,35 +48,61 @@ int tnk__fallback_prepare(tnk_tokenizer_t *tok, unsigned *byte) {
   return tnk__bpe_finish(bpe);
 }
 
-/* Change a name to its text, which is not longer. */
-static void to_text(tnk__vocab_t *vocab, uint32_t id) {
-  tnk__token_t *token = &vocab->tokens[id];
-  uint8_t *p = vocab->blob + token->offset;
-  size_t n = token->packed >> 8, n_out = 0;
-  unsigned flags = token->packed & 0xff;
+/* Change blanks of a name to spaces. Returns the length of the text, which is
+ * not longer, and the number of spaces that were there before. */
+static size_t put_spaces(const tnk_tokenizer_t *tok, uint8_t *p, size_t n,
+                         size_t *n_spaces) {
+  size_t n_out = 0;
 
-  if (tnk__fallback_is_byte(p, n)) {
-    p[0] = (uint8_t)(hex_digit(p[3]) << 4 | hex_digit(p[4]));
-    n_out = 1;
-    flags |= TNK__TOKEN_BYTE | TNK__TOKEN_LITERAL;
-  } else {
-    for (size_t i = 0; i < n;) {
-      if (n - i >= N_BLANK && memcmp(p + i, BLANK, N_BLANK) == 0) {
-        p[n_out++] = ' ';
-        i += N_BLANK;
-      } else {
-        p[n_out++] = p[i++];
-      }
+  *n_spaces = 0;
+  for (size_t i = 0; i < n;) {
+    if (n - i >= tok->n_blank && memcmp(p + i, tok->blank, tok->n_blank) == 0) {
+      p[n_out++] = ' ';
+      i += tok->n_blank;
+    } else {
+      *n_spaces += p[i] == ' ';
+      p[n_out++] = p[i++];
     }
   }
-  token->packed = (uint32_t)n_out << 8 | flags;
+  return n_out;
 }
 
-void tnk__fallback_finish(tnk_tokenizer_t *tok) {
-  for (uint32_t id = 0; id < tok->vocab.n; id++)
+/* Change a name to its text. */
+static int to_text(tnk_tokenizer_t *tok, uint32_t id) {
+  tnk__token_t *token = &tok->vocab.tokens[id];
+  uint8_t *p = tok->vocab.blob + token->offset;
+  size_t n = token->packed >> 8, n_spaces;
+  unsigned flags = token->packed & 0xff;
+
+  if (!tnk__fallback_is_byte(p, n)) {
+    size_t n_out = put_spaces(tok, p, n, &n_spaces);
+
+    if (tok->drops_first && n_spaces > 0) {
+      flags |= TNK__TOKEN_SPACED;
+      if (n_out != n)
+        return TNK_EUNSUPPORTED;
+    }
+    n = n_out;
+  } else {
+    flags |= TNK__TOKEN_BYTE;
+    if (!tok->keeps_bytes) {
+      p[0] = (uint8_t)(hex_digit(p[3]) << 4 | hex_digit(p[4]));
+      n = 1;
+      flags |= TNK__TOKEN_LITERAL;
+    }
+  }
+  token->packed = (uint32_t)n << 8 | flags;
+  return TNK_OK;
+}
+
+int tnk__fallback_finish(tnk_tokenizer_t *tok) {
+  int err = TNK_OK;
+
+  for (uint32_t id = 0; id < tok->vocab.n && err == TNK_OK; id++)
     if (tnk__vocab_has(&tok->vocab, id))
-      to_text(&tok->vocab, id);
+      err = to_text(tok, id);
   tnk__vocab_reindex(&tok->vocab);
+  return err;
 }
 
 size_t tnk__fallback_ids(const tnk_tokenizer_t *tok, const uint8_t *p, size_t n,
@@ -107,9 +131,11 @@ size_t tnk__fallback_length(const tnk_tokenizer_t *tok, int32_t id,
   const uint8_t *start = p, *bytes;
   size_t n;
 
+  if ((tok->vocab.tokens[id].packed & TNK__TOKEN_BYTE) != 0)
+    return 1;
   bytes = tnk__vocab_bytes(&tok->vocab, (uint32_t)id, &n);
   for (size_t i = 0; i < n; i++)
-    p += bytes[i] == ' ' && *p != ' ' ? N_BLANK : 1;
+    p += bytes[i] == ' ' && *p != ' ' ? tok->n_blank : 1;
   return (size_t)(p - start);
 }
 
@@ -224,3 +250,65 @@ static int push(const tnk_tokenizer_t *tok, tnk__engine_stream_t *stream,
 }
 
 const tnk__engine_t tnk__fallback_engine = {NULL, decode, push, NULL};
+
+/* ---- The decoder Metaspace ----
+ *
+ * Names of tokens become text one by one, and the vocabulary has that text
+ * already. Unless its option is "never", the decoder removes all replacements
+ * from the first token, which the vocabulary has as spaces.
+ */
+static int put_first(const tnk_tokenizer_t *tok, int32_t id, tnk__buf_t *out) {
+  size_t n;
+  const uint8_t *p = tnk__vocab_bytes(&tok->vocab, (uint32_t)id, &n);
+
+  if ((tok->vocab.tokens[id].packed & TNK__TOKEN_SPACED) != 0)
+    return tnk__buf_append(out, p, n);
+  for (size_t i = 0; i < n; i++)
+    if (p[i] != ' ')
+      (void)tnk__buf_append(out, p + i, 1);
+  return out->err;
+}
+
+static int put_ids(const tnk_tokenizer_t *tok, const int32_t *ids, size_t n,
+                   unsigned flags, int *begun, tnk__buf_t *out) {
+  const tnk__vocab_t *vocab = &tok->vocab;
+
+  for (size_t i = 0; i < n && out->err == TNK_OK; i++) {
+    const uint8_t *p;
+    size_t n_bytes;
+
+    if (!tnk__vocab_has(vocab, ids[i]) ||
+        ((flags & TNK_DECODE_SKIP_SPECIAL) != 0 &&
+         (vocab->tokens[ids[i]].packed & TNK__TOKEN_SPECIAL) != 0))
+      continue;
+    if (!*begun && tok->drops_first) {
+      (void)put_first(tok, ids[i], out);
+    } else {
+      p = tnk__vocab_bytes(vocab, (uint32_t)ids[i], &n_bytes);
+      (void)tnk__buf_append(out, p, n_bytes);
+    }
+    *begun = 1;
+  }
+  return out->err;
+}
+
+static int decode_names(const tnk_tokenizer_t *tok, const int32_t *ids,
+                        size_t n, unsigned flags, tnk__buf_t *out) {
+  int begun = 0;
+
+  return put_ids(tok, ids, n, flags, &begun, out);
+}
+
+static int push_names(const tnk_tokenizer_t *tok, tnk__engine_stream_t *stream,
+                      const int32_t *ids, size_t n, unsigned flags, int at_end,
+                      tnk__buf_t *out) {
+  int begun = stream->begun;
+  int err = put_ids(tok, ids, n, flags, &begun, out);
+
+  if (err == TNK_OK)
+    stream->begun = at_end ? 0 : begun;
+  return err;
+}
+
+const tnk__engine_t tnk__metaspace_engine = {NULL, decode_names, push_names,
+                                             NULL};

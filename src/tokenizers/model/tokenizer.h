@@ -8,6 +8,7 @@
 #include "tnk/tokenizers.h"
 #include "tokenizers/model/added.h"
 #include "tokenizers/model/bpe.h"
+#include "tokenizers/model/metaspace.h"
 #include "tokenizers/split/split.h"
 #include "tokenizers/model/normal.h"
 #include "tokenizers/model/vocab.h"
@@ -41,8 +42,10 @@ typedef struct {
   void (*unload)(tnk_tokenizer_t *tok); /* free the model; may be NULL */
 } tnk__engine_t;
 
-/* fallback.h: decodes tokens of bytes. */
+/* fallback.h: joins tokens of bytes. */
 extern const tnk__engine_t tnk__fallback_engine;
+/* fallback.h: the decoder Metaspace, which leaves them as they are. */
+extern const tnk__engine_t tnk__metaspace_engine;
 
 /* After loading only `refs` and `bpe.settled` change. */
 struct tnk_tokenizer {
@@ -54,7 +57,12 @@ struct tnk_tokenizer {
   tnk__added_t normalized; /* searched for in normalized text */
   tnk__shape_t shape;
   tnk__normal_t normal;
-  int by_chars;      /* pieces start as characters, see fallback.h */
+  int by_chars;          /* pieces start as characters, see fallback.h */
+  tnk__metaspace_t meta; /* its pre-tokenizer */
+  uint8_t blank[4]; /* by_chars: what the names of tokens have for a space */
+  size_t n_blank;
+  int keeps_bytes;   /* its decoder does not join tokens of bytes */
+  int drops_first;   /* its decoder removes blanks of the first token */
   unsigned strip;    /* leading spaces that its decoder removes */
   int ignore_merges; /* a piece that is a token is not merged */
   int long_cuts;     /* Kimi: cut long texts and long runs */

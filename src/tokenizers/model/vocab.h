@@ -30,6 +30,8 @@
 #define TNK__TOKEN_BYTE 16u
 /* A token of the table from bytes to ids. */
 #define TNK__TOKEN_INDEXED 32u
+/* A name with spaces, where names have another character for a space. */
+#define TNK__TOKEN_SPACED 64u
 /* Set for every id that has a token. */
 #define TNK__TOKEN_PRESENT 8u
 

@@ -538,3 +538,25 @@ void tnk__split_init(tnk__splitter_t *splitter, tnk__shape_t shape) {
   splitter->region = NULL;
   splitter->next = scanners[shape];
 }
+
+static const uint8_t *next_mark(tnk__splitter_t *splitter, const uint8_t *p,
+                                const uint8_t *end) {
+  const size_t n = splitter->n_mark;
+
+  for (p++; (size_t)(end - p) >= n; p++) {
+    p = memchr(p, splitter->mark[0], (size_t)(end - p) - n + 1);
+    if (p == NULL)
+      return end;
+    if (memcmp(p, splitter->mark, n) == 0)
+      return p;
+  }
+  return end;
+}
+
+void tnk__split_before(tnk__splitter_t *splitter, const uint8_t *mark,
+                       size_t n_mark) {
+  splitter->region = NULL;
+  splitter->mark = mark;
+  splitter->n_mark = n_mark;
+  splitter->next = next_mark;
+}

@@ -21,6 +21,8 @@ struct tnk__splitter {
   tnk__split_fn next;
   /* DeepSeek and digits: end of the region around p, or NULL. */
   const uint8_t *region;
+  const uint8_t *mark; /* tnk__split_before() */
+  size_t n_mark;
 };
 
 typedef enum {
@@ -43,5 +45,8 @@ tnk__shape_t tnk__split_find(const char *pattern, size_t n);
 /* The shape of three expressions in sequence, or NONE if they are unknown. */
 tnk__shape_t tnk__split_find3(const char *const *patterns, const size_t *n);
 void tnk__split_init(tnk__splitter_t *splitter, tnk__shape_t shape);
+/* Cut before each `mark`, a character that must outlive the splitter. */
+void tnk__split_before(tnk__splitter_t *splitter, const uint8_t *mark,
+                       size_t n_mark);
 
 #endif
