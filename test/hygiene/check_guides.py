@@ -17,7 +17,8 @@ NAME = re.compile(r"\b(?:tnk_|TNK_)\w+")
 CODE = re.compile(r"XX\((\w+), (-\d+), \"([^\"]*)\"\)")
 # Variables of the environment, and words that begin like a name.
 NO_NAMES = {"TNK_CERT_FILE", "TNK_KEY_FILE", "TNK_HTTP_VERSION", "TNK_DUMP_FILE",
-            "TNK_GATEWAY_ADMIN_KEY", "TNK_GATEWAY_URL"}
+            "TNK_GATEWAY_ADMIN_KEY", "TNK_GATEWAY_URL", "TNK_RL_TASK", "TNK_RL_STEP",
+            "TNK_RL_GROUP", "TNK_RL_MEMBER", "TNK_RL_SEED"}
 
 
 def check_guide(path, headers):
