@@ -39,6 +39,7 @@ test | clang-format 14 (one test only) | run clang-format | clang-format-14/
 test | certificate authorities | file /etc/ssl/certs | ca-certificates
 ci | Node 18.17 with its headers | file /usr/include/node/node_api.h | ?nodejs libnode-dev/
 ci | npm, which packs and installs a package | run npm | ?npm/
+ci | Valgrind (two tests only) | run valgrind | valgrind
 ci | TypeScript (one test only) | run tsc | ?node-typescript/
 ci | clang with its sanitizers | run clang | clang libclang-rt-dev/libclang-rt-14-dev
 ci | clang-tidy | run clang-tidy | clang-tidy
