@@ -41,14 +41,17 @@ def learns(folder):
     """From the rewards on the standard output, and from those that are posted."""
     for how, more in (((), ()), (("post",), ("--loss", "ppo"))):
         run = folder / f"learns{len(more)}"
-        got = tnk("rl", *play(*how), "--local", "--run", run, "--steps", 6, "--groups", 2, "--group-size", 12,
-                  "--learning-rate", "0.02", "--advantages", "normalized", "--parallel", 8, *more)
+        args = ["rl", *play(*how), "--local", "--run", run, "--steps", 5, "--groups", 1, "--group-size", 12,
+                "--learning-rate", "0.03", "--advantages", "normalized", "--parallel", 8, *more]
+        # A build with sanitizers needs minutes on a busy machine.
+        got = subprocess.run([TNK, *map(str, args)], env=CLEAN, stdin=subprocess.DEVNULL, capture_output=True,
+                             text=True, timeout=900)
         rewards = [line["reward"] for line in lines(run)] if got.returncode == 0 else []
         check(got.returncode == 0 and rewards[0] < 0.1 and rewards[-1] > 0.9, f"the reward rises {more}", (got, rewards))
         check(all(line["failed"] == 0 for line in lines(run)), "no environment fails", lines(run))
     check(all(abs(line["kl"]) < 1e-4 for line in lines(run)), "the samples of a step are of its weights", lines(run))
     found = [line for line in got.stdout.splitlines() if line.startswith("weights   tinker://")]
-    check(len(found) == 1 and "trained 6 steps, reward " in got.stdout, "it says what it made", got)
+    check(len(found) == 1 and "trained 5 steps, reward " in got.stdout, "it says what it made", got)
     with Local("--data", run / "served") as server:
         got = server("sample", "--checkpoint", found[0].split()[1], "--max-tokens", 8, "User: Say:\n\nAssistant:")
         left = [path.name for path in (run / "served").glob("*/sampler_weights/*")]
