@@ -2,6 +2,8 @@
 -- Objects that are dropped in each order, and Lua states that end with work in progress.
 local tnk = require 'tnk'
 local support = require 'support'
+local native = require 'tnk.native'
+local uv = require 'luv'
 local check, equal, raises = support.check, support.equal, support.raises
 
 local function permutations(items)
@@ -102,6 +104,30 @@ tnk.run(function()
   raises('TNK_ECLOSED', 'the sampling client is closed', 'and closes it', sampled.export, sampled)
   other:close():await()
 end)
+
+-- The host's loop ends with the last operation, not with the last service.
+local idle = tnk.service()
+local answered = false
+idle:health():on(function()
+  answered = true
+end)
+uv.run()
+check(answered, 'an operation keeps the loop of the host alive')
+uv.run()
+check(true, 'an idle service does not')
+
+-- A service that is collected while nothing else happens is closed at once: its loop is due,
+-- although no timer of it is.
+idle = nil
+collect()
+check(select(2, native.timeout()), 'a collected service closes')
+local other_work = uv.new_timer()
+other_work:start(1000000, 0, function() end)
+for _ = 1, 1000 do
+  uv.run 'nowait'
+end
+other_work:close()
+check(not select(2, native.timeout()), 'without waiting for a timer')
 
 -- The rest ends with the Lua state: open services, operations in progress, and a finalizer
 -- that runs after the module is gone.

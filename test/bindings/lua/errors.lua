@@ -218,7 +218,28 @@ local function closes(service, model, sampler)
   sampler:close()
 end
 
+-- tnk.run() outside of a coroutine, where it waits, and in a callback, where it must not.
+local function runs()
+  local reports, on_error = 0, tnk.on_error
+  tnk.on_error = function()
+    reports = reports + 1
+  end
+  local ok, err = pcall(tnk.run, function()
+    error 'broken program'
+  end)
+  check(not ok and err:find 'broken program', 'run raises the error of its function', err)
+  local service = tnk.service()
+  service:health():on(function()
+    raises('TNK_EINVAL', 'run: the loop runs already', 'run in a callback', tnk.run, print)
+    service:close()
+  end)
+  uv.run()
+  equal(reports, 0, 'and does not report it too')
+  tnk.on_error = on_error
+end
+
 service_errors()
+runs()
 raises('TNK_EINVAL', 'await: call it in a coroutine', 'await outside of a coroutine', function()
   local service = tnk.service()
   service:close():await()
