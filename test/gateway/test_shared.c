@@ -43,6 +43,7 @@ typedef struct {
   size_t n_held;
   char *stored[MAX_STORED][3]; /* writer, count, line */
   size_t n_stored;
+  int has_lost; /* its data: it knows no writers any more */
   char scratch[65536];
 } mock_t;
 
@@ -158,7 +159,9 @@ static void list(const char *after, char *out, size_t n) {
 static void obey(const redisReply *command, char *out, size_t n) {
   const char *name = command->element[0]->str;
 
-  if (strcmp(name, "GET") == 0)
+  if (rig.mock.has_lost && strstr(command->element[1]->str, ":writers") != NULL)
+    snprintf(out, n, "$-1\r\n");
+  else if (strcmp(name, "GET") == 0)
     snprintf(out, n, "$1\r\n%s\r\n",
              strstr(command->element[1]->str, ":vocabulary") != NULL ? "7"
                                                                      : "1");
@@ -499,6 +502,27 @@ TEST(malformed_entries_end_the_record) {
     check_ended();
     rig_close();
   }
+}
+
+/* Another writer would get the number of this one. */
+TEST(a_server_that_has_lost_its_data_is_not_used) {
+  wait_t wait;
+
+  rig_open();
+  rig.mock.has_lost = 1;
+  drop_conn((uv_stream_t *)&rig.mock.conns[0]);
+  SPIN(tnk__gw_shared_why(rig.shared) != NULL);
+  add("one");
+  begin_wait(tnk__gw_shared_wait, &wait);
+  tick(100);
+  SPIN(wait.n_done);
+  CHECK_INT(wait.err, TNK_EFILE);
+  check_why("has lost the record");
+  check_ended();
+  tick(60000);
+  CHECK_INT(rig.mock.n_conns, 2);
+  CHECK_INT(rig.mock.n_stored, 0);
+  rig_close();
 }
 
 /* Closing sends what is left. */
