@@ -24,6 +24,8 @@ HERE = Path(__file__).resolve().parent
 # Newest, two in between (0.25 dropped the JSON form of passes), and the oldest
 # that can send protobuf, with a flag.
 VERSIONS = ["0.38.0", "0.30.4", "0.25.0", "0.22.0"]
+# Without --tls: those that send what the others do not.
+USUAL = ["0.38.0", "0.25.0", "0.22.0"]
 # What older clients import beyond the newest one's dependencies.
 EXTRA = {"0.22.0": ["grpcio"]}
 KEY = "tml-interop"
@@ -57,7 +59,7 @@ class Setting:
 
 
 SETTINGS = [
-    Setting("command line", ["cli"], {"use_pyqwest_transport": "false"}),
+    Setting("command line", ["cli"], {"use_pyqwest_transport": "false"}, versions=[VERSIONS[0], VERSIONS[-1]]),
     Setting("command line beside tnk's", ["commands"], {"use_pyqwest_transport": "false"},
             ["--tokens", "600"], versions=VERSIONS[:1]),
     Setting("plain", MAIN, {"use_pyqwest_transport": "false"}),
@@ -308,7 +310,8 @@ def main():
     parser.add_argument("--tnk", required=True)
     parser.add_argument("--driver", default="", help="wire_tnk; compares what is sent")
     parser.add_argument("--cache", type=Path, required=True)
-    parser.add_argument("--versions", type=lambda t: t.split(","), default=VERSIONS)
+    parser.add_argument("--versions", type=lambda t: t.split(","), default=None,
+                        help=f"{','.join(USUAL)}; with --tls {','.join(VERSIONS)}")
     parser.add_argument("--groups", type=lambda t: t.split(",") if t else [], default=[])
     parser.add_argument("--settings", type=lambda t: [int(i) for i in t.split(",")], default=None)
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side")
@@ -316,6 +319,7 @@ def main():
     parser.add_argument("--tls", action="store_true",
                         help="every setting over TLS, with each of the client's two stacks")
     args = parser.parse_args()
+    args.versions = args.versions or (VERSIONS if args.tls else USUAL)
     clients = Clients(args.cache)
     clients.prepare([VERSIONS[0]] + [v for v in args.versions if v != VERSIONS[0]])
     (args.cache / "home").mkdir(exist_ok=True)
