@@ -151,7 +151,8 @@ TEST(options_choice_that_is_none_is_refused){TNK__CHOICES(CHOICE)}
 
 TEST(options_size_that_was_never_set_is_refused_with_the_name_of_its_init) {
   FOR_EACH_ROW(row) {
-    const size_t wrong[] = {0, 1, row->first - 1, 0x7fff12345678u, SIZE_MAX};
+    const size_t wrong[] = {0, 1, row->first - 1, (size_t)0x7fff12345678u,
+                            SIZE_MAX};
     guarded_t bare = guarded_copy("", 1, sizeof(size_t));
     char expected[128];
     room_t room;

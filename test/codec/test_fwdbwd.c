@@ -251,7 +251,7 @@ static void fill_large(large_t *large, uint64_t *seed) {
     large->weights[i] = (float)i / 3;
   }
   for (size_t i = 0; i < LARGE; i++) {
-    size_t n = test_random(seed) % TOKENS;
+    size_t n = (size_t)(test_random(seed) % TOKENS);
 
     large->chunks[i] = tnk_chunk_text(large->tokens, n);
     large->inputs[i][0] =
@@ -315,7 +315,7 @@ TEST(generated_code_reads_random_requests) {
   CHECK_INT(writer.len, buf.len);
   for (size_t at = 0; at < buf.len; at += len) {
     uint8_t piece[2000];
-    size_t size = test_random(&seed) % sizeof(piece) + 1;
+    size_t size = (size_t)(test_random(&seed) % sizeof(piece)) + 1;
     len = tnk__fwdbwd_piece(&writer, at, piece, size);
     CHECK_MEM(piece, len, buf.data + at,
               buf.len - at < size ? buf.len - at : size);

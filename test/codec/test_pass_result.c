@@ -384,7 +384,7 @@ TEST(random_batches) {
     tnk_pass_t *pass;
 
     for (int r = 0; r < RECORDS; r++) {
-      size_t n = test_random(&seed) % DATUMS;
+      size_t n = (size_t)(test_random(&seed) % DATUMS);
 
       tinker_public__array_record__init(&records[r]);
       tinker_public__array_record__fields_entry__init(&entries[r]);

@@ -453,7 +453,7 @@ TEST(random_samples) {
   size_t n_out;
 
   for (size_t i = 0; i < N; i++) {
-    size_t n = test_random(&seed) % MOST;
+    size_t n = (size_t)(test_random(&seed) % MOST);
 
     for (size_t t = 0; t < n; t++) {
       tokens[i][t] = (int32_t)test_random(&seed);

@@ -351,7 +351,7 @@ TEST(random_requests_are_valid_json) {
       params.top_k = TNK_ABSENT;
     options.topk_sample_logprobs = (uint32_t)test_random(&seed) % 3;
     for (size_t i = 0; i < prompt.n_chunks; i++)
-      chunks[i] = tnk_chunk_text(tokens, test_random(&seed) % 500);
+      chunks[i] = tnk_chunk_text(tokens, (size_t)(test_random(&seed) % 500));
     tnk__buf_init(&buf, test_allocator(), 1 << 20);
     CHECK_INT(tnk__sample_write(&buf, &request, NULL), TNK_OK);
     CHECK_INT(tnk__json_parse_object(&root, buf.data, buf.len), TNK_OK);

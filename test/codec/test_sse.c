@@ -325,7 +325,7 @@ TEST_LIMIT(S1_8_ten_thousand_events_in_pieces_of_any_size, 30) {
     seen.n = 0;
     seen.text[0] = '\0';
     for (size_t at = 0; at < made.n;) {
-      size_t n = 1 + test_random(&random) % 9;
+      size_t n = 1 + (size_t)(test_random(&random) % 9);
 
       n = n < made.n - at ? n : made.n - at;
       give(&sse, made.text + at, n, &seen);

@@ -86,7 +86,7 @@ TEST(changed_headers_do_no_harm) {
   set_up(&s);
   n_header = s.buf.len - 1544;
   for (i = 0; i < 3000; i++) {
-    size_t at = test_random(&state) % n_header;
+    size_t at = (size_t)(test_random(&state) % n_header);
     uint8_t old = s.buf.data[at];
     int err;
     s.buf.data[at] = (uint8_t)test_random(&state);

@@ -42,7 +42,7 @@ static const char *member(const char *tar, size_t n, const char *name,
     CHECK_INT(octal(tar + at + 148), sum);
     CHECK_MEM(tar + at + 257, 5, "ustar", 5);
     CHECK_INT(tar[at + 156], '0');
-    *size = octal(tar + at + 124);
+    *size = (size_t)octal(tar + at + 124);
     if (strcmp(tar + at, name) == 0)
       return tar + at + 512;
     at += 512 + (*size + 511) / 512 * 512;

@@ -368,7 +368,7 @@ static inline size_t n_events(const world_t *world) {
                                 ? &world->hub->root.http
                                 : &world->script.service->root.http;
 
-  return mock_n_requests(world->script.mock) + http->last_connection;
+  return mock_n_requests(world->script.mock) + (size_t)http->last_connection;
 }
 
 static inline void on_hub_closed(void *user) {

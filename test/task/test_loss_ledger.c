@@ -272,7 +272,7 @@ static void take_step(run_t *run) {
       was_run(run, run->step)
           ? UNKNOWN
           : tnk_metrics_get(tnk_promise_metrics(run->step), "grad_norm");
-  run->world.expected = ++run->at;
+  run->world.expected = (long)++run->at;
   run->n_good_steps++;
   run->next_ms = world_now(&run->world) + STEP_MS;
 }
@@ -299,9 +299,10 @@ static int settle(run_t *run) {
       return 1;
   }
   if (over(run, run->ready, &a)) {
-    if (a == TNK_OK)
-      run->world.expected = run->at =
-          (unsigned)tnk_promise_saved(run->ready)->n_steps;
+    if (a == TNK_OK) {
+      run->at = (unsigned)tnk_promise_saved(run->ready)->n_steps;
+      run->world.expected = (long)run->at;
+    }
     drop(&run->ready);
     return a != TNK_OK && failed(run);
   }

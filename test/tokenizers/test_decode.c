@@ -62,7 +62,7 @@ static void check_stream(const tnk_tokenizer_t *tok, const int32_t *ids,
   CHECK_INT(tnk_tokenizer_decode(tok, &whole, &n_whole, ids, n, 0), TNK_OK);
   CHECK_INT(tnk_detokenizer_new(&detok, tok, 0), TNK_OK);
   for (size_t i = 0; i <= n; i += n_text) {
-    n_text = 1 + test_random(&seed) % 3;
+    n_text = 1 + (size_t)(test_random(&seed) % 3);
     if (n_text > n - i)
       n_text = n - i;
     if (n_text == 0)
@@ -150,7 +150,7 @@ TEST(a_stream_adds_up_to_the_whole) {
 
   for (int i = 0; i < 500; i++) {
     int32_t ids[60];
-    size_t n = test_random(&seed) % 60;
+    size_t n = (size_t)(test_random(&seed) % 60);
 
     for (size_t j = 0; j < n; j++)
       ids[j] = (int32_t)(test_random(&seed) % (i % 2 == 0 ? 256 : 1200));

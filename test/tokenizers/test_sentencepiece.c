@@ -31,7 +31,7 @@ static void check_stream(const tnk_tokenizer_t *tok, const int32_t *ids,
   CHECK_INT(tnk_tokenizer_decode(tok, &whole, &n_whole, ids, n, 0), TNK_OK);
   CHECK_INT(tnk_detokenizer_new(&detok, tok, 0), TNK_OK);
   for (size_t i = 0; i < n; i += step) {
-    step = 1 + test_random(seed) % 3;
+    step = 1 + (size_t)(test_random(seed) % 3);
     step = step > n - i ? n - i : step;
     CHECK_INT(tnk_detokenizer_push(detok, ids + i, step, &text, &got), TNK_OK);
     CHECK(n_joined + got < sizeof(joined));
@@ -80,7 +80,7 @@ TEST(any_ids_can_be_streamed) {
 
     for (int round = 0; round < 500; round++) {
       int32_t ids[40];
-      size_t n = test_random(&seed) % 40;
+      size_t n = (size_t)(test_random(&seed) % 40);
 
       /* the first 260 are control tokens and bytes */
       for (size_t j = 0; j < n; j++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lib/policy/slicer.h"
 
-void tnk__slicer_init(tnk__slicer_t *slicer, size_t max_items,
+void tnk__slicer_init(tnk__slicer_t *slicer, uint64_t max_items,
                       uint64_t max_bytes) {
   slicer->max_items = max_items;
   slicer->max_bytes = max_bytes;

@@ -10,14 +10,14 @@
  * one pass. No chunk is empty. An item over the byte limit gets its own chunk.
  */
 typedef struct {
-  size_t max_items;   /* 0 counts as 1 */
+  uint64_t max_items; /* 0 counts as 1 */
   uint64_t max_bytes; /* limit of a chunk with more than one item */
   size_t n_items;     /* items in the current chunk */
   uint64_t n_bytes;   /* bytes in the current chunk */
 } tnk__slicer_t;
 
 /* Begin with an empty chunk. A max_items of 0 counts as 1. */
-void tnk__slicer_init(tnk__slicer_t *slicer, size_t max_items,
+void tnk__slicer_init(tnk__slicer_t *slicer, uint64_t max_items,
                       uint64_t max_bytes);
 /* Add the next item. Returns 1 if it begins a new chunk, as the first item
  * does. */

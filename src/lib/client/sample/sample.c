@@ -569,12 +569,12 @@ static int encode(tnk__sample_t *sample, const tnk_model_input_t *prompt,
                                                            any number */
                                    .record_stability_info =
                                        sample->sampling->record_stability_info};
-
+  const size_t n_bytes = tnk__prompt_bytes(prompt);
   int err;
 
-  sample->n_bytes = tnk__prompt_bytes(prompt);
+  sample->n_bytes = n_bytes;
   tnk__sample_measure(sample, prompt, params, options);
-  tnk__buf_reserve(&sample->body, sample->n_bytes + MAX_FRAME);
+  tnk__buf_reserve(&sample->body, n_bytes + MAX_FRAME);
   err = tnk__sample_write(&sample->body, &request, &sample->seq_place);
   tnk__buf_trim(&sample->body);
   return err;

@@ -54,7 +54,7 @@ static void add_example(const train_loop_t *loop, train_flight_t *flight,
   const train_set_t *set = &loop->data->train;
   train_pass_t *pass = &flight->pass;
 
-  for (size_t at = example * set->per; at < (example + 1) * set->per; at++) {
+  for (uint64_t at = example * set->per; at < (example + 1) * set->per; at++) {
     if (loop->reference.train != NULL)
       pass->reference[pass->n] = loop->reference.train[at];
     pass->data[pass->n++] = set->data[at];

@@ -43,7 +43,8 @@ static void place(train_reference_t *reference, const train_set_t *set,
 }
 
 static int prepare(train_reference_t *reference, const train_data_t *data) {
-  const size_t n = data->train.n_tokens + data->eval.n_tokens;
+  /* They are in memory. */
+  const size_t n = (size_t)(data->train.n_tokens + data->eval.n_tokens);
 
   *reference = (train_reference_t){
       .values = calloc(n, sizeof(float)),
@@ -142,7 +143,7 @@ static void collect(work_t *work, train_reference_t *reference,
   for (uint64_t i = 0; i < n_used; i++) {
     const uint64_t at = train_shuffle(plan->seed, 0, plan->n_examples, i);
 
-    for (size_t part = at * per; part < (at + 1) * per; part++)
+    for (uint64_t part = at * per; part < (at + 1) * per; part++)
       need(work, reference, &data->train.data[part], reference->train[part]);
   }
   for (size_t i = 0; i < data->eval.n * data->eval.per; i++)
