@@ -361,6 +361,8 @@ void tnk__gw_elsewhere_wait(tnk__gw_job_t *job, struct tnk__gw_other *other) {
   tnk_gateway_t *gateway = job->gateway;
   uint64_t now_ms = uv_now(gateway->loop);
 
+  if (tnk__list_empty(&gateway->elsewhere.waiting))
+    gateway->elsewhere.available_ms = now_ms;
   if (tnk__list_empty(&other->waiters)) {
     other->heard_ms = now_ms;
     ask(gateway, other, now_ms);
@@ -372,8 +374,9 @@ void tnk__gw_elsewhere_wait(tnk__gw_job_t *job, struct tnk__gw_other *other) {
 }
 
 /* End the wait of all jobs. Each may end others, whose clients have gone, or
- * wait again for another request. */
-static void tell(tnk_gateway_t *gateway, other_t *other) {
+ * wait again for another request. With an error, the request is still that of
+ * the other gateway. */
+static void tell(tnk_gateway_t *gateway, other_t *other, int err) {
   int is_answered = other->state == ANSWERED;
   tnk__list_t waiters;
   tnk__list_t *node;
@@ -384,43 +387,52 @@ static void tell(tnk_gateway_t *gateway, other_t *other) {
   tnk__buf_init(&answer, &gateway->alloc, SIZE_MAX);
   if (is_answered)
     (void)tnk__buf_append(&answer, other->answer, other->n_answer);
-  else
+  else if (err == TNK_OK)
     other->state = FAILED;
   while ((node = tnk__list_pop(&waiters)) != NULL)
-    tnk__gw_job_told(WAITER(node), is_answered ? &answer : NULL);
+    tnk__gw_job_told(WAITER(node), is_answered ? &answer : NULL,
+                     is_answered ? TNK_OK : err);
   tnk__buf_deinit(&answer);
 }
 
 /* Returns whether the wait for this request ends. Its gateway is asked again
- * meanwhile. */
-static int is_due(tnk_gateway_t *gateway, other_t *other, uint64_t now_ms) {
-  if (tnk__gw_record_why(gateway->record) != NULL)
+ * meanwhile. `away_ms`: how long the store has been unavailable. */
+static int is_due(tnk_gateway_t *gateway, other_t *other, uint64_t now_ms,
+                  uint64_t away_ms) {
+  if (away_ms > 0)
     other->heard_ms = now_ms;
   if (tnk__list_empty(&other->waiters) || other->state != OPEN ||
-      now_ms - other->heard_ms >= TNK__GW_ELSEWHERE_MS)
+      now_ms - other->heard_ms >= TNK__GW_ELSEWHERE_MS ||
+      away_ms >= TNK__GW_ELSEWHERE_AWAY_MS)
     return 1;
-  if (now_ms - other->asked_ms >= TNK__GW_ELSEWHERE_ASK_MS)
+  if (away_ms == 0 && now_ms - other->asked_ms >= TNK__GW_ELSEWHERE_ASK_MS)
     ask(gateway, other, now_ms);
   return 0;
 }
 
-static other_t *next_due(tnk_gateway_t *gateway, uint64_t now_ms) {
+static other_t *next_due(tnk_gateway_t *gateway, uint64_t now_ms,
+                         uint64_t away_ms) {
   TNK__LIST_FOREACH (node, &gateway->elsewhere.waiting) {
-    if (is_due(gateway, WAITING(node), now_ms))
+    if (is_due(gateway, WAITING(node), now_ms, away_ms))
       return WAITING(node);
   }
   return NULL;
 }
 
 void tnk__gw_elsewhere_tick(tnk_gateway_t *gateway, uint64_t now_ms) {
+  uint64_t away_ms;
   other_t *other;
 
+  if (tnk__gw_record_why(gateway->record) == NULL)
+    gateway->elsewhere.available_ms = now_ms;
+  away_ms = now_ms - gateway->elsewhere.available_ms;
   tnk__gw_jobs_wanted(gateway);
-  while ((other = next_due(gateway, now_ms)) != NULL) {
+  while ((other = next_due(gateway, now_ms, away_ms)) != NULL) {
     if (tnk__list_empty(&other->waiters)) /* their clients have gone */
       tnk__list_remove(&other->wait);
     else
-      tell(gateway, other);
+      tell(gateway, other,
+           away_ms >= TNK__GW_ELSEWHERE_AWAY_MS ? TNK_ECONN : TNK_OK);
   }
   if (tnk__list_empty(&gateway->elsewhere.waiting))
     (void)uv_timer_stop(&gateway->elsewhere.timer);

@@ -17,7 +17,8 @@
  *
  * A gateway that waits writes "again" every few seconds. If nothing comes back
  * for TNK__GW_ELSEWHERE_MS, the other gateway counts as dead, and the request
- * is sampled here. The time does not pass while the store is unavailable.
+ * is sampled here. That time does not pass while the store is unavailable,
+ * which ends the wait with an error after TNK__GW_ELSEWHERE_AWAY_MS.
  */
 
 enum {
@@ -25,6 +26,7 @@ enum {
   TNK__GW_MAX_ELSEWHERE_BYTES = 64 << 20, /* of their answers */
   TNK__GW_ELSEWHERE_KEEP_MS = 600000,     /* how long they are known */
   TNK__GW_ELSEWHERE_MS = 5000,
+  TNK__GW_ELSEWHERE_AWAY_MS = 30000,     /* as other requests wait for it */
   TNK__GW_ELSEWHERE_ASK_MS = 2000,       /* between two lines "again" */
   TNK__GW_ELSEWHERE_TICK_MS = 1000,      /* while a request waits */
   TNK__GW_MAX_ELSEWHERE_ANSWER = 4 << 20 /* longer answers are not shared */

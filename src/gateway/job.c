@@ -604,10 +604,13 @@ static void start(tnk__gw_job_t *job) {
   }
 }
 
-void tnk__gw_job_told(tnk__gw_job_t *job, const tnk__buf_t *answer) {
+void tnk__gw_job_told(tnk__gw_job_t *job, const tnk__buf_t *answer, int err) {
   tnk__gw_fault_t fault;
 
-  if (answer == NULL) {
+  if (err != TNK_OK) {
+    (void)not_recorded(&fault, err);
+    fail(job, &fault);
+  } else if (answer == NULL) {
     job->is_follower = 0;
     start(job);
   } else if (answer->err == TNK_OK &&

@@ -46,8 +46,9 @@ typedef struct {
   tnk__list_t order;     /* the one with the latest line last */
   tnk__list_t waiting;   /* those that jobs wait for */
   size_t n;
-  size_t n_bytes;   /* of answers */
-  uv_timer_t timer; /* runs while there is something to do */
+  size_t n_bytes;        /* of answers */
+  uint64_t available_ms; /* when a wait has last found the store available */
+  uv_timer_t timer;      /* runs while there is something to do */
 } tnk__gw_elsewhere_t;
 
 /* The session of requests that name none. */
@@ -265,8 +266,9 @@ void tnk__gw_jobs_keep(tnk_gateway_t *gateway, uint64_t now_ms);
  * held. */
 void tnk__gw_jobs_resume(tnk_gateway_t *gateway);
 /* A job that waited for another gateway gets its answer. NULL: there is none,
- * and the request is sampled here. */
-void tnk__gw_job_told(tnk__gw_job_t *job, const tnk__buf_t *answer);
+ * and the request is sampled here, or it fails with `err`, a code of the
+ * record. */
+void tnk__gw_job_told(tnk__gw_job_t *job, const tnk__buf_t *answer, int err);
 /* Tell other gateways that the requests they wait for are here. Take the
  * samples of those that have them. */
 void tnk__gw_jobs_wanted(tnk_gateway_t *gateway);

@@ -19,6 +19,14 @@ enum { SAMPLING_MS = 300 };
 
 static char record_path[64];
 static rig_t rig;
+static int is_away; /* the store */
+
+const char *__wrap_tnk__gw_record_why(const tnk__gw_record_t *record);
+
+const char *__wrap_tnk__gw_record_why(const tnk__gw_record_t *record) {
+  (void)record;
+  return is_away ? "the store is away" : NULL;
+}
 
 static void open_rig(uint64_t latency_ms) {
   int fd;
@@ -293,6 +301,40 @@ TEST_LIMIT(a_gateway_that_is_alive_is_waited_for, 60) {
   told("answer", ANSWER);
   expect_theirs(peer);
   close_rig();
+}
+
+/* While the store is away, no line of the other gateway can come. */
+TEST_LIMIT(a_store_that_is_away_is_waited_for_thirty_seconds, 60) {
+  for (int returns = 0; returns < 2; returns++) {
+    uint64_t began_ms;
+    peer_t *peer;
+
+    begin(0, KEY);
+    peer = post("/s/you", KEY, "hi");
+    until_line("again");
+    began_ms = uv_now(&rig.e2e.uv);
+    tnk__gw_elsewhere_tick(rig.gateway, began_ms);
+    is_away = 1;
+    tnk__gw_elsewhere_tick(rig.gateway,
+                           began_ms + TNK__GW_ELSEWHERE_AWAY_MS - 1);
+    CHECK_INT(rig.gateway->n_jobs, 1);
+    if (returns) {
+      is_away = 0;
+      told("answer", ANSWER);
+      expect_theirs(peer);
+    } else {
+      tnk__gw_elsewhere_tick(rig.gateway, began_ms + TNK__GW_ELSEWHERE_AWAY_MS);
+      until_closed(&rig, peer);
+      CHECK(strstr(peer->got, "cannot be recorded") != NULL);
+      CHECK_INT(peer_end(&rig, peer), 503);
+      CHECK_INT(n_calls(&rig, "asample"), 1);
+      /* The other gateway may have the answer later. */
+      is_away = 0;
+      told("answer", ANSWER);
+      expect_theirs(post("/s/you", KEY, "hi"));
+    }
+    close_rig();
+  }
 }
 
 TEST_LIMIT(clients_may_go_while_they_wait, 60) {
