@@ -409,18 +409,23 @@ def with_controls(rng, controls):
                    for control in rng.sample(controls, len(controls)))
 
 
-def control_tokens(path, tokenizer, rng):
-    """The added tokens of a vocabulary, at most some hundred of them: without those
-    that its model makes of plain text too, such as Gemma's runs of blanks."""
+def control_tokens(path, tokenizer, texts, rng):
+    """The added tokens of a vocabulary: all that occur in one of `texts`, and at most
+    some hundred others. Tokens that its model makes of plain text too, such as Gemma's
+    runs of blanks, are left out."""
     import tokenizers
     whole = json.loads((path / "tokenizer.json").read_text())
     plain = tokenizers.Tokenizer.from_str(json.dumps(whole | {"added_tokens": []}))
-    special, others = [], []
+    named, special, others = [], [], []
     for i, token in tokenizer.added_tokens_decoder.items():
         text = token.content
-        if text.strip() and i not in plain.encode(text, add_special_tokens=False).ids:
+        if not text.strip() or i in plain.encode(text, add_special_tokens=False).ids:
+            continue
+        if any(text in other for other in texts):
+            named.append(text)
+        else:
             (special if token.special else others).append(text)
-    return [t for of in (special, others) for t in rng.sample(of, min(len(of), 100))]
+    return named + [t for of in (special, others) for t in rng.sample(of, min(len(of), 50))]
 
 
 def guarded_chat(user, result):
@@ -453,12 +458,12 @@ def compare_guard(library, tokenizers, folder, name):
     the ids of 5.24, which can do the same."""
     import transformers
     path, config, tokenizer = load(folder, name)
-    controls = control_tokens(path, tokenizer, random.Random(name))
     tally = Tally(f"{name}: control tokens in messages")
-    for what, template in {**templates.fetch(folder), "own": config.get("chat_template"),
-                           "turns": TURNS}.items():
-        if template is None:
-            continue
+    given = {**templates.fetch(folder), "own": config.get("chat_template"), "turns": TURNS}
+    named = {what: template for what, template in given.items() if template is not None}
+    ends = [tokenizer.bos_token or "", tokenizer.eos_token or "", tokenizer.pad_token or ""]
+    controls = control_tokens(path, tokenizer, [*ends, *named.values()], random.Random(name))
+    for what, template in named.items():
         chat, rng = Chat(library, tokenizers, path, template), random.Random(what)
         texts = check_guard(tally, chat, tokenizer, what, rng, controls)
         if what not in ("own", "turns") or texts is None:
