@@ -16,6 +16,7 @@ static int run_pass(lua_State *L, const char *what, pass_t pass) {
   const target_t target = {&timeout_field, 1, &timeout_ms};
   const where_t loss = {"loss_fn", 0};
   size_t n = 0;
+
   call_setup(L);
   proxy_t *training = proxy_check(L, 2, PROXY_TRAINING);
   const tnk_datum_t *data = arg_data(L, 3, &n);
@@ -57,6 +58,7 @@ static int optim_step(lua_State *L) {
   uint64_t timeout_ms = 0;
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
+
   call_setup(L);
   proxy_t *training = proxy_check(L, 2, PROXY_TRAINING);
   arg_options(L, 3, "optim_step", targets, COUNT(targets), NULL);
@@ -84,6 +86,7 @@ static int run_save(lua_State *L, const char *what, save_t save) {
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
   where_t where = {what, 0};
+
   call_setup(L);
   proxy_t *training = proxy_check(L, 2, PROXY_TRAINING);
   const char *name = arg_text(L, 3, where);
@@ -118,6 +121,7 @@ static int save_and_sample(lua_State *L) {
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&kind_field, 1, &kind},
                               {&timeout_field, 1, &timeout_ms}};
+
   call_setup(L);
   proxy_t *training = proxy_check(L, 2, PROXY_TRAINING);
   arg_options(L, 3, "save_weights_and_sampler", targets, COUNT(targets), NULL);
@@ -141,6 +145,7 @@ static int load_state(lua_State *L) {
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
   const where_t where = {"load_state", 0};
+
   call_setup(L);
   proxy_t *training = proxy_check(L, 2, PROXY_TRAINING);
   options.path = arg_text(L, 3, where);
@@ -159,6 +164,7 @@ static int load_state(lua_State *L) {
 static int training_info(lua_State *L) {
   tnk_training_info_t info = TNK_TRAINING_INFO_INIT;
   const proxy_t *training = proxy_check(L, 1, PROXY_TRAINING);
+
   tnk_training_info(&info, training->handle);
   lua_newtable(L);
   put_text(L, "model_id", info.model_id);
@@ -190,6 +196,7 @@ static const char *const prompt_only[] = {"prompt", NULL};
 static void read_prompt(lua_State *L, int index, const char *what,
                         tnk_model_input_t *out) {
   where_t where = {what, 0};
+
   arg_list(L, index, where, "a table of options");
   where.what = "prompt";
   push_member(L, index, "prompt");
@@ -212,6 +219,7 @@ static int sample(lua_State *L) {
   const target_t targets[] = {{param_fields, COUNT(param_fields), &params},
                               {fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
+
   call_setup(L);
   proxy_t *sampling = proxy_check(L, 2, PROXY_SAMPLING);
   read_prompt(L, 3, "sample", &prompt);
@@ -228,6 +236,7 @@ static int sample(lua_State *L) {
 static int on_token(const tnk_stream_token_t *token, void *user) {
   operation_t *operation = user;
   event_t *event = event_new(EVENT_TOKEN, NULL);
+
   if (event != NULL)
     event->texts[0] = copy_text(token->text);
   if (event == NULL || (token->text != NULL && event->texts[0] == NULL)) {
@@ -256,6 +265,7 @@ static int stream(lua_State *L) {
   const target_t targets[] = {{param_fields, COUNT(param_fields), &params},
                               {fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
+
   call_setup(L);
   proxy_t *sampling = proxy_check(L, 2, PROXY_SAMPLING);
   read_prompt(L, 3, "stream", &prompt);
@@ -280,6 +290,7 @@ static int compute_logprobs(lua_State *L) {
   uint64_t timeout_ms = 0;
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
+
   call_setup(L);
   proxy_t *sampling = proxy_check(L, 2, PROXY_SAMPLING);
   read_prompt(L, 3, "compute_logprobs", &prompt);
@@ -297,6 +308,7 @@ static int compute_logprobs(lua_State *L) {
 static int export_sampler(lua_State *L) {
   const proxy_t *sampling = proxy_check(L, 1, PROXY_SAMPLING);
   const char *exported = tnk_sampling_export(sampling->handle);
+
   if (exported == NULL)
     raise_error(L, TNK_ENOMEM, "the sampler cannot be exported");
   lua_pushstring(L, exported);

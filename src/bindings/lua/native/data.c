@@ -31,6 +31,7 @@ static void read_chunk(lua_State *L, where_t where, tnk_chunk_t *out) {
   static const char *const others[] = {"tokens", "image", "dmel", NULL};
   const target_t target = {fields, COUNT(fields), out};
   int index = lua_gettop(L);
+
   arg_options(L, index, where.what, &target, 1, others);
   push_member(L, index, "tokens");
   if (!lua_isnil(L, -1)) {
@@ -51,6 +52,7 @@ static void read_chunk(lua_State *L, where_t where, tnk_chunk_t *out) {
 
 void arg_input(lua_State *L, int index, where_t where, tnk_model_input_t *out) {
   int has_chunks = 0;
+
   if (lua_istable(L, index)) {
     lua_rawgeti(L, index, 1);
     has_chunks = lua_istable(L, -1);
@@ -78,6 +80,7 @@ void arg_input(lua_State *L, int index, where_t where, tnk_model_input_t *out) {
 static void read_values(lua_State *L, where_t where, tnk_tensor_t *out) {
   int is_whole = strcmp(where.what, "target_tokens") == 0;
   int index = lua_gettop(L);
+
   out->n_values = arg_list(L, index, where, "a table of numbers");
   out->dtype = is_whole ? TNK_I64 : TNK_F64;
   int64_t *wholes =
@@ -130,6 +133,7 @@ static void read_short(lua_State *L, int index, size_t datum, tnk_datum_t *out,
                        tnk_loss_input_t *inputs) {
   static const char *const names[][2] = {{"targets", "target_tokens"},
                                          {"weights", "weights"}};
+
   for (size_t i = 0; i < COUNT(names); i++) {
     push_member(L, index, names[i][0]);
     if (!lua_isnil(L, -1)) {
@@ -144,6 +148,7 @@ static void check_names(lua_State *L, int index, size_t datum) {
   static const char *const names[] = {"input", "targets", "weights",
                                       "loss_inputs", NULL};
   where_t where = {"names", datum};
+
   for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
     int is_known = 0;
     for (size_t i = 0; names[i] != NULL && lua_type(L, -2) == LUA_TSTRING; i++)
@@ -161,6 +166,7 @@ static void read_datum(lua_State *L, size_t datum, tnk_datum_t *out) {
   int index = lua_gettop(L);
   size_t n = 2;
   where_t where = {"input", datum};
+
   if (!lua_istable(L, index))
     raise_error(L, TNK_EINVAL, "datum %d: expected a table, got %s",
                 (int)datum - 1, luaL_typename(L, index));
@@ -193,6 +199,7 @@ static void read_datum(lua_State *L, size_t datum, tnk_datum_t *out) {
 
 const tnk_datum_t *arg_data(lua_State *L, int index, size_t *n) {
   where_t where = {"data", 0};
+
   *n = arg_list(L, index, where, "a table of datums");
   tnk_datum_t *data = scratch(L, *n, sizeof(*data));
   luaL_checkstack(L, 32, "data");
@@ -207,6 +214,7 @@ const tnk_datum_t *arg_data(lua_State *L, int index, size_t *n) {
 void arg_settings(lua_State *L, int index, tnk_pass_options_t *out) {
   where_t where = {"settings", 0};
   size_t n = 0;
+
   if (lua_isnil(L, index))
     return;
   arg_list(L, index, where, "a table of names and numbers");

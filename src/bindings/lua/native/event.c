@@ -14,6 +14,7 @@ void event_append(state_t *state, event_t *event) {
 char *copy_text(const char *text) {
   size_t size = text != NULL ? strlen(text) + 1 : 0;
   char *copy = text != NULL ? malloc(size) : NULL;
+
   if (copy != NULL)
     memcpy(copy, text, size);
   return copy;
@@ -21,6 +22,7 @@ char *copy_text(const char *text) {
 
 event_t *event_new(event_kind_t kind, proxy_t *proxy) {
   event_t *event = calloc(1, sizeof(*event));
+
   if (event == NULL)
     return NULL;
   event->kind = kind;
@@ -63,6 +65,7 @@ void events_drop(state_t *state) {
 /* "done", id, result | "failed", id, error */
 static int push_settled(lua_State *L, operation_t *operation) {
   int is_ok = operation->status == TNK_OK && !operation->is_short;
+
   lua_pushstring(L, is_ok ? "done" : "failed");
   lua_pushinteger(L, operation->id);
   if (operation->is_short)
@@ -104,6 +107,7 @@ static int push_report(lua_State *L, const event_t *event) {
   int is_log = event->kind == EVENT_LOG;
   size_t n = is_log ? COUNT(levels) : COUNT(states);
   size_t number = (size_t)event->number < n ? (size_t)event->number : 0;
+
   lua_pushstring(L, is_log ? "log" : "queue_state");
   lua_pushlightuserdata(L, event->proxy);
   lua_newtable(L);
@@ -118,6 +122,7 @@ int native_take(lua_State *L) {
   state_t *state = state_of(L);
   event_t *event = state->first;
   int n = 0;
+
   if (event == NULL || state->is_ended)
     return 0;
   /* The event stays in the list until its values are on the stack, so an error

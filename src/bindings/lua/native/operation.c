@@ -8,6 +8,7 @@
 
 state_t *state_of(lua_State *L) {
   state_t **box = lua_touserdata(L, lua_upvalueindex(1));
+
   if (*box == NULL)
     raise_error(L, TNK_ECLOSED, "the Lua state closes");
   return *box;
@@ -18,6 +19,7 @@ state_t *state_of(lua_State *L) {
 operation_t *operation_push(lua_State *L, proxy_t *owner, lua_Integer id,
                             convert_t convert) {
   operation_t **box = lua_newuserdata(L, sizeof(operation_t *));
+
   *box = NULL;
   luaL_getmetatable(L, OPERATION_NAME);
   lua_setmetatable(L, -2);
@@ -40,6 +42,7 @@ operation_t *operation_push(lua_State *L, proxy_t *owner, lua_Integer id,
 
 void operation_free(operation_t *operation) {
   state_t *state = operation->state;
+
   if (operation->box != NULL)
     *operation->box = NULL;
   if (operation->promise != NULL)
@@ -51,6 +54,7 @@ void operation_free(operation_t *operation) {
 
 static void on_settled(tnk_promise_t *promise, int status, void *user) {
   operation_t *operation = user;
+
   (void)promise;
   operation->status = status;
   event_append(operation->state, &operation->settled);
@@ -68,6 +72,7 @@ void operation_start(operation_t *operation, tnk_promise_t *promise,
 
 static int cancel(lua_State *L) {
   operation_t **box = luaL_checkudata(L, 1, OPERATION_NAME);
+
   if (*box != NULL && (*box)->promise != NULL)
     tnk_promise_cancel((*box)->promise);
   return 0;
@@ -76,6 +81,7 @@ static int cancel(lua_State *L) {
 /* The operation continues. */
 static int collect(lua_State *L) {
   operation_t **box = luaL_checkudata(L, 1, OPERATION_NAME);
+
   if (*box != NULL)
     (*box)->box = NULL;
   *box = NULL;
@@ -94,6 +100,7 @@ static int turn(lua_State *L) {
 static int timeout(lua_State *L) {
   state_t *state = state_of(L);
   int timeout_ms = -1;
+
   if (uv_loop_alive(&state->loop))
     timeout_ms = uv_backend_timeout(&state->loop);
   lua_pushinteger(L, timeout_ms);
@@ -131,6 +138,7 @@ static const luaL_Reg operation_functions[] = {{"cancel", cancel},
 static int collect_state(lua_State *L) {
   state_t **box = luaL_checkudata(L, 1, STATE_NAME);
   state_t *state = *box;
+
   *box = NULL;
   if (state != NULL) {
     state_end(state);
@@ -145,6 +153,7 @@ static void on_awake(uv_async_t *awake) {
 
 static void push_state(lua_State *L) {
   state_t **box = lua_newuserdata(L, sizeof(state_t *));
+
   *box = NULL;
   if (luaL_newmetatable(L, STATE_NAME)) {
     lua_pushcfunction(L, collect_state);

@@ -18,6 +18,7 @@ void proxy_ref(proxy_t *proxy) {
 
 void proxy_unref(proxy_t *proxy) {
   state_t *state = proxy->state;
+
   if (--proxy->n_refs > 0)
     return;
   *proxy->prev = proxy->next;
@@ -36,6 +37,7 @@ void proxy_unref(proxy_t *proxy) {
 proxy_t *proxy_push(lua_State *L, state_t *state, kind_t kind,
                     proxy_t *service) {
   proxy_t **box = lua_newuserdata(L, sizeof(proxy_t *));
+
   *box = NULL;
   luaL_getmetatable(L, PROXY_NAME);
   lua_setmetatable(L, -2);
@@ -64,6 +66,7 @@ proxy_t *proxy_check(lua_State *L, int index, kind_t kind) {
   static const char *const names[] = {"", "service", "training client",
                                       "sampling client"};
   proxy_t **box = luaL_checkudata(L, index, PROXY_NAME);
+
   if (*box == NULL || (*box)->kind != kind)
     raise_error(L, TNK_EINVAL, "expected a %s", names[kind]);
   if ((*box)->handle == NULL || (*box)->is_closing ||
@@ -76,6 +79,7 @@ proxy_t *proxy_check(lua_State *L, int index, kind_t kind) {
 static int collect(lua_State *L) {
   proxy_t **box = luaL_checkudata(L, 1, PROXY_NAME);
   proxy_t *proxy = *box;
+
   *box = NULL;
   if (proxy != NULL) {
     if (proxy->handle != NULL && !proxy->state->is_ended)
@@ -98,6 +102,7 @@ void proxy_setup(lua_State *L) {
 
 static void on_closed(void *user) {
   proxy_t *service = user;
+
   service->handle = NULL;
   /* The event has the reference of the close. */
   service->closed.proxy = service;
@@ -106,6 +111,7 @@ static void on_closed(void *user) {
 
 void proxy_close(proxy_t *proxy) {
   void *handle = proxy->handle;
+
   if (handle == NULL || proxy->is_closing)
     return;
   proxy->is_closing = 1;
@@ -129,6 +135,7 @@ void proxy_close(proxy_t *proxy) {
  * finalizer call of their own. */
 static void release_boxed(state_t *state) {
   proxy_t *dropped = NULL;
+
   for (proxy_t *proxy = state->proxies; proxy != NULL; proxy = proxy->next) {
     if (proxy->box == NULL)
       continue;

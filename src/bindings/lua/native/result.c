@@ -53,6 +53,7 @@ static void push_client(lua_State *L, proxy_t *owner, tnk_promise_t *promise,
                         kind_t kind, void *handle) {
   proxy_t *service = owner->service != NULL ? owner->service : owner;
   proxy_t *client = proxy_push(L, owner->state, kind, service);
+
   client->promise = tnk_promise_ref(promise);
   client->handle = handle;
 }
@@ -69,6 +70,7 @@ void result_sampling(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
 
 void result_models(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
   const tnk_capabilities_t *all = tnk_promise_capabilities(promise);
+
   (void)owner;
   lua_newtable(L);
   for (size_t i = 0; i < tnk_capabilities_count(all); i++) {
@@ -102,6 +104,7 @@ void result_metrics(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
 
 void result_pass(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
   const tnk_pass_t *pass = tnk_promise_pass(promise);
+
   (void)owner;
   lua_newtable(L);
   put_number(L, "loss", tnk_pass_loss(pass));
@@ -123,6 +126,7 @@ void result_pass(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
 
 void result_saved(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
   const tnk_saved_t *saved = tnk_promise_saved(promise);
+
   (void)owner;
   lua_newtable(L);
   if (saved == NULL)
@@ -135,6 +139,7 @@ void result_saved(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
 static void push_sequence(lua_State *L, const tnk_samples_t *samples,
                           size_t index) {
   size_t n = 0;
+
   lua_newtable(L);
   const int32_t *tokens = tnk_samples_tokens(samples, index, &n);
   push_i32s(L, tokens, n);
@@ -154,6 +159,7 @@ static void push_sequence(lua_State *L, const tnk_samples_t *samples,
 void result_samples(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
   const tnk_samples_t *samples = tnk_promise_samples(promise);
   size_t n = 0;
+
   (void)owner;
   lua_newtable(L);
   lua_newtable(L);
@@ -176,6 +182,7 @@ void result_samples(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
 void result_logprobs(lua_State *L, proxy_t *owner, tnk_promise_t *promise) {
   size_t n = 0;
   const float *logprobs = tnk_promise_logprobs(promise, &n);
+
   (void)owner;
   push_f32s(L, logprobs, n);
 }

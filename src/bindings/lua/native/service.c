@@ -48,6 +48,7 @@ static void report(proxy_t *service, event_kind_t kind, int32_t number,
                    const char *subject, const char *text) {
   /* Without memory the report is lost, and nothing else. */
   event_t *event = event_new(kind, service);
+
   if (event == NULL)
     return;
   event->number = number;
@@ -93,6 +94,7 @@ static int service_open(lua_State *L) {
   tnk_service_t *handle = NULL;
   char why[512] = "";
   state_t *state = state_of(L);
+
   call_setup(L);
   arg_options(L, 1, "service", targets, COUNT(targets), others);
   int has_queue_state = wants(L, 1, "on_queue_state");
@@ -124,6 +126,7 @@ static int close_proxy(lua_State *L) {
   proxy_t **box = luaL_checkudata(L, 1, "tnk.proxy");
   int follows = *box != NULL && (*box)->kind == PROXY_SERVICE &&
                 (*box)->handle != NULL && !(*box)->is_closing;
+
   if (*box != NULL)
     proxy_close(*box);
   lua_pushboolean(L, follows);
@@ -152,6 +155,7 @@ static int create_lora(lua_State *L) {
   uint64_t timeout_ms = 0;
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
+
   call_setup(L);
   proxy_t *service = proxy_check(L, 2, PROXY_SERVICE);
   arg_options(L, 3, "create_lora_training", targets, COUNT(targets), NULL);
@@ -178,6 +182,7 @@ static int restore(lua_State *L) {
   uint64_t timeout_ms = 0;
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
+
   call_setup(L);
   proxy_t *service = proxy_check(L, 2, PROXY_SERVICE);
   arg_options(L, 3, "restore_training", targets, COUNT(targets), NULL);
@@ -200,6 +205,7 @@ static int create_sampling(lua_State *L) {
   uint64_t timeout_ms = 0;
   const target_t targets[] = {{fields, COUNT(fields), &options},
                               {&timeout_field, 1, &timeout_ms}};
+
   call_setup(L);
   proxy_t *service = proxy_check(L, 2, PROXY_SERVICE);
   arg_options(L, 3, "create_sampler", targets, COUNT(targets), NULL);
@@ -217,6 +223,7 @@ static int ask(lua_State *L, const char *what, start_t start,
                convert_t convert) {
   uint64_t timeout_ms = 0;
   const target_t target = {&timeout_field, 1, &timeout_ms};
+
   call_setup(L);
   proxy_t *service = proxy_check(L, 2, PROXY_SERVICE);
   arg_options(L, 3, what, &target, 1, NULL);
@@ -240,6 +247,7 @@ static int health(lua_State *L) {
 static int session_id(lua_State *L) {
   const proxy_t *service = proxy_check(L, 1, PROXY_SERVICE);
   const char *id = tnk_service_session_id(service->handle);
+
   if (id == NULL)
     return 0;
   lua_pushstring(L, id);
@@ -250,6 +258,7 @@ static int session_id(lua_State *L) {
 static int stats(lua_State *L) {
   tnk_stats_t out = TNK_STATS_INIT;
   const proxy_t *service = proxy_check(L, 1, PROXY_SERVICE);
+
   tnk_service_stats(&out, service->handle);
   lua_newtable(L);
   put_whole(L, "n_requests", (int64_t)out.n_requests);

@@ -28,6 +28,7 @@ void put_whole(lua_State *L, const char *name, int64_t number) {
 static void set_details(lua_State *L, const tnk_error_t *error) {
   static const char *const ran[] = {"unknown", "no", "yes", "partly"};
   static const char *const categories[] = {"unknown", "server", "user"};
+
   if (error->http_status != 0)
     put_whole(L, "status", error->http_status);
   if (error->cause != 0)
@@ -57,6 +58,7 @@ void push_error(lua_State *L, int code, const char *text,
 
 _Noreturn void raise_error(lua_State *L, int code, const char *format, ...) {
   va_list args;
+
   va_start(args, format);
   const char *text = lua_pushvfstring(L, format, args);
   va_end(args);
@@ -68,6 +70,7 @@ _Noreturn void raise_error(lua_State *L, int code, const char *format, ...) {
 
 _Noreturn void fail(lua_State *L, where_t where, const char *format, ...) {
   va_list args;
+
   va_start(args, format);
   const char *text = lua_pushvfstring(L, format, args);
   va_end(args);
@@ -134,6 +137,7 @@ int64_t arg_whole(lua_State *L, int index, where_t where, double low,
 
 const char *arg_text(lua_State *L, int index, where_t where) {
   size_t n = 0;
+
   if (lua_isnil(L, index))
     return NULL;
   /* A number would become a string that no table keeps. */
@@ -167,6 +171,7 @@ static void read_texts(lua_State *L, where_t where, const char *const **out,
                        size_t *n) {
   /* One string is a list of one. */
   int is_list = lua_type(L, -1) != LUA_TSTRING;
+
   *n = is_list ? arg_list(L, -1, where, "a table of strings") : 1;
   const char **texts = scratch(L, *n, sizeof(*texts));
   for (size_t i = 0; i < *n; i++) {
@@ -183,6 +188,7 @@ static void read_texts(lua_State *L, where_t where, const char *const **out,
 static void read_pairs(lua_State *L, where_t where, const tnk_pair_t **out,
                        size_t *n) {
   size_t n_pairs = 0;
+
   arg_list(L, -1, where, "a table of names and strings");
   for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1))
     n_pairs++;
@@ -201,6 +207,7 @@ static void read_pairs(lua_State *L, where_t where, const tnk_pair_t **out,
 static uint32_t read_chosen(lua_State *L, where_t where,
                             const char *const *names) {
   const char *name = arg_text(L, -1, where);
+
   for (uint32_t i = 0; names[i] != NULL; i++)
     if (strcmp(names[i], name) == 0)
       return i;
@@ -217,6 +224,7 @@ static void read_field(lua_State *L, const char *what, const field_t *field,
                        char *to) {
   const char *text = lua_pushfstring(L, "%s: option \"%s\"", what, field->name);
   where_t where = {text, 0};
+
   lua_insert(L, -2);
   to += field->offset;
   switch (field->type) {
@@ -280,6 +288,7 @@ void arg_options(lua_State *L, int index, const char *what,
                  const target_t *targets, size_t n_targets,
                  const char *const *others) {
   where_t where = {what, 0};
+
   if (lua_isnoneornil(L, index))
     return;
   arg_list(L, index, where, "a table of options");
