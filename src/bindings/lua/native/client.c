@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "bindings/lua/native/native.h"
 
-static const field_t timeout_field = {"timeout_ms", 0, FIELD_U64, NULL};
-
 /* ---- Training ---- */
 
 typedef tnk_promise_t *(*pass_t)(tnk_training_t *, const tnk_datum_t *, size_t,
@@ -12,22 +10,18 @@ typedef tnk_promise_t *(*pass_t)(tnk_training_t *, const tnk_datum_t *, size_t,
 static int run_pass(lua_State *L, const char *what, pass_t pass) {
   static const char *const others[] = {"settings", NULL};
   tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
-  uint64_t timeout_ms = 0;
-  const target_t target = {&timeout_field, 1, &timeout_ms};
   const where_t loss = {"loss_fn", 0};
   size_t n = 0;
-
-  call_setup(L);
-  proxy_t *training = proxy_check(L, 2, PROXY_TRAINING);
+  proxy_t *training = operation_owner(L, PROXY_TRAINING);
   const tnk_datum_t *data = arg_data(L, 3, &n);
+
   options.loss_fn = arg_text(L, 4, loss);
-  arg_options(L, 5, what, &target, 1, others);
+  uint64_t timeout_ms = operation_options(L, 5, what, NULL, others);
   if (!lua_isnil(L, 5)) {
     push_member(L, 5, "settings");
     arg_settings(L, lua_gettop(L), &options);
   }
-  operation_t *operation =
-      operation_push(L, training, lua_tointeger(L, 1), result_pass);
+  operation_t *operation = operation_push(L, training, result_pass);
   operation_start(operation, pass(training->handle, data, n, &options),
                   timeout_ms);
   return 1;
@@ -43,9 +37,8 @@ static int forward_backward(lua_State *L) {
 
 /* optim_step(id, training, options) */
 static int optim_step(lua_State *L) {
-  static const char *const optimizers[] = {"adamw", "dimuon", "raw", NULL};
   static const field_t fields[] = {
-      FIELD_CHOSEN(tnk_optim_t, optimizer, optimizers),
+      FIELD_CHOSEN(tnk_optim_t, optimizer, optimizer_names),
       FIELD(tnk_optim_t, learning_rate, FIELD_DOUBLE),
       FIELD(tnk_optim_t, beta1, FIELD_DOUBLE),
       FIELD(tnk_optim_t, beta2, FIELD_DOUBLE),
@@ -55,19 +48,26 @@ static int optim_step(lua_State *L) {
       FIELD(tnk_optim_t, json, FIELD_TEXT),
   };
   tnk_optim_t options = TNK_OPTIM_INIT;
-  uint64_t timeout_ms = 0;
-  const target_t targets[] = {{fields, COUNT(fields), &options},
-                              {&timeout_field, 1, &timeout_ms}};
+  const target_t target = {fields, COUNT(fields), &options, NULL};
+  proxy_t *training = operation_owner(L, PROXY_TRAINING);
+  uint64_t timeout_ms = operation_options(L, 3, "optim_step", &target, NULL);
+  operation_t *operation = operation_push(L, training, result_metrics);
 
-  call_setup(L);
-  proxy_t *training = proxy_check(L, 2, PROXY_TRAINING);
-  arg_options(L, 3, "optim_step", targets, COUNT(targets), NULL);
-  operation_t *operation =
-      operation_push(L, training, lua_tointeger(L, 1), result_metrics);
   operation_start(operation,
                   tnk_training_optim_step(training->handle, &options),
                   timeout_ms);
   return 1;
+}
+
+/* A string that is not nil. */
+static const char *given_text(lua_State *L, int index, const char *what,
+                              const char *name) {
+  const where_t where = {what, 0};
+  const char *text = arg_text(L, index, where);
+
+  if (text == NULL)
+    fail(L, where, "expected a string as %s, got nil", name);
+  return text;
 }
 
 typedef tnk_promise_t *(*save_t)(tnk_training_t *, const char *,
@@ -82,19 +82,12 @@ static int run_save(lua_State *L, const char *what, save_t save) {
       FIELD(tnk_save_options_t, recipients, FIELD_TEXTS),
   };
   tnk_save_options_t options = TNK_SAVE_OPTIONS_INIT;
-  uint64_t timeout_ms = 0;
-  const target_t targets[] = {{fields, COUNT(fields), &options},
-                              {&timeout_field, 1, &timeout_ms}};
-  where_t where = {what, 0};
+  const target_t target = {fields, COUNT(fields), &options, NULL};
+  proxy_t *training = operation_owner(L, PROXY_TRAINING);
+  const char *name = given_text(L, 3, what, "name");
+  uint64_t timeout_ms = operation_options(L, 4, what, &target, NULL);
+  operation_t *operation = operation_push(L, training, result_saved);
 
-  call_setup(L);
-  proxy_t *training = proxy_check(L, 2, PROXY_TRAINING);
-  const char *name = arg_text(L, 3, where);
-  if (name == NULL)
-    fail(L, where, "expected a string as name, got nil");
-  arg_options(L, 4, what, targets, COUNT(targets), NULL);
-  operation_t *operation =
-      operation_push(L, training, lua_tointeger(L, 1), result_saved);
   operation_start(operation, save(training->handle, name, &options),
                   timeout_ms);
   return 1;
@@ -116,17 +109,14 @@ static int save_and_sample(lua_State *L) {
   static const field_t fields[] = {
       FIELD(tnk_sampling_options_t, record_stability_info, FIELD_CHOICE)};
   tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
-  uint64_t timeout_ms = 0;
   uint32_t kind = TNK_SAMPLING_SNAPSHOT;
-  const target_t targets[] = {{fields, COUNT(fields), &options},
-                              {&kind_field, 1, &kind},
-                              {&timeout_field, 1, &timeout_ms}};
+  const target_t more = {&kind_field, 1, &kind, NULL};
+  const target_t target = {fields, COUNT(fields), &options, &more};
+  proxy_t *training = operation_owner(L, PROXY_TRAINING);
+  uint64_t timeout_ms =
+      operation_options(L, 3, "save_weights_and_sampler", &target, NULL);
+  operation_t *operation = operation_push(L, training, result_sampling);
 
-  call_setup(L);
-  proxy_t *training = proxy_check(L, 2, PROXY_TRAINING);
-  arg_options(L, 3, "save_weights_and_sampler", targets, COUNT(targets), NULL);
-  operation_t *operation =
-      operation_push(L, training, lua_tointeger(L, 1), result_sampling);
   operation_start(operation,
                   tnk_training_save_weights_and_get_sampling(
                       training->handle, (tnk_sampling_kind_t)kind, &options),
@@ -141,19 +131,12 @@ static int load_state(lua_State *L) {
       FIELD(tnk_load_options_t, weights_access_token, FIELD_TEXT),
   };
   tnk_load_options_t options = TNK_LOAD_OPTIONS_INIT;
-  uint64_t timeout_ms = 0;
-  const target_t targets[] = {{fields, COUNT(fields), &options},
-                              {&timeout_field, 1, &timeout_ms}};
-  const where_t where = {"load_state", 0};
+  const target_t target = {fields, COUNT(fields), &options, NULL};
+  proxy_t *training = operation_owner(L, PROXY_TRAINING);
 
-  call_setup(L);
-  proxy_t *training = proxy_check(L, 2, PROXY_TRAINING);
-  options.path = arg_text(L, 3, where);
-  if (options.path == NULL)
-    fail(L, where, "expected a string as path, got nil");
-  arg_options(L, 4, "load_state", targets, COUNT(targets), NULL);
-  operation_t *operation =
-      operation_push(L, training, lua_tointeger(L, 1), NULL);
+  options.path = given_text(L, 3, "load_state", "path");
+  uint64_t timeout_ms = operation_options(L, 4, "load_state", &target, NULL);
+  operation_t *operation = operation_push(L, training, NULL);
   operation_start(operation,
                   tnk_training_load_state(training->handle, &options),
                   timeout_ms);
@@ -190,17 +173,20 @@ static const field_t param_fields[] = {
     PARAM(stop_tokens, "stop_tokens", FIELD_I32S),
 };
 #undef PARAM
-static const char *const prompt_only[] = {"prompt", NULL};
 
-/* The prompt of the options at `index`. */
-static void read_prompt(lua_State *L, int index, const char *what,
-                        tnk_model_input_t *out) {
+/* Read the options of an operation on a prompt, which is one of them. Returns
+ * the timeout. */
+static uint64_t prompt_options(lua_State *L, const char *what,
+                               const target_t *target,
+                               tnk_model_input_t *prompt) {
+  static const char *const others[] = {"prompt", NULL};
   where_t where = {what, 0};
 
-  arg_list(L, index, where, "a table of options");
+  arg_list(L, 3, where, "a table of options");
   where.what = "prompt";
-  push_member(L, index, "prompt");
-  arg_input(L, lua_gettop(L), where, out);
+  push_member(L, 3, "prompt");
+  arg_input(L, lua_gettop(L), where, prompt);
+  return operation_options(L, 3, what, target, others);
 }
 
 /* sample(id, sampling, options) */
@@ -215,17 +201,12 @@ static int sample(lua_State *L) {
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
   tnk_sample_options_t options = TNK_SAMPLE_OPTIONS_INIT;
   tnk_model_input_t prompt = {0};
-  uint64_t timeout_ms = 0;
-  const target_t targets[] = {{param_fields, COUNT(param_fields), &params},
-                              {fields, COUNT(fields), &options},
-                              {&timeout_field, 1, &timeout_ms}};
+  const target_t more = {fields, COUNT(fields), &options, NULL};
+  const target_t target = {param_fields, COUNT(param_fields), &params, &more};
+  proxy_t *sampling = operation_owner(L, PROXY_SAMPLING);
+  uint64_t timeout_ms = prompt_options(L, "sample", &target, &prompt);
+  operation_t *operation = operation_push(L, sampling, result_samples);
 
-  call_setup(L);
-  proxy_t *sampling = proxy_check(L, 2, PROXY_SAMPLING);
-  read_prompt(L, 3, "sample", &prompt);
-  arg_options(L, 3, "sample", targets, COUNT(targets), prompt_only);
-  operation_t *operation =
-      operation_push(L, sampling, lua_tointeger(L, 1), result_samples);
   operation_start(
       operation,
       tnk_sampling_sample(sampling->handle, &prompt, &params, &options),
@@ -239,11 +220,8 @@ static int on_token(const tnk_stream_token_t *token, void *user) {
 
   if (event != NULL)
     event->texts[0] = copy_text(token->text);
-  if (event == NULL || (token->text != NULL && event->texts[0] == NULL)) {
-    if (event != NULL)
-      event->proxy = NULL;
+  if (event == NULL || (token->text != NULL && event->texts[0] == NULL))
     operation->is_short = 1;
-  }
   if (event == NULL)
     return 1;
   event->operation = operation;
@@ -261,17 +239,12 @@ static int stream(lua_State *L) {
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
   tnk_sample_stream_options_t options = TNK_SAMPLE_STREAM_OPTIONS_INIT;
   tnk_model_input_t prompt = {0};
-  uint64_t timeout_ms = 0;
-  const target_t targets[] = {{param_fields, COUNT(param_fields), &params},
-                              {fields, COUNT(fields), &options},
-                              {&timeout_field, 1, &timeout_ms}};
+  const target_t more = {fields, COUNT(fields), &options, NULL};
+  const target_t target = {param_fields, COUNT(param_fields), &params, &more};
+  proxy_t *sampling = operation_owner(L, PROXY_SAMPLING);
+  uint64_t timeout_ms = prompt_options(L, "stream", &target, &prompt);
+  operation_t *operation = operation_push(L, sampling, result_samples);
 
-  call_setup(L);
-  proxy_t *sampling = proxy_check(L, 2, PROXY_SAMPLING);
-  read_prompt(L, 3, "stream", &prompt);
-  arg_options(L, 3, "stream", targets, COUNT(targets), prompt_only);
-  operation_t *operation =
-      operation_push(L, sampling, lua_tointeger(L, 1), result_samples);
   options.on_token = on_token;
   options.user = operation;
   operation_start(
@@ -287,16 +260,11 @@ static int compute_logprobs(lua_State *L) {
       FIELD(tnk_logprobs_options_t, last_n, FIELD_U32)};
   tnk_logprobs_options_t options = TNK_LOGPROBS_OPTIONS_INIT;
   tnk_model_input_t prompt = {0};
-  uint64_t timeout_ms = 0;
-  const target_t targets[] = {{fields, COUNT(fields), &options},
-                              {&timeout_field, 1, &timeout_ms}};
+  const target_t target = {fields, COUNT(fields), &options, NULL};
+  proxy_t *sampling = operation_owner(L, PROXY_SAMPLING);
+  uint64_t timeout_ms = prompt_options(L, "compute_logprobs", &target, &prompt);
+  operation_t *operation = operation_push(L, sampling, result_logprobs);
 
-  call_setup(L);
-  proxy_t *sampling = proxy_check(L, 2, PROXY_SAMPLING);
-  read_prompt(L, 3, "compute_logprobs", &prompt);
-  arg_options(L, 3, "compute_logprobs", targets, COUNT(targets), prompt_only);
-  operation_t *operation =
-      operation_push(L, sampling, lua_tointeger(L, 1), result_logprobs);
   operation_start(
       operation,
       tnk_sampling_compute_logprobs(sampling->handle, &prompt, &options),

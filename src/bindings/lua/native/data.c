@@ -29,10 +29,10 @@ static void read_chunk(lua_State *L, where_t where, tnk_chunk_t *out) {
       FIELD(tnk_chunk_t, expected_tokens, FIELD_I32),
   };
   static const char *const others[] = {"tokens", "image", "dmel", NULL};
-  const target_t target = {fields, COUNT(fields), out};
+  const target_t target = {fields, COUNT(fields), out, NULL};
   int index = lua_gettop(L);
 
-  arg_options(L, index, where.what, &target, 1, others);
+  arg_options(L, index, where.what, &target, others);
   push_member(L, index, "tokens");
   if (!lua_isnil(L, -1)) {
     out->tokens = arg_ids(L, lua_gettop(L), where, &out->n_tokens);

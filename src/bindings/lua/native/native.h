@@ -150,12 +150,17 @@ typedef struct {
   { #member, offsetof(type, member), FIELD_ENUM, names }
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* A struct and the options that it has. */
-typedef struct {
+/* A struct that options are read into. Several structs that share one table of
+ * options form a list. */
+typedef struct target {
   const field_t *fields;
   size_t n_fields;
   void *out;
+  const struct target *next; /* or NULL */
 } target_t;
+
+/* The optimizers, in the order of tnk_optimizer_t. */
+extern const char *const optimizer_names[];
 
 /* What an error is about: a name, and 1 + the number of the datum or 0. The
  * library counts datums from 0, so errors of this module do too. */
@@ -180,11 +185,11 @@ void push_error(lua_State *L, int code, const char *text,
                 const tnk_error_t *details);
 /* Zeroed memory that lives until the call returns. */
 void *scratch(lua_State *L, size_t n, size_t size);
-/* Read the table at `index` into structs. A name that none of them has raises
- * an error, except those in `others`, up to a NULL. nil reads nothing. */
+/* Read the table of options at `index` into a list of structs. An unknown name
+ * raises an error. `others` has the names that the caller reads, up to a NULL;
+ * it may be NULL. nil is a table without options. */
 void arg_options(lua_State *L, int index, const char *what,
-                 const target_t *targets, size_t n_targets,
-                 const char *const *others);
+                 const target_t *target, const char *const *others);
 /* Push a member of a table without its metatable, so that the table keeps it.
  */
 void push_member(lua_State *L, int index, const char *name);
@@ -222,10 +227,17 @@ void result_logprobs(lua_State *L, proxy_t *owner, tnk_promise_t *promise);
 
 /* The state of the module: an upvalue of each function. */
 state_t *state_of(lua_State *L);
+/* A function that starts an operation calls the next four in this order. Its
+ * first argument is the id of the operation, and its second one the owner. */
+
+/* Set the stack up, and return the owner. */
+proxy_t *operation_owner(lua_State *L, kind_t kind);
+/* As arg_options(), with the option timeout_ms, which is returned. */
+uint64_t operation_options(lua_State *L, int index, const char *what,
+                           const target_t *target, const char *const *others);
 /* Push the userdata that cancels an operation. Call it before the operation
  * starts, because it may raise an error. */
-operation_t *operation_push(lua_State *L, proxy_t *owner, lua_Integer id,
-                            convert_t convert);
+operation_t *operation_push(lua_State *L, proxy_t *owner, convert_t convert);
 /* Wait for a promise, which is taken. Raises no error. */
 void operation_start(operation_t *operation, tnk_promise_t *promise,
                      uint64_t timeout_ms);

@@ -16,8 +16,22 @@ state_t *state_of(lua_State *L) {
 
 /* ---- Operations ---- */
 
-operation_t *operation_push(lua_State *L, proxy_t *owner, lua_Integer id,
-                            convert_t convert) {
+proxy_t *operation_owner(lua_State *L, kind_t kind) {
+  call_setup(L);
+  return proxy_check(L, 2, kind);
+}
+
+uint64_t operation_options(lua_State *L, int index, const char *what,
+                           const target_t *target, const char *const *others) {
+  static const field_t field = {"timeout_ms", 0, FIELD_U64, NULL};
+  uint64_t timeout_ms = 0;
+  const target_t with_timeout = {&field, 1, &timeout_ms, target};
+
+  arg_options(L, index, what, &with_timeout, others);
+  return timeout_ms;
+}
+
+operation_t *operation_push(lua_State *L, proxy_t *owner, convert_t convert) {
   operation_t **box = lua_newuserdata(L, sizeof(operation_t *));
 
   *box = NULL;
@@ -31,7 +45,7 @@ operation_t *operation_push(lua_State *L, proxy_t *owner, lua_Integer id,
   operation->state = owner->state;
   operation->owner = owner;
   operation->convert = convert;
-  operation->id = id;
+  operation->id = lua_tointeger(L, 1);
   operation->settled.kind = EVENT_SETTLED;
   operation->settled.operation = operation;
   operation->state->n_refs++;

@@ -89,14 +89,15 @@ static int service_open(lua_State *L) {
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
   tnk_logger_t logger = {TNK_LOG_NONE, NULL, NULL};
   uint32_t level = TNK_LOG_WARN;
-  const target_t targets[] = {{service_fields, COUNT(service_fields), &options},
-                              {&level_field, 1, &level}};
+  const target_t more = {&level_field, 1, &level, NULL};
+  const target_t target = {service_fields, COUNT(service_fields), &options,
+                           &more};
   tnk_service_t *handle = NULL;
   char why[512] = "";
   state_t *state = state_of(L);
 
   call_setup(L);
-  arg_options(L, 1, "service", targets, COUNT(targets), others);
+  arg_options(L, 1, "service", &target, others);
   int has_queue_state = wants(L, 1, "on_queue_state");
   int has_log = wants(L, 1, "on_log");
   proxy_t *service = proxy_push(L, state, PROXY_SERVICE, NULL);
@@ -135,15 +136,12 @@ static int close_proxy(lua_State *L) {
 
 /* ---- Operations ---- */
 
-static const char *const optimizers[] = {"adamw", "dimuon", "raw", NULL};
-static const field_t timeout_field = {"timeout_ms", 0, FIELD_U64, NULL};
-
 /* create_lora(id, service, options) */
 static int create_lora(lua_State *L) {
   static const field_t fields[] = {
       FIELD(tnk_lora_options_t, base_model, FIELD_TEXT),
       FIELD(tnk_lora_options_t, rank, FIELD_U32),
-      FIELD_CHOSEN(tnk_lora_options_t, optimizer, optimizers),
+      FIELD_CHOSEN(tnk_lora_options_t, optimizer, optimizer_names),
       FIELD(tnk_lora_options_t, seed, FIELD_I64),
       FIELD(tnk_lora_options_t, train_mlp, FIELD_CHOICE),
       FIELD(tnk_lora_options_t, train_attn, FIELD_CHOICE),
@@ -152,15 +150,12 @@ static int create_lora(lua_State *L) {
       FIELD(tnk_lora_options_t, user_metadata, FIELD_PAIRS),
   };
   tnk_lora_options_t options = TNK_LORA_OPTIONS_INIT;
-  uint64_t timeout_ms = 0;
-  const target_t targets[] = {{fields, COUNT(fields), &options},
-                              {&timeout_field, 1, &timeout_ms}};
+  const target_t target = {fields, COUNT(fields), &options, NULL};
+  proxy_t *service = operation_owner(L, PROXY_SERVICE);
+  uint64_t timeout_ms =
+      operation_options(L, 3, "create_lora_training", &target, NULL);
+  operation_t *operation = operation_push(L, service, result_training);
 
-  call_setup(L);
-  proxy_t *service = proxy_check(L, 2, PROXY_SERVICE);
-  arg_options(L, 3, "create_lora_training", targets, COUNT(targets), NULL);
-  operation_t *operation =
-      operation_push(L, service, lua_tointeger(L, 1), result_training);
   operation_start(operation, tnk_service_create_lora(service->handle, &options),
                   timeout_ms);
   return 1;
@@ -174,20 +169,17 @@ static int restore(lua_State *L) {
       FIELD(tnk_restore_options_t, with_optimizer, FIELD_CHOICE),
       FIELD(tnk_restore_options_t, classic, FIELD_CHOICE),
       FIELD(tnk_restore_options_t, weights_access_token, FIELD_TEXT),
-      FIELD_CHOSEN(tnk_restore_options_t, optimizer, optimizers),
+      FIELD_CHOSEN(tnk_restore_options_t, optimizer, optimizer_names),
       FIELD(tnk_restore_options_t, optimizer_json, FIELD_TEXT),
       FIELD(tnk_restore_options_t, user_metadata, FIELD_PAIRS),
   };
   tnk_restore_options_t options = TNK_RESTORE_OPTIONS_INIT;
-  uint64_t timeout_ms = 0;
-  const target_t targets[] = {{fields, COUNT(fields), &options},
-                              {&timeout_field, 1, &timeout_ms}};
+  const target_t target = {fields, COUNT(fields), &options, NULL};
+  proxy_t *service = operation_owner(L, PROXY_SERVICE);
+  uint64_t timeout_ms =
+      operation_options(L, 3, "restore_training", &target, NULL);
+  operation_t *operation = operation_push(L, service, result_training);
 
-  call_setup(L);
-  proxy_t *service = proxy_check(L, 2, PROXY_SERVICE);
-  arg_options(L, 3, "restore_training", targets, COUNT(targets), NULL);
-  operation_t *operation =
-      operation_push(L, service, lua_tointeger(L, 1), result_training);
   operation_start(operation, tnk_service_restore(service->handle, &options),
                   timeout_ms);
   return 1;
@@ -202,15 +194,12 @@ static int create_sampling(lua_State *L) {
       FIELD(tnk_sampling_options_t, exported, FIELD_TEXT),
   };
   tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
-  uint64_t timeout_ms = 0;
-  const target_t targets[] = {{fields, COUNT(fields), &options},
-                              {&timeout_field, 1, &timeout_ms}};
+  const target_t target = {fields, COUNT(fields), &options, NULL};
+  proxy_t *service = operation_owner(L, PROXY_SERVICE);
+  uint64_t timeout_ms =
+      operation_options(L, 3, "create_sampler", &target, NULL);
+  operation_t *operation = operation_push(L, service, result_sampling);
 
-  call_setup(L);
-  proxy_t *service = proxy_check(L, 2, PROXY_SERVICE);
-  arg_options(L, 3, "create_sampler", targets, COUNT(targets), NULL);
-  operation_t *operation =
-      operation_push(L, service, lua_tointeger(L, 1), result_sampling);
   operation_start(operation,
                   tnk_service_create_sampling(service->handle, &options),
                   timeout_ms);
@@ -221,14 +210,10 @@ typedef tnk_promise_t *(*start_t)(tnk_service_t *service);
 
 static int ask(lua_State *L, const char *what, start_t start,
                convert_t convert) {
-  uint64_t timeout_ms = 0;
-  const target_t target = {&timeout_field, 1, &timeout_ms};
+  proxy_t *service = operation_owner(L, PROXY_SERVICE);
+  uint64_t timeout_ms = operation_options(L, 3, what, NULL, NULL);
+  operation_t *operation = operation_push(L, service, convert);
 
-  call_setup(L);
-  proxy_t *service = proxy_check(L, 2, PROXY_SERVICE);
-  arg_options(L, 3, what, &target, 1, NULL);
-  operation_t *operation =
-      operation_push(L, service, lua_tointeger(L, 1), convert);
   operation_start(operation, start(service->handle), timeout_ms);
   return 1;
 }

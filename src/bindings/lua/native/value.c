@@ -6,6 +6,8 @@
 
 #include "bindings/lua/native/native.h"
 
+const char *const optimizer_names[] = {"adamw", "dimuon", "raw", NULL};
+
 /* ---- Errors ---- */
 
 void put_text(lua_State *L, const char *name, const char *text) {
@@ -272,11 +274,11 @@ static void read_field(lua_State *L, const char *what, const field_t *field,
   lua_pop(L, 2);
 }
 
-static int is_known(const char *name, const target_t *targets, size_t n_targets,
+static int is_known(const char *name, const target_t *target,
                     const char *const *others) {
-  for (size_t t = 0; t < n_targets; t++)
-    for (size_t f = 0; f < targets[t].n_fields; f++)
-      if (strcmp(targets[t].fields[f].name, name) == 0)
+  for (; target != NULL; target = target->next)
+    for (size_t i = 0; i < target->n_fields; i++)
+      if (strcmp(target->fields[i].name, name) == 0)
         return 1;
   for (size_t i = 0; others != NULL && others[i] != NULL; i++)
     if (strcmp(others[i], name) == 0)
@@ -285,8 +287,7 @@ static int is_known(const char *name, const target_t *targets, size_t n_targets,
 }
 
 void arg_options(lua_State *L, int index, const char *what,
-                 const target_t *targets, size_t n_targets,
-                 const char *const *others) {
+                 const target_t *target, const char *const *others) {
   where_t where = {what, 0};
 
   if (lua_isnoneornil(L, index))
@@ -296,15 +297,15 @@ void arg_options(lua_State *L, int index, const char *what,
     if (lua_type(L, -2) != LUA_TSTRING)
       fail(L, where, "options have names, got a key of type %s",
            luaL_typename(L, -2));
-    if (!is_known(lua_tostring(L, -2), targets, n_targets, others))
+    if (!is_known(lua_tostring(L, -2), target, others))
       fail(L, where, "unknown option \"%s\"", lua_tostring(L, -2));
   }
-  for (size_t t = 0; t < n_targets; t++)
-    for (size_t f = 0; f < targets[t].n_fields; f++) {
-      push_member(L, index, targets[t].fields[f].name);
+  for (; target != NULL; target = target->next)
+    for (size_t i = 0; i < target->n_fields; i++) {
+      push_member(L, index, target->fields[i].name);
       if (lua_isnil(L, -1))
         lua_pop(L, 1);
       else
-        read_field(L, what, &targets[t].fields[f], targets[t].out);
+        read_field(L, what, &target->fields[i], target->out);
     }
 }
