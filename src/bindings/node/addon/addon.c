@@ -11,6 +11,7 @@ static const char *kind_name(kind_t kind) {
   static const char *const names[] = {
       "object",  "service", "training client", "sampling client", "ledger",
       "gateway", "page",    "tokenizer",       "template",        "parser"};
+
   return names[kind];
 }
 
@@ -18,6 +19,7 @@ object_t *call_object(call_t *call, size_t index, kind_t kind) {
   void *data = NULL;
   char text[96];
   napi_valuetype type = napi_undefined;
+
   napi_typeof(call->env, call->args[index], &type);
   object_t *object = NULL;
   /* Only the classes of ../lib pass externals, and these are all ours. */
@@ -45,6 +47,7 @@ int call_begin(call_t *call, napi_env env, napi_callback_info info,
                kind_t kind) {
   size_t n = MAX_ARGS;
   void *addon = NULL;
+
   memset(call, 0, sizeof(*call));
   call->env = env;
   /* Arguments that were not passed become undefined. */
@@ -60,6 +63,7 @@ int call_begin(call_t *call, napi_env env, napi_callback_info info,
 
 void *call_alloc(call_t *call, size_t size) {
   void *memory = scratch_take(&call->scratch, size);
+
   if (memory == NULL)
     throw_error(call->addon, TNK_ENOMEM, NULL);
   return memory;
@@ -81,6 +85,7 @@ napi_value call_end(call_t *call, napi_value value) {
 /* setup(makeError): called once, before anything else. */
 static napi_value js_setup(napi_env env, napi_callback_info info) {
   call_t call;
+
   if (!call_begin(&call, env, info, 0))
     return NULL;
   if (call.addon->make_error == NULL)
@@ -98,6 +103,7 @@ static napi_value js_counts(napi_env env, napi_callback_info info) {
       FIELD(counts_t, n_buffers, "buffers", FIELD_U32),
   };
   call_t call;
+
   if (!call_begin(&call, env, info, 0))
     return NULL;
   napi_value counts =
@@ -139,6 +145,7 @@ static void free_addon(napi_env env, void *data, void *hint) {
  * not, for example another runtime's. Returns NULL if all is well. */
 static const char *check_libuv(void) {
   static char text[160];
+
   const struct {
     uv_handle_type type;
     size_t size;
@@ -164,6 +171,7 @@ static const char *check_libuv(void) {
 static addon_t *make_addon(napi_env env) {
   napi_value name = NULL, resource = NULL;
   addon_t *addon = calloc(1, sizeof(*addon));
+
   if (addon == NULL) {
     napi_throw_error(env, "TNK_ENOMEM", "out of memory");
     return NULL;
@@ -195,6 +203,7 @@ NAPI_MODULE_INIT() {
       service_operations, training_operations, sampling_operations,
       rest_operations,    ledger_operations,   gateway_operations};
   const char *why = check_libuv();
+
   if (why != NULL) {
     napi_throw_error(env, "TNK_ENOTSUP", why);
     return NULL;

@@ -45,6 +45,7 @@ static napi_value js_open(napi_env env, napi_callback_info info) {
   napi_value external = NULL;
   char why[512] = "";
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_SERVICE) ||
       !read_fields(env, call.args[3], gateway_fields, COUNT(gateway_fields),
                    &options, &call.scratch))
@@ -81,6 +82,7 @@ static napi_value js_open(napi_env env, napi_callback_info info) {
 
 static napi_value js_address(napi_env env, napi_callback_info info) {
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_GATEWAY))
     return NULL;
   return make_text(env, tnk_gateway_address(call.object->handle));
@@ -89,6 +91,7 @@ static napi_value js_address(napi_env env, napi_callback_info info) {
 /* gatewayUse(gateway, options, control) */
 static tnk_promise_t *use(call_t *call) {
   tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
+
   if (!read_sampling_options(call, call->args[1], &options))
     return NULL;
   return tnk_gateway_use(call->object->handle, &options);
@@ -170,6 +173,7 @@ static napi_value js_key_rotate(napi_env env, napi_callback_info info) {
   char key[TNK_GATEWAY_KEY_SIZE] = "";
   napi_value value = NULL;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_GATEWAY))
     return NULL;
   const char *id = read_text(env, call.args[1], "id", NULL, &call.scratch);
@@ -186,6 +190,7 @@ static napi_value js_key_rotate(napi_env env, napi_callback_info info) {
 
 static napi_value js_key_revoke(napi_env env, napi_callback_info info) {
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_GATEWAY))
     return NULL;
   const char *id = read_text(env, call.args[1], "id", NULL, &call.scratch);
@@ -205,6 +210,7 @@ typedef struct {
 static int on_line(void *user, const char *line, size_t n) {
   lines_t *lines = user;
   napi_value text = NULL;
+
   if (napi_create_string_utf8(lines->env, line, n, &text) != napi_ok)
     return TNK_ENOMEM;
   napi_set_element(lines->env, lines->list, lines->n++, text);
@@ -215,6 +221,7 @@ static int on_line(void *user, const char *line, size_t n) {
 static napi_value js_keys(napi_env env, napi_callback_info info) {
   lines_t lines = {env, NULL, 0};
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_GATEWAY))
     return NULL;
   napi_create_array(env, &lines.list);
@@ -230,6 +237,7 @@ static napi_value js_datums(napi_env env, napi_callback_info info) {
   const char *session = NULL;
   bool rewarded = false;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_GATEWAY))
     return NULL;
   if (is_given(env, call.args[1])) {
@@ -271,6 +279,7 @@ static napi_value js_gateway_stats(napi_env env, napi_callback_info info) {
 
 static napi_value js_leave(napi_env env, napi_callback_info info) {
   call_t call;
+
   if (call_begin(&call, env, info, OBJECT_GATEWAY))
     tnk_gateway_leave(call.object->handle);
   return NULL;
@@ -278,6 +287,7 @@ static napi_value js_leave(napi_env env, napi_callback_info info) {
 
 static napi_value js_drain(napi_env env, napi_callback_info info) {
   call_t call;
+
   if (call_begin(&call, env, info, OBJECT_GATEWAY))
     tnk_gateway_drain(call.object->handle);
   return NULL;

@@ -42,6 +42,7 @@ static napi_value convert_ledger(addon_t *addon, object_t *owner,
   object_t *ledger =
       object_new(addon, OBJECT_LEDGER, tnk_promise_ledger(promise),
                  object_service(owner), &external);
+
   if (ledger == NULL)
     return NULL;
   ledger->promise = tnk_promise_ref(promise);
@@ -62,6 +63,7 @@ static tnk_promise_t *open_ledger(call_t *call) {
   tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
   const char *directory =
       read_text(call->env, call->args[1], "directory", NULL, &call->scratch);
+
   if (directory == NULL ||
       !read_options(call, 2, fields, COUNT(fields), &options))
     return NULL;
@@ -82,6 +84,7 @@ static tnk_promise_t *save_entry(call_t *call) {
   };
   tnk_ledger_save_t options = TNK_LEDGER_SAVE_INIT;
   object_t *training = call_object(call, 1, OBJECT_TRAINING);
+
   if (training == NULL ||
       !read_options(call, 2, fields, COUNT(fields), &options))
     return NULL;
@@ -93,6 +96,7 @@ static tnk_promise_t *resume_ledger(call_t *call) {
   static const field_t field =
       FIELD(tnk_ledger_resume_t, with_optimizer, "withOptimizer", FIELD_CHOICE);
   tnk_ledger_resume_t options = TNK_LEDGER_RESUME_INIT;
+
   if (!read_options(call, 1, &field, 1, &options))
     return NULL;
   return tnk_ledger_resume(call->object->handle, &options);
@@ -102,6 +106,7 @@ static tnk_promise_t *resume_ledger(call_t *call) {
 static napi_value js_due(napi_env env, napi_callback_info info) {
   napi_value value = NULL;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_LEDGER))
     return NULL;
   object_t *training = call_object(&call, 1, OBJECT_TRAINING);
@@ -116,6 +121,7 @@ static napi_value js_due(napi_env env, napi_callback_info info) {
 static napi_value js_entries(napi_env env, napi_callback_info info) {
   napi_value entries = NULL;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_LEDGER))
     return NULL;
   tnk_ledger_t *ledger = call.object->handle;
@@ -129,6 +135,7 @@ static napi_value js_entries(napi_env env, napi_callback_info info) {
 /* ledgerLast(ledger), ledgerResumed(ledger) */
 static napi_value js_last(napi_env env, napi_callback_info info) {
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_LEDGER))
     return NULL;
   return make_entry(env, tnk_ledger_last(call.object->handle));
@@ -136,6 +143,7 @@ static napi_value js_last(napi_env env, napi_callback_info info) {
 
 static napi_value js_resumed(napi_env env, napi_callback_info info) {
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_LEDGER))
     return NULL;
   return make_entry(env, tnk_ledger_resumed(call.object->handle));

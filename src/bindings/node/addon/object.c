@@ -46,6 +46,7 @@ object_t *object_service(object_t *object) {
 /* JavaScript has collected the external, or the environment ends. */
 static void finalize(napi_env env, void *data, void *hint) {
   object_t *object = data;
+
   (void)hint;
   napi_ref external = object->external;
   object->external = NULL;
@@ -67,6 +68,7 @@ static void finalize(napi_env env, void *data, void *hint) {
 object_t *object_new(addon_t *addon, kind_t kind, void *handle,
                      object_t *service, napi_value *external) {
   object_t *object = calloc(1, sizeof(*object));
+
   if (object == NULL) {
     napi_throw_error(addon->env, "TNK_ENOMEM", "out of memory");
     return NULL;
@@ -95,6 +97,7 @@ object_t *object_new(addon_t *addon, kind_t kind, void *handle,
 
 void object_list(object_t *object) {
   addon_t *addon = object->addon;
+
   object->next = addon->open;
   object->prev = &addon->open;
   if (addon->open != NULL)
@@ -135,6 +138,7 @@ static void on_closed(void *user) {
   object_t *object = user;
   addon_t *addon = object->addon;
   scope_t scope;
+
   object->handle = NULL;
   *object->prev = object->next;
   if (object->next != NULL)
@@ -167,6 +171,7 @@ static int is_alive(const object_t *object) {
 
 void object_close(object_t *object) {
   void *handle = object->handle;
+
   if (handle == NULL || object->is_closing)
     return;
   object->is_closing = 1;
@@ -206,6 +211,7 @@ void object_close(object_t *object) {
 
 void addon_cleanup(napi_async_cleanup_hook_handle hook, void *arg) {
   addon_t *addon = arg;
+
   addon->hook = hook;
   addon->is_ending = 1;
   for (object_t *object = addon->open, *next; object != NULL; object = next) {

@@ -9,6 +9,7 @@ static napi_value make_details(napi_env env, const tnk_error_t *error) {
   static const char *const ran[] = {"unknown", "no", "yes", "partly"};
   static const char *const categories[] = {"unknown", "server", "user"};
   napi_value details = NULL;
+
   napi_create_object(env, &details);
   if (error == NULL)
     return details;
@@ -35,6 +36,7 @@ static napi_value make_error(addon_t *addon, int code, const char *text,
   napi_value make = NULL, error = NULL;
   napi_value args[] = {make_text(env, tnk_err_name(code)), make_text(env, text),
                        make_details(env, details)};
+
   if (napi_get_reference_value(env, addon->make_error, &make) != napi_ok ||
       napi_call_function(env, make_undefined(env), make, COUNT(args), args,
                          &error) != napi_ok)
@@ -52,6 +54,7 @@ void throw_error(addon_t *addon, int code, const char *text) {
 
 int scope_enter(addon_t *addon, scope_t *scope) {
   napi_value resource = NULL;
+
   scope->is_open = 0;
   if (addon->is_ending ||
       napi_open_handle_scope(addon->env, &scope->handles) != napi_ok)
@@ -76,6 +79,7 @@ void emit(object_t *service, const char *event, napi_value value) {
   napi_value function = NULL, result = NULL;
   napi_value args[] = {make_text(env, event),
                        value != NULL ? value : make_undefined(env)};
+
   if (service->emit == NULL ||
       napi_get_reference_value(env, service->emit, &function) != napi_ok)
     return;
@@ -107,6 +111,7 @@ typedef struct wait {
 
 static void control_free(napi_env env, void *data, void *hint) {
   control_t *control = data;
+
   (void)env, (void)hint;
   if (control->wait != NULL)
     control->wait->control = NULL;
@@ -119,6 +124,7 @@ static void wait_settle(wait_t *wait, tnk_promise_t *promise, int status) {
   addon_t *addon = wait->owner->addon;
   napi_env env = addon->env;
   napi_value value = NULL, error = NULL;
+
   if (status == TNK_OK) {
     value = wait->convert == NULL ? make_undefined(env)
                                   : wait->convert(addon, wait->owner, promise);
@@ -137,6 +143,7 @@ static void wait_settle(wait_t *wait, tnk_promise_t *promise, int status) {
 
 static void wait_free(wait_t *wait) {
   object_t *service = object_service(wait->owner);
+
   wait->owner->addon->counts.n_promises--;
   service->n_pending--;
   if (wait->control != NULL)
@@ -156,6 +163,7 @@ static void on_settled(tnk_promise_t *promise, int status, void *user) {
   object_t *service = object_service(owner);
   addon_t *addon = owner->addon;
   scope_t scope;
+
   object_ref(owner);
   addon->n_refs++;
   int is_open = scope_enter(addon, &scope);
@@ -178,6 +186,7 @@ static int add_control(napi_env env, wait_t *wait, napi_value object,
                        tnk_promise_t *promise) {
   addon_t *addon = wait->owner->addon;
   control_t *control = NULL;
+
   if (!is_given(env, object))
     return 1;
   control = calloc(1, sizeof(*control));
@@ -202,6 +211,7 @@ static int add_timeout(napi_env env, napi_value options,
   static const field_t field = {"timeout", 0, FIELD_U64, NULL};
   uint64_t timeout = UINT64_MAX;
   scratch_t scratch = {NULL};
+
   if (!is_given(env, options))
     return 1;
   if (!read_fields(env, options, &field, 1, &timeout, &scratch))
@@ -214,6 +224,7 @@ static int add_timeout(napi_env env, napi_value options,
 /* An operation that has no promise of JavaScript. */
 static void refuse(call_t *call, wait_t *wait, tnk_promise_t *promise) {
   bool is_pending = false;
+
   napi_is_exception_pending(call->env, &is_pending);
   if (!is_pending)
     throw_error(call->addon, TNK_ENOMEM, NULL);
@@ -231,6 +242,7 @@ static napi_value promise_new(call_t *call, napi_value options,
   addon_t *addon = call->addon;
   napi_value result = NULL;
   wait_t *wait = calloc(1, sizeof(*wait));
+
   if (wait != NULL)
     wait->owner = call->object;
   if (wait == NULL || !add_timeout(env, options, &promise) ||
@@ -266,6 +278,7 @@ napi_value js_operate(napi_env env, napi_callback_info info) {
   void *data = NULL;
   napi_value result = NULL;
   call_t call;
+
   napi_get_cb_info(env, info, NULL, NULL, NULL, &data);
   const operation_t *operation = data;
   if (!call_begin(&call, env, info, operation->kind) ||
@@ -288,6 +301,7 @@ napi_value js_operate(napi_env env, napi_callback_info info) {
 static napi_value js_cancel(napi_env env, napi_callback_info info) {
   call_t call;
   void *control = NULL;
+
   if (!call_begin(&call, env, info, 0))
     return NULL;
   if (napi_unwrap(env, call.args[0], &control) == napi_ok && control != NULL) {

@@ -68,6 +68,7 @@ static const field_t identity_fields[] = {
 
 static napi_value make_run(napi_env env, const tnk_run_t *run) {
   napi_value object = write_fields(env, run_fields, COUNT(run_fields), run);
+
   if (run->last_checkpoint != NULL)
     napi_set_named_property(env, object, "lastCheckpoint",
                             write_fields(env, checkpoint_fields,
@@ -84,6 +85,7 @@ static napi_value make_run(napi_env env, const tnk_run_t *run) {
 static napi_value make_session(napi_env env, const tnk_session_t *session) {
   napi_value object =
       write_fields(env, session_fields, COUNT(session_fields), session);
+
   if (session->status != NULL)
     set_text(env, object, "status", session->status->type);
   return object;
@@ -92,6 +94,7 @@ static napi_value make_session(napi_env env, const tnk_session_t *session) {
 /* The record of a page, whatever its kind. */
 static napi_value make_record(napi_env env, const tnk_page_t *page, size_t i) {
   const void *record = NULL;
+
   if ((record = tnk_page_run(page, i)) != NULL)
     return make_run(env, record);
   if ((record = tnk_page_checkpoint(page, i)) != NULL)
@@ -114,6 +117,7 @@ static napi_value convert_page(addon_t *addon, object_t *owner,
   napi_env env = addon->env;
   const tnk_page_t *page = tnk_promise_page(promise);
   napi_value object = NULL, items = NULL, external = NULL;
+
   napi_create_object(env, &object);
   napi_create_array(env, &items);
   for (size_t i = 0; i < tnk_page_count(page); i++)
@@ -158,6 +162,7 @@ static tnk_promise_t *list(call_t *call) {
   };
   tnk_list_options_t options = TNK_LIST_OPTIONS_INIT;
   uint32_t which = 0;
+
   if (!read_field(call->env, call->args[1], &kind, &which, &call->scratch) ||
       !read_options(call, 2, fields, COUNT(fields), &options))
     return NULL;
@@ -167,6 +172,7 @@ static tnk_promise_t *list(call_t *call) {
 /* restNext(service, page, options, control) */
 static tnk_promise_t *next(call_t *call) {
   object_t *page = call_object(call, 1, OBJECT_PAGE);
+
   if (page == NULL)
     return NULL;
   return tnk_rest_next_page(call->object->handle, page->handle);
@@ -209,6 +215,7 @@ static tnk_promise_t *get(call_t *call) {
   const char *id = kind == NULL ? NULL
                                 : read_text(call->env, call->args[2], "id",
                                             NULL, &call->scratch);
+
   for (size_t i = 0; id != NULL && i < COUNT(gets); i++)
     if (strcmp(gets[i].name, kind) == 0) {
       call->convert = gets[i].convert;
@@ -223,6 +230,7 @@ static tnk_promise_t *set_ttl(call_t *call) {
   int64_t seconds = 0;
   const char *path =
       read_text(call->env, call->args[1], "path", NULL, &call->scratch);
+
   if (path == NULL ||
       !read_field(call->env, call->args[2], &field, &seconds, &call->scratch))
     return NULL;
@@ -239,6 +247,7 @@ static tnk_promise_t *copy(call_t *call) {
             FIELD_TEXT),
   };
   tnk_copy_options_t options = TNK_COPY_OPTIONS_INIT;
+
   if (!read_options(call, 1, fields, COUNT(fields), &options))
     return NULL;
   return tnk_rest_copy_weights(call->object->handle, &options);

@@ -17,6 +17,7 @@ static int read_chunk(call_t *call, napi_value value, tnk_chunk_t *out) {
   napi_env env = call->env;
   napi_value member = NULL;
   const void *data = NULL;
+
   memset(out, 0, sizeof(*out));
   if (!read_fields(env, value, fields, COUNT(fields), out, &call->scratch))
     return 0;
@@ -45,6 +46,7 @@ int read_model_input(call_t *call, napi_value value, tnk_model_input_t *out) {
   bool is_array = false;
   uint32_t n = 0;
   const void *data = NULL;
+
   napi_is_array(call->env, value, &is_array);
   if (!is_array) {
     if (!read_array(call->env, value, napi_int32_array, "tokens", &data,
@@ -84,6 +86,7 @@ static napi_value make_topk(addon_t *addon, tnk_promise_t *promise,
                             const tnk_topk_t *topk) {
   napi_value object = NULL;
   size_t n = (size_t)topk->k * topk->length;
+
   napi_create_object(addon->env, &object);
   set_number(addon->env, object, "k", topk->k);
   napi_set_named_property(
@@ -100,6 +103,7 @@ static napi_value make_sequence(addon_t *addon, tnk_promise_t *promise,
   napi_env env = addon->env;
   napi_value sequence = NULL;
   size_t n = 0;
+
   napi_create_object(env, &sequence);
   const int32_t *tokens = tnk_samples_tokens(samples, index, &n);
   napi_set_named_property(
@@ -127,6 +131,7 @@ static napi_value convert_samples(addon_t *addon, object_t *owner,
   const tnk_samples_t *samples = tnk_promise_samples(promise);
   napi_value result = NULL, sequences = NULL;
   size_t n = 0;
+
   (void)owner;
   napi_create_object(env, &result);
   napi_create_array(env, &sequences);
@@ -153,6 +158,7 @@ static napi_value convert_logprobs(addon_t *addon, object_t *owner,
                                    tnk_promise_t *promise) {
   size_t n = 0;
   const float *logprobs = tnk_promise_logprobs(promise, &n);
+
   (void)owner;
   return make_view(addon, promise, napi_float32_array, logprobs, n);
 }
@@ -193,6 +199,7 @@ static int on_token(const tnk_stream_token_t *token, void *user) {
   napi_value function = NULL, result = NULL;
   bool stops = true;
   scope_t scope;
+
   if (!scope_enter(stream->addon, &scope))
     return 1;
   napi_value args[] = {
@@ -208,6 +215,7 @@ static int on_token(const tnk_stream_token_t *token, void *user) {
 
 static void stream_end(void *user) {
   stream_t *stream = user;
+
   stream->addon->counts.n_streams--;
   napi_delete_reference(stream->addon->env, stream->on_token);
   addon_unref(stream->addon);
@@ -222,6 +230,7 @@ static tnk_promise_t *start_stream(call_t *call) {
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
   tnk_sample_stream_options_t options = TNK_SAMPLE_STREAM_OPTIONS_INIT;
   tnk_model_input_t prompt = {0};
+
   if (!read_model_input(call, call->args[1], &prompt) ||
       !read_options(call, 2, param_fields, COUNT(param_fields), &params) ||
       !read_options(call, 2, &field, 1, &options))
@@ -247,6 +256,7 @@ static tnk_promise_t *compute_logprobs(call_t *call) {
       FIELD(tnk_logprobs_options_t, last_n, "lastN", FIELD_U32);
   tnk_logprobs_options_t options = TNK_LOGPROBS_OPTIONS_INIT;
   tnk_model_input_t prompt = {0};
+
   if (!read_model_input(call, call->args[1], &prompt) ||
       !read_options(call, 2, &field, 1, &options))
     return NULL;
@@ -263,6 +273,7 @@ static napi_value js_sampling_info(napi_env env, napi_callback_info info) {
   tnk_totals_t totals = TNK_TOTALS_INIT;
   napi_value object = NULL;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_SAMPLING))
     return NULL;
   tnk_sampling_t *sampling = call.object->handle;

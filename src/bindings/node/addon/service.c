@@ -65,6 +65,7 @@ static void on_queue_state(const char *client, tnk_queue_state_t state,
   napi_env env = service->addon->env;
   napi_value event = NULL;
   scope_t scope;
+
   if (!scope_enter(service->addon, &scope))
     return;
   napi_create_object(env, &event);
@@ -90,6 +91,7 @@ static void on_recovery(const tnk_recovery_event_t *from, void *user) {
   };
   object_t *service = user;
   scope_t scope;
+
   if (!scope_enter(service->addon, &scope))
     return;
   emit(service, "recovery",
@@ -103,6 +105,7 @@ static void on_log(tnk_log_level_t level, const char *subject,
   napi_env env = service->addon->env;
   napi_value event = NULL, text = NULL;
   scope_t scope;
+
   if (!scope_enter(service->addon, &scope))
     return;
   napi_create_object(env, &event);
@@ -123,6 +126,7 @@ static int read_callbacks(call_t *call, napi_value value, object_t *service,
   static const field_t level = {"logLevel", 0, FIELD_ENUM, log_levels};
   napi_value function = NULL;
   uint32_t number = TNK_LOG_WARN;
+
   if (get_property(call->env, value, "onQueueState", &function)) {
     options->on_queue_state = on_queue_state;
     options->queue_state_user = service;
@@ -150,6 +154,7 @@ static napi_value js_service_open(napi_env env, napi_callback_info info) {
   tnk_service_t *handle = NULL;
   char why[512] = "";
   call_t call;
+
   if (!call_begin(&call, env, info, 0))
     return NULL;
   object_t *service =
@@ -180,6 +185,7 @@ static napi_value js_close(napi_env env, napi_callback_info info) {
   napi_value result = NULL;
   napi_deferred deferred = NULL;
   call_t call;
+
   if (!call_begin(&call, env, info, 0) ||
       napi_get_value_external(env, call.args[0], &data) != napi_ok ||
       napi_create_promise(env, &deferred, &result) != napi_ok)
@@ -202,6 +208,7 @@ static napi_value convert_client(addon_t *addon, object_t *owner,
   napi_value external = NULL;
   object_t *client =
       object_new(addon, kind, handle, object_service(owner), &external);
+
   if (client == NULL)
     return NULL;
   client->promise = tnk_promise_ref(promise);
@@ -240,6 +247,7 @@ static tnk_promise_t *create_lora(call_t *call) {
       FIELD(tnk_lora_options_t, user_metadata, "userMetadata", FIELD_PAIRS),
   };
   tnk_lora_options_t options = TNK_LORA_OPTIONS_INIT;
+
   if (!read_options(call, 1, fields, COUNT(fields), &options))
     return NULL;
   return tnk_service_create_lora(call->object->handle, &options);
@@ -260,6 +268,7 @@ static tnk_promise_t *restore(call_t *call) {
       FIELD(tnk_restore_options_t, user_metadata, "userMetadata", FIELD_PAIRS),
   };
   tnk_restore_options_t options = TNK_RESTORE_OPTIONS_INIT;
+
   if (!read_options(call, 1, fields, COUNT(fields), &options))
     return NULL;
   return tnk_service_restore(call->object->handle, &options);
@@ -274,6 +283,7 @@ int read_sampling_options(call_t *call, napi_value value,
             "recordStabilityInfo", FIELD_CHOICE),
       FIELD(tnk_sampling_options_t, exported, "exported", FIELD_TEXT),
   };
+
   return read_fields(call->env, value, fields, COUNT(fields), out,
                      &call->scratch);
 }
@@ -281,6 +291,7 @@ int read_sampling_options(call_t *call, napi_value value,
 /* createSampling(service, options, control) */
 static tnk_promise_t *create_sampling(call_t *call) {
   tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
+
   if (!read_sampling_options(call, call->args[1], &options))
     return NULL;
   return tnk_service_create_sampling(call->object->handle, &options);
@@ -296,6 +307,7 @@ static napi_value convert_models(addon_t *addon, object_t *owner,
   };
   const tnk_capabilities_t *all = tnk_promise_capabilities(promise);
   napi_value models = NULL;
+
   (void)owner;
   napi_create_array(addon->env, &models);
   for (size_t i = 0; i < tnk_capabilities_count(all); i++)
@@ -319,6 +331,7 @@ static tnk_promise_t *health(call_t *call) {
 
 static napi_value js_session_id(napi_env env, napi_callback_info info) {
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_SERVICE))
     return NULL;
   return make_text(env, tnk_service_session_id(call.object->handle));
@@ -351,6 +364,7 @@ static napi_value js_stats(napi_env env, napi_callback_info info) {
 static napi_value js_totals(napi_env env, napi_callback_info info) {
   tnk_totals_t totals = TNK_TOTALS_INIT;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_SERVICE))
     return NULL;
   tnk_service_totals(&totals, call.object->handle);
@@ -367,6 +381,7 @@ static napi_value js_set_budget(napi_env env, napi_callback_info info) {
   tnk_budget_t budget = TNK_BUDGET_INIT;
   char why[512] = "";
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_SERVICE) ||
       !read_fields(env, call.args[1], fields, COUNT(fields), &budget,
                    &call.scratch))
@@ -380,12 +395,14 @@ static napi_value js_set_budget(napi_env env, napi_callback_info info) {
 
 static void write_dump(const char *text, size_t length, void *user) {
   call_t *call = user;
+
   napi_create_string_utf8(call->env, text, length, &call->args[1]);
 }
 
 /* dump(service): JSON */
 static napi_value js_dump(napi_env env, napi_callback_info info) {
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_SERVICE))
     return NULL;
   int err =

@@ -15,6 +15,7 @@ static napi_value js_tokenizer_load(napi_env env, napi_callback_info info) {
   const void *bytes = NULL;
   size_t n = 0;
   call_t call;
+
   if (!call_begin(&call, env, info, 0))
     return NULL;
   object_t *tokenizer =
@@ -48,6 +49,7 @@ static napi_value js_encode(napi_env env, napi_callback_info info) {
   uint32_t flags = 0;
   size_t n = 0;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_TOKENIZER))
     return NULL;
   napi_get_value_uint32(env, call.args[2], &flags);
@@ -76,6 +78,7 @@ static napi_value js_decode(napi_env env, napi_callback_info info) {
   char *text = NULL;
   size_t n = 0;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_TOKENIZER) ||
       !read_array(env, call.args[1], napi_int32_array, "ids", &ids, &n))
     return NULL;
@@ -92,6 +95,7 @@ static napi_value js_decode(napi_env env, napi_callback_info info) {
 static napi_value js_tokenizer_info(napi_env env, napi_callback_info info) {
   napi_value object = NULL;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_TOKENIZER))
     return NULL;
   const tnk_tokenizer_t *tokenizer = call.object->handle;
@@ -109,6 +113,7 @@ static napi_value js_tokenizer_info(napi_env env, napi_callback_info info) {
 static napi_value js_token_id(napi_env env, napi_callback_info info) {
   size_t n = 0;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_TOKENIZER))
     return NULL;
   const char *text = read_text(env, call.args[1], "token", &n, &call.scratch);
@@ -119,6 +124,7 @@ static napi_value js_token_id(napi_env env, napi_callback_info info) {
 
 tnk_chat_tokenizer_t object_tokenizer(const object_t *object) {
   tnk_chat_tokenizer_t tokenizer = {tnk_chat_bytes_plugin(), NULL};
+
   if (object != NULL) {
     tokenizer.plugin = tnk_tokenizer_plugin();
     tokenizer.tokenizer = object->handle;
@@ -140,6 +146,7 @@ static napi_value js_template_load(napi_env env, napi_callback_info info) {
   napi_value external = NULL;
   size_t n = 0;
   call_t call;
+
   if (!call_begin(&call, env, info, 0))
     return NULL;
   object_t *object =
@@ -170,6 +177,7 @@ static napi_value js_template_load(napi_env env, napi_callback_info info) {
 
 static napi_value make_texts(napi_env env, const char *const *texts) {
   napi_value array = NULL;
+
   napi_create_array(env, &array);
   for (uint32_t i = 0; texts != NULL && texts[i] != NULL; i++)
     napi_set_element(env, array, i, make_text(env, texts[i]));
@@ -178,6 +186,7 @@ static napi_value make_texts(napi_env env, const char *const *texts) {
 
 static napi_value js_template_stops(napi_env env, napi_callback_info info) {
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_TEMPLATE))
     return NULL;
   return make_texts(env, tnk_chat_template_stops(call.object->handle));
@@ -185,6 +194,7 @@ static napi_value js_template_stops(napi_env env, napi_callback_info info) {
 
 static int64_t now_s(void *user) {
   uv_timeval64_t now;
+
   (void)user;
   return uv_gettimeofday(&now) == 0 ? now.tv_sec : 0;
 }
@@ -197,6 +207,7 @@ static tnk_chat_t *read_chat(call_t *call, napi_value json,
                                        "anthropic", NULL};
   static const field_t shape = {"shape", 0, FIELD_ENUM, shapes};
   static const field_t variable = {"variables", 0, FIELD_PAIRS, NULL};
+
   struct {
     const tnk_pair_t *pairs;
     size_t n;
@@ -236,6 +247,7 @@ static int read_chat_options(call_t *call, napi_value value,
       FIELD(tnk_chat_options_t, text_roles, "textRoles", FIELD_TEXTS),
   };
   static const field_t role = {"roles", 0, FIELD_TEXTS, NULL};
+
   struct {
     const char *const *texts;
     size_t n;
@@ -258,6 +270,7 @@ static napi_value js_chat_text(napi_env env, napi_callback_info info) {
   char *text = NULL;
   size_t n = 0;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_TEMPLATE) ||
       !read_chat_options(&call, call.args[2], &options))
     return call_end(&call, NULL);
@@ -299,6 +312,7 @@ static napi_value js_chat_encode(napi_env env, napi_callback_info info) {
   object_t *object = NULL;
   size_t n = 0;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_TEMPLATE) ||
       !read_tokenizer(&call, 1, &object, &tokenizer) ||
       !read_chat_options(&call, call.args[3], &options))
@@ -340,6 +354,7 @@ static const char *const families[] = {
 static napi_value js_parser_open(napi_env env, napi_callback_info info) {
   static const field_t family = {"family", 0, FIELD_ENUM, families};
   static const field_t stop = {"stops", 0, FIELD_TEXTS, NULL};
+
   struct {
     const char *const *texts;
     size_t n;
@@ -394,6 +409,7 @@ static void on_delta(const tnk_chat_delta_t *delta, void *user) {
   deltas_t *deltas = user;
   napi_env env = deltas->env;
   napi_value object = NULL, text = NULL;
+
   napi_create_object(env, &object);
   set_text(env, object, "kind", kinds[delta->kind]);
   set_number(env, object, "call", delta->call);
@@ -412,6 +428,7 @@ static napi_value js_parser_feed(napi_env env, napi_callback_info info) {
   const void *ids = NULL;
   size_t n = 0;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_PARSER) ||
       !read_array(env, call.args[1], napi_int32_array, "ids", &ids, &n))
     return NULL;
@@ -430,6 +447,7 @@ static napi_value js_parser_finish(napi_env env, napi_callback_info info) {
   const char *json = NULL;
   size_t n = 0;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_PARSER))
     return NULL;
   napi_create_array(env, &deltas.list);
@@ -453,6 +471,7 @@ static napi_value js_find_renderer(napi_env env, napi_callback_info info) {
   };
   napi_value variables = NULL;
   call_t call;
+
   if (!call_begin(&call, env, info, 0))
     return NULL;
   const char *name = read_text(env, call.args[0], "name", NULL, &call.scratch);

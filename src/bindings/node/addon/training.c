@@ -10,6 +10,7 @@ static int read_tensor(call_t *call, napi_value value, const char *name,
   napi_typedarray_type type = napi_int8_array;
   void *data = NULL;
   bool is = false;
+
   if (napi_is_typedarray(call->env, value, &is) != napi_ok || !is)
     return read_array(call->env, value, napi_float32_array, name,
                       (const void **)&out->data, &out->n_values);
@@ -37,6 +38,7 @@ static int read_tensor(call_t *call, napi_value value, const char *name,
 
 static int read_shape(call_t *call, napi_value value, tnk_tensor_t *out) {
   uint32_t n = 0;
+
   if (!is_given(call->env, value))
     return 1;
   napi_get_array_length(call->env, value, &n);
@@ -59,6 +61,7 @@ static int read_datum(call_t *call, napi_value value, tnk_datum_t *out) {
   napi_env env = call->env;
   napi_value item = NULL, part = NULL;
   uint32_t n = 0;
+
   napi_get_array_length(env, value, &n);
   napi_get_element(env, value, 0, &item);
   if (n == 0 || !read_model_input(call, item, &out->input))
@@ -99,6 +102,7 @@ static napi_value convert_pass(addon_t *addon, object_t *owner,
   napi_env env = addon->env;
   const tnk_pass_t *pass = tnk_promise_pass(promise);
   napi_value result = NULL, outputs = NULL;
+
   (void)owner;
   napi_create_object(env, &result);
   set_number(env, result, "loss", tnk_pass_loss(pass));
@@ -134,6 +138,7 @@ static napi_value convert_saved(addon_t *addon, object_t *owner,
       FIELD(tnk_saved_t, n_steps, "steps", FIELD_U64),
       FIELD(tnk_saved_t, n_passes, "passes", FIELD_U64),
   };
+
   (void)owner;
   const tnk_saved_t *saved = tnk_promise_saved(promise);
   if (saved == NULL)
@@ -152,6 +157,7 @@ typedef struct {
 
 static void lent_free(void *user) {
   lent_t *lent = user;
+
   lent->addon->counts.n_lent--;
   napi_delete_reference(lent->addon->env, lent->data);
   addon_unref(lent->addon);
@@ -161,6 +167,7 @@ static void lent_free(void *user) {
 
 static lent_t *lent_new(call_t *call, napi_value data) {
   lent_t *lent = calloc(1, sizeof(*lent));
+
   if (lent == NULL) {
     throw_error(call->addon, TNK_ENOMEM, NULL);
     return NULL;
@@ -177,6 +184,7 @@ static int read_settings(call_t *call, napi_value options,
   napi_env env = call->env;
   napi_value settings = NULL, names = NULL;
   uint32_t n = 0;
+
   if (!get_property(env, options, "settings", &settings))
     return 1;
   if (napi_get_property_names(env, settings, &names) != napi_ok) {
@@ -213,6 +221,7 @@ typedef tnk_promise_t *(*pass_t)(tnk_training_t *, const tnk_datum_t *, size_t,
  * arrays. */
 static int lend(call_t *call, napi_value data, tnk_pass_options_t *options) {
   lent_t *lent = lent_new(call, data);
+
   if (lent == NULL)
     return 0;
   lent->scratch = call->scratch;
@@ -231,6 +240,7 @@ static tnk_promise_t *run_pass(call_t *call, pass_t pass) {
   napi_value value = NULL;
   uint32_t n = 0;
   bool lends = false;
+
   napi_get_array_length(env, call->args[1], &n);
   tnk_datum_t *data = call_alloc(call, n * sizeof(*data));
   for (uint32_t i = 0; data != NULL && i < n; i++) {
@@ -273,6 +283,7 @@ static tnk_promise_t *optim_step(call_t *call) {
       FIELD(tnk_optim_t, json, "json", FIELD_TEXT),
   };
   tnk_optim_t options = TNK_OPTIM_INIT;
+
   if (!read_options(call, 1, fields, COUNT(fields), &options))
     return NULL;
   return tnk_training_optim_step(call->object->handle, &options);
@@ -292,6 +303,7 @@ static tnk_promise_t *run_save(call_t *call, save_t save) {
   tnk_save_options_t options = TNK_SAVE_OPTIONS_INIT;
   const char *name =
       read_text(call->env, call->args[1], "name", NULL, &call->scratch);
+
   if (name == NULL || !read_options(call, 2, fields, COUNT(fields), &options))
     return NULL;
   return save(call->object->handle, name, &options);
@@ -315,6 +327,7 @@ static tnk_promise_t *sampler(call_t *call) {
   static const field_t field = {"kind", 0, FIELD_ENUM, kinds};
   tnk_sampling_options_t options = TNK_SAMPLING_OPTIONS_INIT;
   uint32_t kind = TNK_SAMPLING_SNAPSHOT;
+
   if (!read_options(call, 1, &field, 1, &kind) ||
       !read_sampling_options(call, call->args[1], &options))
     return NULL;
@@ -331,6 +344,7 @@ static tnk_promise_t *load_state(call_t *call) {
             FIELD_TEXT),
   };
   tnk_load_options_t options = TNK_LOAD_OPTIONS_INIT;
+
   if (!read_options(call, 1, fields, COUNT(fields), &options))
     return NULL;
   return tnk_training_load_state(call->object->handle, &options);
@@ -348,6 +362,7 @@ static tnk_promise_t *unload(call_t *call) {
 
 static napi_value js_go_on(napi_env env, napi_callback_info info) {
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_TRAINING))
     return NULL;
   int err = tnk_training_go_on(call.object->handle);
@@ -369,6 +384,7 @@ static napi_value js_training_info(napi_env env, napi_callback_info info) {
   tnk_training_info_t from = TNK_TRAINING_INFO_INIT;
   tnk_totals_t totals = TNK_TOTALS_INIT;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_TRAINING))
     return NULL;
   int err = tnk_training_info(&from, call.object->handle);

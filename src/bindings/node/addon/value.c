@@ -18,6 +18,7 @@ typedef struct block {
 
 void *scratch_take(scratch_t *scratch, size_t size) {
   block_t *block = calloc(1, sizeof(*block) + (size > 0 ? size : 1));
+
   if (block == NULL)
     return NULL;
   block->next = scratch->first;
@@ -28,6 +29,7 @@ void *scratch_take(scratch_t *scratch, size_t size) {
 /* With an exception if there is none. */
 static void *take(napi_env env, scratch_t *scratch, size_t size) {
   void *memory = scratch_take(scratch, size);
+
   if (memory == NULL)
     napi_throw_error(env, "TNK_ENOMEM", "out of memory");
   return memory;
@@ -35,6 +37,7 @@ static void *take(napi_env env, scratch_t *scratch, size_t size) {
 
 void scratch_free(scratch_t *scratch) {
   block_t *block = scratch->first;
+
   while (block != NULL) {
     block_t *next = block->next;
     free(block);
@@ -47,6 +50,7 @@ void scratch_free(scratch_t *scratch) {
 
 int is_given(napi_env env, napi_value value) {
   napi_valuetype type = napi_undefined;
+
   if (value == NULL || napi_typeof(env, value, &type) != napi_ok)
     return 0;
   return type != napi_undefined && type != napi_null;
@@ -55,6 +59,7 @@ int is_given(napi_env env, napi_value value) {
 int get_property(napi_env env, napi_value object, const char *name,
                  napi_value *out) {
   napi_valuetype type = napi_undefined;
+
   if (object == NULL || napi_typeof(env, object, &type) != napi_ok ||
       type != napi_object)
     return 0;
@@ -66,6 +71,7 @@ int get_property(napi_env env, napi_value object, const char *name,
 static int bad(napi_env env, const char *what, const char *expected) {
   char text[160];
   bool is_pending = false;
+
   napi_is_exception_pending(env, &is_pending);
   snprintf(text, sizeof(text), "%s: expected %s", what, expected);
   if (!is_pending)
@@ -76,6 +82,7 @@ static int bad(napi_env env, const char *what, const char *expected) {
 char *read_text(napi_env env, napi_value value, const char *what,
                 size_t *length, scratch_t *scratch) {
   size_t n = 0;
+
   if (napi_get_value_string_utf8(env, value, NULL, 0, &n) != napi_ok) {
     bad(env, what, "a string");
     return NULL;
@@ -102,6 +109,7 @@ int read_array(napi_env env, napi_value value, napi_typedarray_type type,
   napi_typedarray_type has = napi_int8_array;
   void *bytes = NULL;
   bool is = false;
+
   if (value == NULL || napi_is_typedarray(env, value, &is) != napi_ok || !is ||
       napi_get_typedarray_info(env, value, &has, n, &bytes, NULL, NULL) !=
           napi_ok ||
@@ -117,6 +125,7 @@ int read_array(napi_env env, napi_value value, napi_typedarray_type type,
 static int read_whole(napi_env env, napi_value value, const field_t *field,
                       double low, double high, double *out) {
   double number = 0;
+
   if (napi_get_value_double(env, value, &number) != napi_ok)
     return bad(env, field->name, "a number");
   if (number != floor(number) || number < low ||
@@ -130,6 +139,7 @@ static int read_whole(napi_env env, napi_value value, const field_t *field,
 static int read_texts(napi_env env, napi_value value, const field_t *field,
                       void *at, scratch_t *scratch) {
   uint32_t n = 0;
+
   if (napi_get_array_length(env, value, &n) != napi_ok)
     return bad(env, field->name, "an array of strings");
   /* Some members end with a NULL instead of having a length. */
@@ -151,6 +161,7 @@ static int read_pairs(napi_env env, napi_value value, const field_t *field,
                       void *at, scratch_t *scratch) {
   napi_value names = NULL;
   uint32_t n = 0;
+
   if (napi_get_property_names(env, value, &names) != napi_ok)
     return bad(env, field->name, "an object of strings");
   napi_get_array_length(env, names, &n);
@@ -175,6 +186,7 @@ static int read_name(napi_env env, napi_value value, const field_t *field,
   char text[64];
   size_t n = 0;
   uint32_t found = 0;
+
   if (napi_get_value_string_utf8(env, value, text, sizeof(text), &n) != napi_ok)
     return bad(env, field->name, "a string");
   for (uint32_t i = 0; field->names[i] != NULL; i++)
@@ -198,6 +210,7 @@ static int read_name(napi_env env, napi_value value, const field_t *field,
 static int read_boolean(napi_env env, napi_value value, const field_t *field,
                         void *at) {
   bool is = false;
+
   if (napi_get_value_bool(env, value, &is) != napi_ok)
     return bad(env, field->name, "true or false");
   int32_t number = field->type == FIELD_BOOL ? is : is ? TNK_YES : TNK_NO;
@@ -213,6 +226,7 @@ static int read_number(napi_env env, napi_value value, const field_t *field,
   uint64_t u64 = UINT64_MAX;
   int32_t i32 = 0;
   int64_t i64 = 0;
+
   switch (field->type) {
   case FIELD_U32:
     if (!read_whole(env, value, field, 0, UINT32_MAX, &number))
@@ -251,6 +265,7 @@ static int read_i32s(napi_env env, napi_value value, const field_t *field,
                      void *at) {
   const void *data = NULL;
   size_t n = 0;
+
   if (!read_array(env, value, napi_int32_array, field->name, &data, &n))
     return 0;
   memcpy(at, &data, sizeof(data));
@@ -261,6 +276,7 @@ static int read_i32s(napi_env env, napi_value value, const field_t *field,
 int read_field(napi_env env, napi_value value, const field_t *field, void *at,
                scratch_t *scratch) {
   const char *text = NULL;
+
   switch (field->type) {
   case FIELD_TEXT:
   case FIELD_JSON:
@@ -301,12 +317,14 @@ int read_fields(napi_env env, napi_value object, const field_t *fields,
 
 napi_value make_undefined(napi_env env) {
   napi_value value = NULL;
+
   napi_get_undefined(env, &value);
   return value;
 }
 
 napi_value make_text(napi_env env, const char *text) {
   napi_value value = NULL;
+
   if (text == NULL)
     return make_undefined(env);
   napi_create_string_utf8(env, text, NAPI_AUTO_LENGTH, &value);
@@ -315,6 +333,7 @@ napi_value make_text(napi_env env, const char *text) {
 
 napi_value make_number(napi_env env, double number) {
   napi_value value = NULL;
+
   napi_create_double(env, number, &value);
   return value;
 }
@@ -332,12 +351,14 @@ void set_text(napi_env env, napi_value object, const char *name,
 
 static napi_value make_date(napi_env env, double milliseconds) {
   napi_value value = NULL;
+
   napi_create_date(env, milliseconds, &value);
   return value;
 }
 
 static napi_value make_boolean(napi_env env, int is) {
   napi_value value = NULL;
+
   napi_get_boolean(env, is != 0, &value);
   return value;
 }
@@ -349,6 +370,7 @@ static napi_value write_integer(napi_env env, const field_t *field,
   int32_t i32 = 0;
   int64_t i64 = 0;
   uint64_t u64 = 0;
+
   memcpy(&u32, at, sizeof(u32));
   memcpy(&i32, at, sizeof(i32));
   switch (field->type) {
@@ -385,6 +407,7 @@ static napi_value write_pairs(napi_env env, const char *at) {
   const tnk_pair_t *pairs = NULL;
   size_t n = 0;
   napi_value value = NULL;
+
   memcpy(&pairs, at, sizeof(pairs));
   memcpy(&n, at + sizeof(pairs), sizeof(n));
   napi_create_object(env, &value);
@@ -397,6 +420,7 @@ static napi_value write_texts(napi_env env, const char *at) {
   const char *const *texts = NULL;
   size_t n = 0;
   napi_value value = NULL;
+
   memcpy(&texts, at, sizeof(texts));
   memcpy(&n, at + sizeof(texts), sizeof(n));
   napi_create_array(env, &value);
@@ -409,6 +433,7 @@ static napi_value write_field(napi_env env, const field_t *field,
                               const char *at) {
   const char *text = NULL;
   double number = 0;
+
   switch (field->type) {
   case FIELD_TEXT:
   case FIELD_JSON:
@@ -429,6 +454,7 @@ static napi_value write_field(napi_env env, const field_t *field,
 napi_value write_fields(napi_env env, const field_t *fields, size_t n,
                         const void *from) {
   napi_value object = NULL;
+
   napi_create_object(env, &object);
   for (size_t i = 0; i < n; i++) {
     napi_value value =
@@ -449,6 +475,7 @@ napi_value make_array(napi_env env, napi_typedarray_type type, const void *data,
                       size_t n) {
   napi_value buffer = NULL, array = NULL;
   void *to = NULL;
+
   if (napi_create_arraybuffer(env, n * width(type), &to, &buffer) != napi_ok)
     return NULL;
   if (n > 0)
@@ -464,6 +491,7 @@ typedef struct {
 
 static void view_free(napi_env env, void *data, void *hint) {
   view_t *view = hint;
+
   (void)env, (void)data;
   view->addon->counts.n_buffers--;
   addon_unref(view->addon);
@@ -475,6 +503,7 @@ napi_value make_view(addon_t *addon, tnk_promise_t *promise,
                      napi_typedarray_type type, const void *data, size_t n) {
   napi_env env = addon->env;
   napi_value buffer = NULL, array = NULL;
+
   if (n * width(type) < MIN_VIEW)
     return make_array(env, type, data, n);
   view_t *view = calloc(1, sizeof(*view));
@@ -499,6 +528,7 @@ napi_value make_view(addon_t *addon, tnk_promise_t *promise,
 
 napi_value make_metrics(napi_env env, const tnk_metrics_t *metrics) {
   napi_value object = NULL;
+
   napi_create_object(env, &object);
   for (size_t i = 0; i < tnk_metrics_count(metrics); i++)
     set_number(env, object, tnk_metrics_key(metrics, i),
@@ -521,5 +551,6 @@ napi_value make_totals(napi_env env, const tnk_totals_t *totals) {
       FIELD(tnk_totals_t, doubtful_usd, "doubtfulUsd", FIELD_DOUBLE),
       FIELD(tnk_totals_t, reserved_usd, "reservedUsd", FIELD_DOUBLE),
   };
+
   return write_fields(env, fields, COUNT(fields), totals);
 }
