@@ -80,6 +80,11 @@ napi_value call_end(call_t *call, napi_value value) {
   return value;
 }
 
+napi_value call_fail(call_t *call, int code, const char *text) {
+  throw_error(call->addon, code, text);
+  return call_end(call, NULL);
+}
+
 /* ---- The module ---- */
 
 /* setup(makeError): called once, before anything else. */

@@ -93,6 +93,8 @@ void object_use(object_t *object);
 void object_unuse(object_t *object);
 /* The service of an object, which may be the object itself. */
 object_t *object_service(object_t *object);
+/* Keep the object that another one borrows. NULL does nothing. */
+void object_need(object_t *object, object_t *needed);
 /* Add an open service or gateway to the list of the environment. */
 void object_list(object_t *object);
 /* Close the handle. A service and a gateway remain until their callback. */
@@ -177,6 +179,14 @@ napi_value make_array(napi_env env, napi_typedarray_type type, const void *data,
  * many. It then holds a reference to the promise. */
 napi_value make_view(addon_t *addon, tnk_promise_t *promise,
                      napi_typedarray_type type, const void *data, size_t n);
+/* An array of JavaScript that grows. */
+typedef struct {
+  napi_env env;
+  napi_value value;
+  uint32_t n;
+} array_t;
+void array_begin(array_t *array, napi_env env);
+void array_add(array_t *array, napi_value value);
 napi_value make_metrics(napi_env env, const tnk_metrics_t *metrics);
 napi_value make_totals(napi_env env, const tnk_totals_t *totals);
 
@@ -228,6 +238,8 @@ int read_options(call_t *call, size_t index, const field_t *fields, size_t n,
                  void *out);
 /* Free the scratch memory, and return the value. */
 napi_value call_end(call_t *call, napi_value value);
+/* Throw an error as throw_error(), and end the call. */
+napi_value call_fail(call_t *call, int code, const char *text);
 
 typedef struct {
   const char *name;
@@ -266,7 +278,13 @@ extern const function_t ledger_functions[];
 extern const function_t text_functions[];
 extern const function_t gateway_functions[];
 
-/* Make the objects of clients that a promise has returned. */
+/* The names of enums that several options have. */
+extern const char *const optimizer_values[];
+extern const char *const family_values[];
+
+/* Make the object of a handle that a promise has returned. */
+napi_value convert_handle(addon_t *addon, object_t *owner,
+                          tnk_promise_t *promise, kind_t kind, void *handle);
 napi_value convert_training(addon_t *addon, object_t *owner,
                             tnk_promise_t *promise);
 napi_value convert_sampling(addon_t *addon, object_t *owner,

@@ -5,9 +5,6 @@
 
 #define OPTION(member, name, type)                                             \
   FIELD(tnk_gateway_options_t, member, name, type)
-static const char *const families[] = {
-    "plain", "think",   "hermes",  "xml",   "deepseek", "dsml", "kimi",
-    "glm",   "harmony", "mistral", "llama", "xtml",     NULL};
 static const char *const formats[] = {"hint", "retry", "refuse", NULL};
 static const field_t gateway_fields[] = {
     OPTION(host, "host", FIELD_TEXT),
@@ -15,7 +12,7 @@ static const field_t gateway_fields[] = {
     OPTION(model, "model", FIELD_TEXT),
     OPTION(record, "record", FIELD_TEXT),
     OPTION(variables, "variables", FIELD_PAIRS),
-    FIELD_NAMED(tnk_gateway_options_t, family, "family", families),
+    FIELD_NAMED(tnk_gateway_options_t, family, "family", family_values),
     OPTION(port, "port", FIELD_I32),
     OPTION(max_requests, "maxRequests", FIELD_U32),
     OPTION(max_tokens, "maxTokens", FIELD_I32),
@@ -64,18 +61,12 @@ static napi_value js_open(napi_env env, napi_callback_info info) {
     return call_end(&call, NULL);
   int err = tnk_gateway_open(&handle, call.addon->loop, call.object->handle,
                              &options, why, sizeof(why));
-  if (err != TNK_OK) {
-    throw_error(call.addon, err, why);
-    return call_end(&call, NULL);
-  }
+  if (err != TNK_OK)
+    return call_fail(&call, err, why);
   gateway->handle = handle;
   object_list(gateway);
   /* The gateway borrows the tokenizer, and serves until it is closed. */
-  if (tokenizer != NULL) {
-    gateway->needed = tokenizer;
-    object_ref(tokenizer);
-    object_use(tokenizer);
-  }
+  object_need(gateway, tokenizer);
   object_use(gateway);
   return call_end(&call, external);
 }
@@ -97,23 +88,24 @@ static tnk_promise_t *use(call_t *call) {
   return tnk_gateway_use(call->object->handle, &options);
 }
 
+/* The answer that a reward is for. */
+typedef struct {
+  const char *session;
+  const char *id;
+  uint32_t choice;
+} rewarded_t;
+
 /* gatewayReward(gateway, reward, {session, id, choice}) */
 static napi_value js_reward(napi_env env, napi_callback_info info) {
-  struct {
-    const char *session;
-    const char *id;
-    uint32_t choice;
-  } options = {NULL, NULL, 0};
-  const field_t fields[] = {
-      {"session", (size_t)((char *)&options.session - (char *)&options),
-       FIELD_TEXT, NULL},
-      {"id", (size_t)((char *)&options.id - (char *)&options), FIELD_TEXT,
-       NULL},
-      {"choice", (size_t)((char *)&options.choice - (char *)&options),
-       FIELD_U32, NULL},
+  static const field_t fields[] = {
+      FIELD(rewarded_t, session, "session", FIELD_TEXT),
+      FIELD(rewarded_t, id, "id", FIELD_TEXT),
+      FIELD(rewarded_t, choice, "choice", FIELD_U32),
   };
+  rewarded_t options = {NULL, NULL, 0};
   double reward = 0;
   call_t call;
+
   if (!call_begin(&call, env, info, OBJECT_GATEWAY) ||
       !read_fields(env, call.args[2], fields, COUNT(fields), &options,
                    &call.scratch))
@@ -126,7 +118,7 @@ static napi_value js_reward(napi_env env, napi_callback_info info) {
   int err = tnk_gateway_reward(call.object->handle, options.session, options.id,
                                options.choice, reward);
   if (err != TNK_OK)
-    throw_error(call.addon, err, NULL);
+    return call_fail(&call, err, NULL);
   return call_end(&call, NULL);
 }
 
@@ -157,10 +149,8 @@ static napi_value js_key_create(napi_env env, napi_callback_info info) {
     return call_end(&call, NULL);
   int err = tnk_gateway_key_create(call.object->handle, &options, key,
                                    sizeof(key), id, sizeof(id));
-  if (err != TNK_OK) {
-    throw_error(call.addon, err, NULL);
-    return call_end(&call, NULL);
-  }
+  if (err != TNK_OK)
+    return call_fail(&call, err, NULL);
   napi_create_object(env, &object);
   set_text(env, object, "id", id);
   set_text(env, object, "key", key);
@@ -197,43 +187,37 @@ static napi_value js_key_revoke(napi_env env, napi_callback_info info) {
   int err =
       id == NULL ? TNK_OK : tnk_gateway_key_revoke(call.object->handle, id);
   if (err != TNK_OK)
-    throw_error(call.addon, err, NULL);
+    return call_fail(&call, err, NULL);
   return call_end(&call, NULL);
 }
 
-typedef struct {
-  napi_env env;
-  napi_value list;
-  uint32_t n;
-} lines_t;
-
 static int on_line(void *user, const char *line, size_t n) {
-  lines_t *lines = user;
+  array_t *lines = user;
   napi_value text = NULL;
 
   if (napi_create_string_utf8(lines->env, line, n, &text) != napi_ok)
     return TNK_ENOMEM;
-  napi_set_element(lines->env, lines->list, lines->n++, text);
+  array_add(lines, text);
   return TNK_OK;
 }
 
 /* gatewayKeys(gateway): lines of JSON */
 static napi_value js_keys(napi_env env, napi_callback_info info) {
-  lines_t lines = {env, NULL, 0};
+  array_t lines;
   call_t call;
 
   if (!call_begin(&call, env, info, OBJECT_GATEWAY))
     return NULL;
-  napi_create_array(env, &lines.list);
+  array_begin(&lines, env);
   int err = tnk_gateway_keys(call.object->handle, on_line, &lines);
   if (err != TNK_OK)
-    return throw_error(call.addon, err, NULL), NULL;
-  return lines.list;
+    return call_fail(&call, err, NULL);
+  return lines.value;
 }
 
 /* gatewayDatums(gateway, session, rewarded): lines of JSON */
 static napi_value js_datums(napi_env env, napi_callback_info info) {
-  lines_t lines = {env, NULL, 0};
+  array_t lines;
   const char *session = NULL;
   bool rewarded = false;
   call_t call;
@@ -246,12 +230,12 @@ static napi_value js_datums(napi_env env, napi_callback_info info) {
       return call_end(&call, NULL);
   }
   napi_get_value_bool(env, call.args[2], &rewarded);
-  napi_create_array(env, &lines.list);
+  array_begin(&lines, env);
   int err = tnk_gateway_datums(call.object->handle, session, rewarded, on_line,
                                &lines);
   if (err != TNK_OK)
-    throw_error(call.addon, err, NULL);
-  return call_end(&call, err == TNK_OK ? lines.list : NULL);
+    return call_fail(&call, err, NULL);
+  return call_end(&call, lines.value);
 }
 
 static napi_value js_gateway_stats(napi_env env, napi_callback_info info) {
@@ -296,7 +280,6 @@ static napi_value js_drain(napi_env env, napi_callback_info info) {
 const function_t gateway_functions[] = {
     {"gatewayOpen", js_open},
     {"gatewayAddress", js_address},
-
     {"gatewayReward", js_reward},
     {"gatewayKeyCreate", js_key_create},
     {"gatewayKeyRotate", js_key_rotate},

@@ -38,15 +38,8 @@ static napi_value convert_entry(addon_t *addon, object_t *owner,
 
 static napi_value convert_ledger(addon_t *addon, object_t *owner,
                                  tnk_promise_t *promise) {
-  napi_value external = NULL;
-  object_t *ledger =
-      object_new(addon, OBJECT_LEDGER, tnk_promise_ledger(promise),
-                 object_service(owner), &external);
-
-  if (ledger == NULL)
-    return NULL;
-  ledger->promise = tnk_promise_ref(promise);
-  return external;
+  return convert_handle(addon, owner, promise, OBJECT_LEDGER,
+                        tnk_promise_ledger(promise));
 }
 
 /* ---- Calls ---- */
@@ -150,7 +143,6 @@ static napi_value js_resumed(napi_env env, napi_callback_info info) {
 }
 
 const function_t ledger_functions[] = {
-
     {"ledgerDue", js_due},
     {"ledgerEntries", js_entries},
     {"ledgerLast", js_last},

@@ -93,6 +93,14 @@ object_t *object_new(addon_t *addon, kind_t kind, void *handle,
   return object;
 }
 
+void object_need(object_t *object, object_t *needed) {
+  if (needed == NULL)
+    return;
+  object->needed = needed;
+  object_ref(needed);
+  object_use(needed);
+}
+
 /* ---- Closing ---- */
 
 void object_list(object_t *object) {

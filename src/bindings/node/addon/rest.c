@@ -116,7 +116,7 @@ static napi_value convert_page(addon_t *addon, object_t *owner,
                                tnk_promise_t *promise) {
   napi_env env = addon->env;
   const tnk_page_t *page = tnk_promise_page(promise);
-  napi_value object = NULL, items = NULL, external = NULL;
+  napi_value object = NULL, items = NULL;
 
   napi_create_object(env, &object);
   napi_create_array(env, &items);
@@ -127,12 +127,11 @@ static napi_value convert_page(addon_t *addon, object_t *owner,
     set_number(env, object, "total", (double)tnk_page_total(page));
   if (tnk_page_is_last(page))
     return object;
-  object_t *next = object_new(addon, OBJECT_PAGE, (void *)(uintptr_t)page,
-                              object_service(owner), &external);
+  napi_value next = convert_handle(addon, owner, promise, OBJECT_PAGE,
+                                   (void *)(uintptr_t)page);
   if (next == NULL)
     return NULL;
-  next->promise = tnk_promise_ref(promise);
-  napi_set_named_property(env, object, "next", external);
+  napi_set_named_property(env, object, "next", next);
   return object;
 }
 

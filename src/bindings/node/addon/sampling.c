@@ -287,7 +287,6 @@ static napi_value js_sampling_info(napi_env env, napi_callback_info info) {
 }
 
 const function_t sampling_functions[] = {
-
     {"samplingInfo", js_sampling_info},
     {NULL, NULL},
 };

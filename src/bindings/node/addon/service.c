@@ -8,7 +8,7 @@
 static const char *const http_versions[] = {"auto", "1.1", "2",
                                             "2-prior-knowledge", NULL};
 static const char *const limiter_scopes[] = {"shared", "private", NULL};
-static const char *const optimizers[] = {"adamw", "dimuon", "raw", NULL};
+const char *const optimizer_values[] = {"adamw", "dimuon", "raw", NULL};
 static const char *const log_levels[] = {"none",  "error", "warn", "info",
                                          "debug", "trace", NULL};
 
@@ -168,10 +168,8 @@ static napi_value js_service_open(napi_env env, napi_callback_info info) {
   napi_create_reference(env, call.args[1], 1, &service->emit);
   int err =
       tnk_service_open(&handle, call.addon->loop, &options, why, sizeof(why));
-  if (err != TNK_OK) {
-    throw_error(call.addon, err, why);
-    return call_end(&call, NULL);
-  }
+  if (err != TNK_OK)
+    return call_fail(&call, err, why);
   service->handle = handle;
   service->max_pending =
       options.max_pending > 0 ? options.max_pending : DEFAULT_MAX_PENDING;
@@ -202,28 +200,27 @@ static napi_value js_close(napi_env env, napi_callback_info info) {
 
 /* ---- Clients ---- */
 
-static napi_value convert_client(addon_t *addon, object_t *owner,
-                                 tnk_promise_t *promise, kind_t kind,
-                                 void *handle) {
+napi_value convert_handle(addon_t *addon, object_t *owner,
+                          tnk_promise_t *promise, kind_t kind, void *handle) {
   napi_value external = NULL;
-  object_t *client =
+  object_t *object =
       object_new(addon, kind, handle, object_service(owner), &external);
 
-  if (client == NULL)
+  if (object == NULL)
     return NULL;
-  client->promise = tnk_promise_ref(promise);
+  object->promise = tnk_promise_ref(promise);
   return external;
 }
 
 napi_value convert_training(addon_t *addon, object_t *owner,
                             tnk_promise_t *promise) {
-  return convert_client(addon, owner, promise, OBJECT_TRAINING,
+  return convert_handle(addon, owner, promise, OBJECT_TRAINING,
                         tnk_promise_training(promise));
 }
 
 napi_value convert_sampling(addon_t *addon, object_t *owner,
                             tnk_promise_t *promise) {
-  return convert_client(addon, owner, promise, OBJECT_SAMPLING,
+  return convert_handle(addon, owner, promise, OBJECT_SAMPLING,
                         tnk_promise_sampling(promise));
 }
 
@@ -238,7 +235,7 @@ static tnk_promise_t *create_lora(call_t *call) {
   static const field_t fields[] = {
       FIELD(tnk_lora_options_t, base_model, "baseModel", FIELD_TEXT),
       FIELD(tnk_lora_options_t, rank, "rank", FIELD_U32),
-      FIELD_NAMED(tnk_lora_options_t, optimizer, "optimizer", optimizers),
+      FIELD_NAMED(tnk_lora_options_t, optimizer, "optimizer", optimizer_values),
       FIELD(tnk_lora_options_t, seed, "seed", FIELD_I64),
       FIELD(tnk_lora_options_t, train_mlp, "trainMlp", FIELD_CHOICE),
       FIELD(tnk_lora_options_t, train_attn, "trainAttn", FIELD_CHOICE),
@@ -263,7 +260,8 @@ static tnk_promise_t *restore(call_t *call) {
       FIELD(tnk_restore_options_t, classic, "classic", FIELD_CHOICE),
       FIELD(tnk_restore_options_t, weights_access_token, "weightsAccessToken",
             FIELD_TEXT),
-      FIELD_NAMED(tnk_restore_options_t, optimizer, "optimizer", optimizers),
+      FIELD_NAMED(tnk_restore_options_t, optimizer, "optimizer",
+                  optimizer_values),
       FIELD(tnk_restore_options_t, optimizer_json, "optimizerJson", FIELD_TEXT),
       FIELD(tnk_restore_options_t, user_metadata, "userMetadata", FIELD_PAIRS),
   };
@@ -389,7 +387,7 @@ static napi_value js_set_budget(napi_env env, napi_callback_info info) {
   int err =
       tnk_service_set_budget(call.object->handle, &budget, why, sizeof(why));
   if (err != TNK_OK)
-    throw_error(call.addon, err, why);
+    return call_fail(&call, err, why);
   return call_end(&call, NULL);
 }
 
@@ -415,7 +413,6 @@ static napi_value js_dump(napi_env env, napi_callback_info info) {
 const function_t service_functions[] = {
     {"serviceOpen", js_service_open},
     {"close", js_close},
-
     {"sessionId", js_session_id},
     {"stats", js_stats},
     {"totals", js_totals},

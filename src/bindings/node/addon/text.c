@@ -34,10 +34,8 @@ static napi_value js_tokenizer_load(napi_env env, napi_callback_info info) {
       return call_end(&call, NULL);
     err = tnk_tokenizer_load(&handle, path, &options, &error);
   }
-  if (err != TNK_OK) {
-    throw_error(call.addon, err, error.text);
-    return call_end(&call, NULL);
-  }
+  if (err != TNK_OK)
+    return call_fail(&call, err, error.text);
   tokenizer->handle = handle;
   return call_end(&call, external);
 }
@@ -85,7 +83,7 @@ static napi_value js_decode(napi_env env, napi_callback_info info) {
   napi_get_value_uint32(env, call.args[2], &flags);
   int err = tnk_tokenizer_decode(call.object->handle, &text, &n, ids, n, flags);
   if (err != TNK_OK)
-    return throw_error(call.addon, err, NULL), NULL;
+    return call_fail(&call, err, NULL);
   napi_create_string_utf8(env, text, n, &result);
   tnk_tokenizer_free_text(call.object->handle, text);
   return result;
@@ -167,10 +165,8 @@ static napi_value js_template_load(napi_env env, napi_callback_info info) {
   int err = has_path
                 ? tnk_chat_template_load(&handle, text, &options, &error)
                 : tnk_chat_template_open(&handle, text, n, &options, &error);
-  if (err != TNK_OK) {
-    throw_error(call.addon, err, error.text);
-    return call_end(&call, NULL);
-  }
+  if (err != TNK_OK)
+    return call_fail(&call, err, error.text);
   object->handle = handle;
   return call_end(&call, external);
 }
@@ -346,13 +342,13 @@ static napi_value js_chat_encode(napi_env env, napi_callback_info info) {
 
 /* ---- Answers ---- */
 
-static const char *const families[] = {
+const char *const family_values[] = {
     "plain", "think",   "hermes",  "xml",   "deepseek", "dsml", "kimi",
     "glm",   "harmony", "mistral", "llama", "xtml",     NULL};
 
 /* parserOpen(tokenizer, prompt, {family, stops}): a parser */
 static napi_value js_parser_open(napi_env env, napi_callback_info info) {
-  static const field_t family = {"family", 0, FIELD_ENUM, families};
+  static const field_t family = {"family", 0, FIELD_ENUM, family_values};
   static const field_t stop = {"stops", 0, FIELD_TEXTS, NULL};
 
   struct {
@@ -384,29 +380,17 @@ static napi_value js_parser_open(napi_env env, napi_callback_info info) {
     parser->handle = handle;
     err = tnk_chat_parser_prompt(handle, prompt, n, stops.texts);
   }
-  if (err != TNK_OK) {
-    throw_error(call.addon, err, error.text);
-    return call_end(&call, NULL);
-  }
+  if (err != TNK_OK)
+    return call_fail(&call, err, error.text);
   /* The parser borrows the tokenizer. */
-  if (object != NULL) {
-    parser->needed = object;
-    object_ref(object);
-    object_use(object);
-  }
+  object_need(parser, object);
   return call_end(&call, external);
 }
-
-typedef struct {
-  napi_env env;
-  napi_value list;
-  uint32_t n;
-} deltas_t;
 
 static void on_delta(const tnk_chat_delta_t *delta, void *user) {
   static const char *const kinds[] = {"thinking",  "content",  "call-begin",
                                       "arguments", "call-end", "unparsed"};
-  deltas_t *deltas = user;
+  array_t *deltas = user;
   napi_env env = deltas->env;
   napi_value object = NULL, text = NULL;
 
@@ -419,12 +403,12 @@ static void on_delta(const tnk_chat_delta_t *delta, void *user) {
     napi_create_string_utf8(env, delta->text, delta->n, &text);
     napi_set_named_property(env, object, "text", text);
   }
-  napi_set_element(env, deltas->list, deltas->n++, object);
+  array_add(deltas, object);
 }
 
 /* parserFeed(parser, ids): deltas */
 static napi_value js_parser_feed(napi_env env, napi_callback_info info) {
-  deltas_t deltas = {env, NULL, 0};
+  array_t deltas;
   const void *ids = NULL;
   size_t n = 0;
   call_t call;
@@ -432,17 +416,17 @@ static napi_value js_parser_feed(napi_env env, napi_callback_info info) {
   if (!call_begin(&call, env, info, OBJECT_PARSER) ||
       !read_array(env, call.args[1], napi_int32_array, "ids", &ids, &n))
     return NULL;
-  napi_create_array(env, &deltas.list);
+  array_begin(&deltas, env);
   int err =
       tnk_chat_parser_feed(call.object->handle, ids, n, on_delta, &deltas);
   if (err != TNK_OK)
-    return throw_error(call.addon, err, NULL), NULL;
-  return deltas.list;
+    return call_fail(&call, err, NULL);
+  return deltas.value;
 }
 
 /* parserFinish(parser): {deltas, json} */
 static napi_value js_parser_finish(napi_env env, napi_callback_info info) {
-  deltas_t deltas = {env, NULL, 0};
+  array_t deltas;
   napi_value result = NULL, text = NULL;
   const char *json = NULL;
   size_t n = 0;
@@ -450,14 +434,14 @@ static napi_value js_parser_finish(napi_env env, napi_callback_info info) {
 
   if (!call_begin(&call, env, info, OBJECT_PARSER))
     return NULL;
-  napi_create_array(env, &deltas.list);
+  array_begin(&deltas, env);
   int err =
       tnk_chat_parser_finish(call.object->handle, on_delta, &deltas, &json, &n);
   if (err != TNK_OK)
-    return throw_error(call.addon, err, NULL), NULL;
+    return call_fail(&call, err, NULL);
   napi_create_object(env, &result);
   napi_create_string_utf8(env, json, n, &text);
-  napi_set_named_property(env, result, "deltas", deltas.list);
+  napi_set_named_property(env, result, "deltas", deltas.value);
   napi_set_named_property(env, result, "json", text);
   return result;
 }
@@ -466,7 +450,7 @@ static napi_value js_parser_finish(napi_env env, napi_callback_info info) {
 static napi_value js_find_renderer(napi_env env, napi_callback_info info) {
   static const field_t fields[] = {
       FIELD(tnk_chat_renderer_t, name, "name", FIELD_TEXT),
-      FIELD_NAMED(tnk_chat_renderer_t, family, "family", families),
+      FIELD_NAMED(tnk_chat_renderer_t, family, "family", family_values),
       FIELD(tnk_chat_renderer_t, note, "note", FIELD_TEXT),
   };
   napi_value variables = NULL;

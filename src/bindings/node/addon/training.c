@@ -271,9 +271,8 @@ static tnk_promise_t *forward(call_t *call) {
 
 /* optimStep(training, options, control) */
 static tnk_promise_t *optim_step(call_t *call) {
-  static const char *const optimizers[] = {"adamw", "dimuon", "raw", NULL};
   static const field_t fields[] = {
-      FIELD_NAMED(tnk_optim_t, optimizer, "optimizer", optimizers),
+      FIELD_NAMED(tnk_optim_t, optimizer, "optimizer", optimizer_values),
       FIELD(tnk_optim_t, learning_rate, "learningRate", FIELD_DOUBLE),
       FIELD(tnk_optim_t, beta1, "beta1", FIELD_DOUBLE),
       FIELD(tnk_optim_t, beta2, "beta2", FIELD_DOUBLE),
@@ -367,8 +366,8 @@ static napi_value js_go_on(napi_env env, napi_callback_info info) {
     return NULL;
   int err = tnk_training_go_on(call.object->handle);
   if (err != TNK_OK)
-    throw_error(call.addon, err, NULL);
-  return NULL;
+    return call_fail(&call, err, NULL);
+  return call_end(&call, NULL);
 }
 
 /* trainingInfo(training): {id, baseModel, ..., totals} */
@@ -389,7 +388,7 @@ static napi_value js_training_info(napi_env env, napi_callback_info info) {
     return NULL;
   int err = tnk_training_info(&from, call.object->handle);
   if (err != TNK_OK)
-    return throw_error(call.addon, err, NULL), NULL;
+    return call_fail(&call, err, NULL);
   napi_value object = write_fields(env, fields, COUNT(fields), &from);
   tnk_training_totals(&totals, call.object->handle);
   napi_set_named_property(env, object, "totals", make_totals(env, &totals));
@@ -397,7 +396,6 @@ static napi_value js_training_info(napi_env env, napi_callback_info info) {
 }
 
 const function_t training_functions[] = {
-
     {"goOn", js_go_on},
     {"trainingInfo", js_training_info},
     {NULL, NULL},

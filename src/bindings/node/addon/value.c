@@ -526,6 +526,17 @@ napi_value make_view(addon_t *addon, tnk_promise_t *promise,
   return array;
 }
 
+void array_begin(array_t *array, napi_env env) {
+  array->env = env;
+  array->value = NULL;
+  array->n = 0;
+  napi_create_array(env, &array->value);
+}
+
+void array_add(array_t *array, napi_value value) {
+  napi_set_element(array->env, array->value, array->n++, value);
+}
+
 napi_value make_metrics(napi_env env, const tnk_metrics_t *metrics) {
   napi_value object = NULL;
 
