@@ -37,7 +37,7 @@ void cli_account_close(cli_account_t *account);
 /* Find the stored key for the server. */
 tnk__stored_t cli_account_key(const cli_account_t *account,
                               tnk__stored_key_t *out);
-/* Whether it is the hosted service. */
+/* Returns whether it is the hosted service. */
 int cli_account_is_hosted(const cli_account_t *account);
 /* Print a note if a variable overrides the stored key. */
 void cli_account_tell_override(const cli_account_t *account);

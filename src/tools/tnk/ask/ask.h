@@ -53,7 +53,7 @@ void cli_ask_while(cli_ask_t *ask, int (*is_needed)(const void *user),
                    const void *user, uint64_t max_ms);
 /* Stop showing the current step for this wait, because other output follows. */
 void cli_ask_hush(cli_ask_t *ask);
-/* Whether the command must end and may not wait again. */
+/* Returns whether the command must end and may not wait again. */
 int cli_ask_is_over(const cli_ask_t *ask);
 /* The logger of the command, for other objects that it opens. */
 tnk_logger_t cli_ask_logger(cli_ask_t *ask);

@@ -4,8 +4,8 @@
 
 #include "tools/tnk/ask/ask.h"
 
-/* Whether a user can be asked: never with --json, and only if standard input
- * and standard error are terminals. */
+/* Returns whether a user can be asked: never with --json, and only if standard
+ * input and standard error are terminals. */
 int cli_may_ask(const cli_t *cli);
 /* Ask a question on standard error and read a line. Signals are handled during
  * the wait. Returns 1 for yes, 0 for any other answer, -1 if the command must

@@ -47,8 +47,8 @@ static int make_folders(const char *path) {
 
 #define NEW ".new-"
 
-/* Whether the folder has files of others. A process that was killed may have
- * left its own new configuration. */
+/* Returns whether the folder has files of others. A process that was killed may
+ * have left its own new configuration. */
 static int has_others(const char *path) {
   static const char own[] = "config.json" NEW;
   DIR *dir = opendir(path);

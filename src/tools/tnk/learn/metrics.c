@@ -11,7 +11,8 @@
 
 #include "tnk/error.h"
 
-/* Whether a line ends the part to keep. Lines of other programs are kept. */
+/* Returns whether a line ends the part to keep. Lines of other programs are
+ * kept. */
 static int is_end(const char *line, size_t n, uint64_t n_steps) {
   static const char head[] = "{\"step\":";
 

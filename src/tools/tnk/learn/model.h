@@ -22,7 +22,7 @@ int learn_ledger_open(tnk_ledger_t **out, cli_ask_t *ask, const char *run);
 int learn_model_open(tnk_training_t **out, cli_ask_t *ask, tnk_ledger_t *ledger,
                      const char *run, const tnk_lora_options_t *lora,
                      uint64_t *first);
-/* Whether the run has ended, with sampler weights. */
+/* Returns whether the run has ended, with sampler weights. */
 int learn_ledger_is_ended(const tnk_ledger_t *ledger);
 /* After the last save: wait until the ledger has deleted the earlier states,
  * which closing it would end. */

@@ -27,7 +27,7 @@ typedef struct {
 /* Returns TNK_OK or TNK_ENOMEM. */
 int report_canvas_init(report_canvas_t *canvas);
 void report_canvas_free(report_canvas_t *canvas);
-/* Whether a curve is drawn with dots, not with a letter. */
+/* Returns whether a curve is drawn with dots, not with a letter. */
 int report_canvas_is_dotted(const report_canvas_t *canvas, size_t curve);
 /* Draw a line between two dots. (0, 0) is at the top left. */
 void report_canvas_line(report_canvas_t *canvas, size_t curve, long x0, long y0,

@@ -225,7 +225,8 @@ static void put_trend(const chart_t *chart, const report_bucket_t *buckets,
   }
 }
 
-/* Whether a curve moves so much within its columns that a trend is useful. */
+/* Returns whether a curve moves so much within its columns that a trend is
+ * useful. */
 static int is_noisy(const chart_t *chart, const report_bucket_t *buckets,
                     size_t n_buckets) {
   double height = 0;

@@ -18,8 +18,8 @@ static int is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Whether a name has a word, such as "key" in "api_key" and "apiKey", but not
- * in "keyboard". */
+/* Returns whether a name has a word, such as "key" in "api_key" and "apiKey",
+ * but not in "keyboard". */
 static int has_word(const char *name, const char *word) {
   const size_t n = strlen(word);
 
@@ -45,7 +45,7 @@ static int is_secret_name(const char *name) {
   return 0;
 }
 
-/* Whether a string has a key of a known service anywhere. */
+/* Returns whether a string has a key of a known service anywhere. */
 static int has_key(const char *text) {
   static const char *const begins[] = {"tml-", "hf_",     "sk-",
                                        "ghp_", "Bearer ", "AGE-SECRET-KEY-"};
@@ -58,7 +58,7 @@ static int has_key(const char *text) {
   return 0;
 }
 
-/* Whether a URL has a user or a password before its host. */
+/* Returns whether a URL has a user or a password before its host. */
 static int has_password(const char *text) {
   const char *host = strstr(text, "://");
   size_t n;

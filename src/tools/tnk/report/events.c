@@ -166,8 +166,8 @@ static void put_value(writer_t *writer, const char *key, double value) {
   put_bytes(&writer->summary, SUMMARY_VALUE, part->data, part->len);
 }
 
-/* Whether a metric goes back: the run was resumed from an earlier step. A
- * program may also write an evaluation of an earlier step later, in a line of
+/* Returns whether a metric goes back: the run was resumed from an earlier step.
+ * A program may also write an evaluation of an earlier step later, in a line of
  * its own; its metrics do not go back. */
 static int goes_back(writer_t *writer, const json_t *line, int64_t step) {
   const report_run_t *run = &writer->data->run;

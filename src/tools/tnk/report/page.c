@@ -272,8 +272,8 @@ static int put_metric(const report_page_t *page, const char *key) {
   return report_chart_put(page->to, key, curves, n, 0);
 }
 
-/* Whether a metric has a chart of its own. The first losses are shown already,
- * and the epoch is a straight line. */
+/* Returns whether a metric has a chart of its own. The first losses are shown
+ * already, and the epoch is a straight line. */
 static int has_chart(const report_page_t *page, size_t run,
                      const report_series_t *series) {
   const report_run_t *data = &page->data[run].run;

@@ -30,7 +30,7 @@ typedef struct {
 /* Write the document. Returns TNK_OK or TNK_ENOMEM; errors of the file stay in
  * it. */
 int report_page_put(const report_page_t *page);
-/* Whether all runs have ended. */
+/* Returns whether all runs have ended. */
 int report_page_is_final(const report_page_t *page);
 
 /* ---- sections.c ---- */

@@ -13,8 +13,8 @@
 
 /* ---- Kinds ---- */
 
-/* Whether a part of a name, which "/", "_" and similar characters separate, is
- * one of these words. The list ends with NULL. */
+/* Returns whether a part of a name, which "/", "_" and similar characters
+ * separate, is one of these words. The list ends with NULL. */
 static int has_word(const char *key, const char *const *words) {
   for (const char *at = key; *at != '\0';) {
     const size_t n = strcspn(at, "/_-.: ");

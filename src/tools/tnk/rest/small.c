@@ -15,7 +15,8 @@ static char lower(char c) {
   return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Whether `name` contains `part`, ignoring the case of ASCII letters. */
+/* Returns whether `name` contains `part`, ignoring the case of ASCII letters.
+ */
 static int has_part(const char *name, const char *part) {
   for (; *name != '\0' || *part == '\0'; name++) {
     size_t n = 0;

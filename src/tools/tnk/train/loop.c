@@ -297,7 +297,7 @@ static int turn(train_loop_t *loop) {
   return result;
 }
 
-/* Whether steps are left, in flight or allowed. */
+/* Returns whether steps are left, in flight or allowed. */
 static int has_more(const train_loop_t *loop) {
   return loop->n_done < loop->n_begun ||
          (loop->n_done < loop->plan->n_steps && !loop->is_broke &&
