@@ -12,8 +12,8 @@
  */
 enum { TNK__STACK_MAX = 92 * 1024 };
 
-/* Whether the stack below the first caller, which *start remembers, is used
- * up. *start is 0 before the first call. */
+/* Returns whether the stack below the first caller, which *start remembers, is
+ * used up. *start is 0 before the first call. */
 static inline int tnk__stack_is_used_up(uintptr_t *start) {
   const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 

@@ -9,7 +9,8 @@
  * arguments. Runtime's thread only. */
 int tnk__call_by_name(tnk_call_t *call);
 
-/* Whether the function returns a promise that the caller must release. */
+/* Returns whether the function returns a promise that the caller must release.
+ */
 int tnk__callee_gives_promise(const tnk_call_t *call);
 
 #endif

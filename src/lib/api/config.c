@@ -406,8 +406,8 @@ static int load_stored_key(tnk__config_t *config, int64_t now_s,
   return TNK_ECREDENTIAL;
 }
 
-/* Whether a string may be shown. A URL with a user name may contain a password,
- * and a mixed-up variable may contain the key. */
+/* Returns whether a string may be shown. A URL with a user name may contain a
+ * password, and a mixed-up variable may contain the key. */
 static int is_harmless(const tnk__config_t *config, const char *text) {
   return strchr(text, '@') == NULL && strstr(text, "tml-") == NULL &&
          (config->api_key == NULL || strstr(text, config->api_key) == NULL);

@@ -27,9 +27,9 @@ void tnk__post_init(tnk__post_t *post, tnk_post_cb cb, void *user);
 
 /* tnk_runtime_post() without an allocation. Any thread. */
 int tnk__runtime_put(tnk_runtime_t *runtime, tnk__post_t *post);
-/* Whether this is the runtime's thread. */
+/* Returns whether this is the runtime's thread. */
 int tnk__runtime_is_own(const tnk_runtime_t *runtime);
-/* Whether this is a child of the process that started the runtime. */
+/* Returns whether this is a child of the process that started the runtime. */
 int tnk__runtime_is_forked(const tnk_runtime_t *runtime);
 
 /* Both on the runtime's thread only. */

@@ -52,7 +52,7 @@ tnk__error_t *tnk__error_ran(tnk__error_t *error, tnk_ran_t ran);
 /* The error of an operation that was not run because an earlier one failed.
  * Returns a new reference like tnk__error_ran(). */
 tnk__error_t *tnk__error_behind(tnk__error_t *error);
-/* Whether the sentence states if the operation was run. */
+/* Returns whether the sentence states if the operation was run. */
 int tnk__error_says_ran(const tnk__error_t *error);
 tnk__error_t *tnk__error_ref(tnk__error_t *error);
 void tnk__error_unref(tnk__error_t *error);

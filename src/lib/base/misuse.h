@@ -38,7 +38,7 @@ typedef enum {
 /* Both return 0, unless they end the program. */
 int tnk__misuse(const char *function, const char *handle);
 int tnk__is_broken(const char *text, const char *file, int line);
-/* Whether this build ends the program. */
+/* Returns whether this build ends the program. */
 int tnk__misuse_is_fatal(void);
 
 /* Call it right before the memory of a handle is freed, to invalidate the

@@ -124,8 +124,8 @@ static int is_mark(const hosted_t *hosted, const tnk__sse_event_t *event) {
              : strcmp(event->data, "[DONE]") == 0;
 }
 
-/* Whether the event reports a failure, or TNK_ENOMEM. OpenAI's events have no
- * types: a member `error` reports a failure. */
+/* Returns whether the event reports a failure, or TNK_ENOMEM. OpenAI's events
+ * have no types: a member `error` reports a failure. */
 static int is_failure(const hosted_t *hosted, const tnk__sse_event_t *event) {
   json_t *json = NULL;
   const json_t *error;
@@ -202,7 +202,8 @@ static void on_event(tnk__events_t *events, const tnk__sse_event_t *event,
     tell(hosted, event, is_gone);
 }
 
-/* Whether reading continues; otherwise the operation has ended and is freed. */
+/* Returns whether reading continues; otherwise the operation has ended and is
+ * freed. */
 static int goes_on(hosted_t *hosted, int got) {
   const char *words = got < 0 ? tnk__events_words(got) : NULL;
 

@@ -53,8 +53,8 @@ const tnk__ledger_disk_t tnk__ledger_disk = {disk_write, disk_sync, disk_cut,
 
 /* ---- Opening ---- */
 
-/* Whether the path still names the file that was opened and locked. Another
- * process may have replaced or removed it in between. */
+/* Returns whether the path still names the file that was opened and locked.
+ * Another process may have replaced or removed it in between. */
 static int is_at(int fd, const char *path) {
   struct stat ours;
   struct stat there;

@@ -13,7 +13,7 @@
 const tnk_checkpoint_t *tnk__ledger_find(const tnk_page_t *page,
                                          const tnk__ledger_line_t *line,
                                          tnk__ledger_what_t what);
-/* Whether the page contains the path, or may be incomplete. */
+/* Returns whether the page contains the path, or may be incomplete. */
 int tnk__ledger_may_have(const tnk_page_t *page, const char *path);
 /* The latest state of the run with this name in its metadata. If `before` is a
  * save, the state must be older. NULL if none is found. */

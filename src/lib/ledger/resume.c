@@ -166,9 +166,9 @@ static int is_no_call(const tnk_error_t *error) {
   return error->code == TNK_EUNSUPPORTED || error->http_status == 501;
 }
 
-/* Whether the service has no list of this run. Then the file is the only
- * source. For a state of the file, restoring it reports the error as well. An
- * intent is not skipped as long as its save may exist. */
+/* Returns whether the service has no list of this run. Then the file is the
+ * only source. For a state of the file, restoring it reports the error as well.
+ * An intent is not skipped as long as its save may exist. */
 static int has_no_list(const resume_t *resume, const tnk_error_t *error) {
   if (error->http_status == 0)
     return 0;

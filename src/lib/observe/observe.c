@@ -235,7 +235,7 @@ static int is_utf8(const char *text) {
   return tnk__utf8_valid((const uint8_t *)text, n) == n;
 }
 
-/* Whether the last line of a file has no newline. */
+/* Returns whether the last line of a file has no newline. */
 static int is_torn(int fd) {
   const off_t size = lseek(fd, 0, SEEK_END);
   char last = '\n';

@@ -542,8 +542,8 @@ static tnk__trace_split_t *add_split(tnk__trace_t *trace, uint64_t operation) {
 
 /* ---- The trace: slices ---- */
 
-/* Whether there is space for an event of the first request, and the patterns
- * have its high bits. Almost always true. */
+/* Returns whether there is space for an event of the first request, and the
+ * patterns have its high bits. Almost always true. */
 static inline int is_ready(const tnk__trace_t *trace,
                            const tnk_event_t *event) {
   return has_room(trace, MAX_EVENT) &&

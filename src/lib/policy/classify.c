@@ -159,8 +159,8 @@ int tnk__outcome_is_refusal(tnk__outcome_t outcome) {
   return outcome > TNK__OUTCOME_2XX && outcome < TNK__OUTCOME_UNSENT;
 }
 
-/* Whether the end of the session explains a refusal. It does not for calls that
- * need no session, nor for polls that report a failed operation. */
+/* Returns whether the end of the session explains a refusal. It does not for
+ * calls that need no session, nor for polls that report a failed operation. */
 static int is_lost_session(const tnk__attempt_t *attempt) {
   if (!attempt->session_ended ||
       (attempt->call == TNK__CALL_QUERY && !attempt->in_session) ||
@@ -288,7 +288,7 @@ static char apply_header(const tnk__attempt_t *attempt, char action,
   return action;
 }
 
-/* Whether a request ends with a number that is only probably free. */
+/* Returns whether a request ends with a number that is only probably free. */
 static int is_in_doubt(const tnk__attempt_t *attempt) {
   return attempt->was_unknown && !attempt->was_accepted &&
          outcomes[attempt->outcome].tells == TELLS_LIKELY;

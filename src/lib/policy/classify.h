@@ -142,11 +142,11 @@ tnk__outcome_t tnk__outcome_of_status(int status, size_t n_body);
  * costs nothing, and the lost body may hold the reason why the operation
  * failed. */
 tnk__outcome_t tnk__outcome_of_cut(tnk__call_kind_t call, int status);
-/* Whether the server answered with a status that reports a failure. */
+/* Returns whether the server answered with a status that reports a failure. */
 int tnk__outcome_is_refusal(tnk__outcome_t outcome);
 tnk__verdict_t tnk__classify(const tnk__attempt_t *attempt);
-/* Whether a sample that ended with err may be submitted again, if the service's
- * option retry_samples is set. Protocol: sampling, retry handler. */
+/* Returns whether a sample that ended with err may be submitted again, if the
+ * service's option retry_samples is set. Protocol: sampling, retry handler. */
 int tnk__sample_may_resubmit(int err);
 
 #endif

@@ -84,7 +84,7 @@ void tnk__limiter_back_off(tnk__limiter_t *limiter, uint64_t until_ms);
 void tnk__limiter_clear(tnk__limiter_t *limiter, uint64_t now_ms);
 /* Milliseconds to wait; 0 means send now. Call it again before each send. */
 uint64_t tnk__limiter_wait_ms(const tnk__limiter_t *limiter, uint64_t now_ms);
-/* Whether the reduced limits apply: before the deadline, and for
+/* Returns whether the reduced limits apply: before the deadline, and for
  * TNK__LIMITER_RECENT_MS after it. */
 int tnk__limiter_is_recent(const tnk__limiter_t *limiter, uint64_t now_ms);
 /* The time at which is_recent ends, for the timer that restores the limits. 0

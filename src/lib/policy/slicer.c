@@ -9,7 +9,7 @@ void tnk__slicer_init(tnk__slicer_t *slicer, uint64_t max_items,
   slicer->n_bytes = 0;
 }
 
-/* Whether n_bytes more stay within the limit, without overflow. */
+/* Returns whether n_bytes more stay within the limit, without overflow. */
 static int fits(const tnk__slicer_t *slicer, uint64_t n_bytes) {
   return slicer->n_items < slicer->max_items &&
          slicer->n_bytes <= slicer->max_bytes &&

@@ -140,8 +140,8 @@ tnk__turn_t *tnk__turns_next_failed(tnk__turns_t *turns);
 int tnk__turns_parse_conflict(const char *text, uint64_t *expected,
                               uint64_t *got);
 
-/* Whether a refusal says that the number was "reused" or "already used" with
- * other bytes. */
+/* Returns whether a refusal says that the number was "reused" or "already used"
+ * with other bytes. */
 int tnk__turns_parse_taken(const char *text);
 
 #endif

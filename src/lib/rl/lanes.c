@@ -19,7 +19,7 @@ enum { LANES = 128 };
 #define INLINE static inline
 #endif
 
-/* Whether two arrays do not overlap. */
+/* Returns whether two arrays do not overlap. */
 static int are_apart(const float *a, const float *b, size_t n) {
   const uintptr_t from = (uintptr_t)a;
   const uintptr_t other = (uintptr_t)b;

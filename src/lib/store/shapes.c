@@ -82,7 +82,7 @@ static const tnk__field_t external_files_fields[] = {
     TNK__FIELD(TIME, tnk_external_files_t, expires_us, "expires", 1),
 };
 
-/* Whether a name stays inside the folder that it is joined to. */
+/* Returns whether a name stays inside the folder that it is joined to. */
 static int is_below(const char *name) {
   size_t n;
 

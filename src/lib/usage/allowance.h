@@ -61,7 +61,7 @@ typedef enum {
   TNK__ALLOWANCE_OPEN    /* a limit is set, but the maximum use is unknown */
 } tnk__grant_t;
 
-/* Whether any limit is set. */
+/* Returns whether any limit is set. */
 int tnk__allowance_is_limited(const tnk__allowance_t *allowance);
 /* Reserve the claim; *held must hold nothing before the call. Without a limit
  * every claim is granted. */

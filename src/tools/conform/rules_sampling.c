@@ -197,7 +197,7 @@ static conform_verdict_t repeat(conform_t *c) {
   return conform_tell(c, CONFORM_ALLOWED, "a second sample");
 }
 
-/* Whether two samples have the same tokens. */
+/* Returns whether two samples have the same tokens. */
 static int same_tokens(const tnk_samples_t *a, const tnk_samples_t *b) {
   size_t n[2];
   const int32_t *tokens[2] = {tnk_samples_tokens(a, 0, &n[0]),

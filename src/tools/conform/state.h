@@ -160,13 +160,14 @@ void conform_pause(conform_t *c, uint64_t ms);
 
 int conform_is_ok(const conform_call_t *call);      /* a 2xx */
 int conform_is_refusal(const conform_call_t *call); /* a 4xx */
-/* Whether the server does not support the call. */
+/* Returns whether the server does not support the call. */
 int conform_is_absent(const conform_t *c, const conform_call_t *call);
 const char *conform_text(const conform_call_t *call, const char *key);
 /* Record that the answer is not `wanted`, or is missing. */
 conform_verdict_t conform_other(conform_t *c, const conform_call_t *call,
                                 const char *wanted);
-/* Whether the answer is a 2xx. Otherwise it is recorded as conform_other(). */
+/* Returns whether the answer is a 2xx. Otherwise it is recorded as
+ * conform_other(). */
 int conform_accepted(conform_t *c, const conform_call_t *call,
                      const char *wanted);
 /* As above, and it is recorded if the server does not support the call. */
@@ -175,7 +176,7 @@ int conform_offered(conform_t *c, const conform_call_t *call,
 /* As above, for a call that the server must support if this flag is set. */
 int conform_announced(conform_t *c, const conform_call_t *call,
                       const char *flag);
-/* Whether a flag of client/config is true. */
+/* Returns whether a flag of client/config is true. */
 int conform_flag(const conform_t *c, const char *name);
 
 /* Judge c->call, which the server must refuse. If `taken` is not NULL, clients
@@ -213,7 +214,7 @@ size_t conform_wire_many(conform_t *c, size_t n, const void *data,
 /* Write the head of a request as sent on the connection, with the key. */
 void conform_wire_head(conform_t *c, tnk__buf_t *out, const char *method,
                        const char *path, const char *more);
-/* Whether direct connections are possible: not through a proxy. */
+/* Returns whether direct connections are possible: not through a proxy. */
 int conform_wire_is_possible(conform_t *c);
 
 /* ---- Objects for rules ---- */
@@ -317,7 +318,7 @@ conform_call_t *conform_poll(conform_t *c, const char *id, int wants_proto,
  * it. If it is a refusal, the end is CONFORM_FAILED with `last` NULL. */
 conform_fate_t conform_follow(conform_t *c, const conform_call_t *call,
                               int wants_proto);
-/* Whether it has a result. Otherwise it is recorded how it ended. */
+/* Returns whether it has a result. Otherwise it is recorded how it ended. */
 int conform_succeeds(conform_t *c, const conform_call_t *call, int wants_proto);
 /* Judge c->end of a request that the server must refuse. If it had a result,
  * the verdict is `verdict`, with the detail `taken`. */
@@ -500,7 +501,7 @@ void conform_report_last(const conform_t *c, FILE *out);
 void conform_report(const conform_t *c, FILE *out);
 /* List the selected rules. */
 void conform_report_rules(const conform_t *c, FILE *out);
-/* Whether a rule is selected. */
+/* Returns whether a rule is selected. */
 int conform_is_chosen(const conform_t *c, const conform_rule_t *rule);
 
 #endif

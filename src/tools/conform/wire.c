@@ -150,7 +150,7 @@ void conform_wire_free(conform_wire_t *wire) {
   tnk__buf_deinit(&wire->in);
 }
 
-/* Whether it is an HTTP answer that is not a refusal. */
+/* Returns whether it is an HTTP answer that is not a refusal. */
 static int is_answered(const conform_wire_t *wire) {
   return wire->in.len > 12 && memcmp(wire->in.data, "HTTP/1.", 7) == 0 &&
          memcmp(wire->in.data + 8, " 503", 4) != 0;

@@ -205,8 +205,8 @@ const char *local_server_data(const local_server_t *server);
  * answers to its requests.
  */
 void local_server_drain(local_server_t *server, uint64_t absence_ms);
-/* Whether a draining server has no connections left. Call it repeatedly:
- * draining advances only here. */
+/* Returns whether a draining server has no connections left. Call it
+ * repeatedly: draining advances only here. */
 int local_server_is_drained(local_server_t *server);
 /*
  * Drop all connections and all work; `closed` runs on the loop when everything

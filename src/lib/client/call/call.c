@@ -33,7 +33,7 @@ static int is_offered(const tnk__call_t *call) {
 
 /* ---- The answer ---- */
 
-/* Whether it is a redirection, for a call whose answer is one. */
+/* Returns whether it is a redirection, for a call whose answer is one. */
 static int is_pointer(const tnk__call_t *call,
                       const tnk__http_result_t *result) {
   return has(call, TNK__POINTS) && result->status / 100 == 3 &&
@@ -241,8 +241,8 @@ int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply) {
   return 1;
 }
 
-/* Whether the call sends the credential that other calls exchange for a token.
- * The command's output is kept as a token where it is not exchanged. */
+/* Returns whether the call sends the credential that other calls exchange for a
+ * token. The command's output is kept as a token where it is not exchanged. */
 static int is_raw(const tnk__call_t *call) {
   return call->request.route == tnk__route(TNK__ROUTE_AUTH_TOKEN) ||
          (has(call, TNK__ABOUT_KEY) && !call->endpoint->auth->uses_command);

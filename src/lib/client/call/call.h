@@ -267,14 +267,15 @@ void tnk__call_start(tnk__call_t *call,
 /* Called inside `done`: the body of this 2xx is unusable. Returns 1 if the
  * request is retried, and `done` is called again. */
 int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply);
-/* Whether a call that got a 402 may wait and retry, according to the pause of
- * the account. Ask once per 402. A sample's owner does the waiting, and asks
- * inside `done`. */
+/* Returns whether a call that got a 402 may wait and retry, according to the
+ * pause of the account. Ask once per 402. A sample's owner does the waiting,
+ * and asks inside `done`. */
 int tnk__call_may_pause(const tnk__call_t *call);
 /* Count a retry after this outcome. */
 void tnk__call_count_repeat(const tnk__call_t *call, tnk__outcome_t outcome);
-/* Whether a 404 or 410 is about the object that the request names. Then it has
- * a specific message. A framework without this call sends only "Not Found". */
+/* Returns whether a 404 or 410 is about the object that the request names. Then
+ * it has a specific message. A framework without this call sends only "Not
+ * Found". */
 int tnk__reply_names_thing(const tnk__reply_t *reply);
 /* Stop without `done`; legal in every state. */
 void tnk__call_cancel(tnk__call_t *call);
@@ -298,22 +299,23 @@ static inline void tnk__call_waits(const tnk__call_t *call,
 /* Redact secrets of this or an earlier attempt in a server's message, in place.
  * NULL does nothing. */
 void tnk__call_hide(const tnk__call_t *call, const char *message);
-/* Whether it was started and `done` is still to come: any state except IDLE. */
+/* Returns whether it was started and `done` is still to come: any state except
+ * IDLE. */
 int tnk__call_is_active(const tnk__call_t *call);
-/* Whether the server has run or will run the request. For an active call: the
- * result if it ended now. */
+/* Returns whether the server has run or will run the request. For an active
+ * call: the result if it ended now. */
 tnk_ran_t tnk__call_ran(const tnk__call_t *call);
-/* Whether an attempt before the last one may have been accepted. */
+/* Returns whether an attempt before the last one may have been accepted. */
 int tnk__call_was_doubtful(const tnk__call_t *call);
 /* The result of the call is no longer wanted. Returns 1 if `done` will still
  * report what the call has begun, through the pending response, or one retry if
  * that was lost. Returns 0 if no response is pending and a retry could begin
  * unwanted work: cancel it. */
 int tnk__call_disown(tnk__call_t *call);
-/* Whether an upload or a large response has progressed since this was called
- * before. */
+/* Returns whether an upload or a large response has progressed since this was
+ * called before. */
 int tnk__call_advances(tnk__call_t *call);
-/* Whether the server certainly has not accepted it so far. */
+/* Returns whether the server certainly has not accepted it so far. */
 int tnk__call_is_unseen(const tnk__call_t *call);
 
 /* ---- call_doubt.c: lost sessions ---- */

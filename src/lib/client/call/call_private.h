@@ -20,7 +20,7 @@ void tnk__call_count_sent(const tnk__call_t *call);
 
 /* ---- Retries: call_repeat.c ---- */
 
-/* Whether another attempt follows that response, after a pause. */
+/* Returns whether another attempt follows that response, after a pause. */
 int tnk__call_may_repeat(tnk__call_t *call, const tnk__reply_t *reply,
                          uint64_t *delay_ms);
 
@@ -57,12 +57,12 @@ tnk__error_t *tnk__call_error(const tnk__call_t *call,
 int tnk__doubt_hold(tnk__call_t *call, const tnk__reply_t *reply);
 /* Drop a call that is held. Allocates nothing. */
 void tnk__doubt_drop(tnk__call_t *call);
-/* Whether the refused request was run. */
+/* Returns whether the refused request was run. */
 tnk_ran_t tnk__doubt_ran(const tnk__call_t *call);
 /* Record the end of an attempt. */
 void tnk__restart_note(tnk__call_t *call, const tnk__http_result_t *result,
                        tnk__outcome_t outcome);
-/* Whether an attempt must wait now. */
+/* Returns whether an attempt must wait now. */
 int tnk__restart_holds(const tnk__call_t *call);
 /* Pause the call until tnk__restart_over(). */
 void tnk__restart_wait(tnk__call_t *call);

@@ -114,7 +114,7 @@ int tnk__call_may_pause(const tnk__call_t *call) {
   return 1;
 }
 
-/* Whether the server may have accepted it without a response. */
+/* Returns whether the server may have accepted it without a response. */
 static int is_lost(tnk__outcome_t outcome) {
   return outcome == TNK__OUTCOME_LOST || outcome == TNK__OUTCOME_TIMEOUT ||
          outcome == TNK__OUTCOME_TRUNCATED;

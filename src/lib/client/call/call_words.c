@@ -92,7 +92,8 @@ static const char *name_of(const tnk__call_t *call, const tnk__reply_t *reply,
   return text;
 }
 
-/* Whether the status is known and only the rest of the response is missing. */
+/* Returns whether the status is known and only the rest of the response is
+ * missing. */
 static int is_cut_refusal(const tnk__http_result_t *result,
                           const tnk__reply_t *reply) {
   if (result->err == TNK_EPROTO || result->err == TNK_ETOOBIG)

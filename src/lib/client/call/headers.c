@@ -15,7 +15,7 @@ void tnk__headers_init(tnk__headers_t *headers, const tnk__config_t *config) {
   headers->n_text = 0;
 }
 
-/* Whether the caller's options set that header. */
+/* Returns whether the caller's options set that header. */
 static int is_given(const tnk__config_t *config, const char *name) {
   for (size_t i = 0; i < config->n_headers; i++)
     if (strcasecmp(config->headers[i].name, name) == 0)

@@ -44,13 +44,14 @@ void tnk__reacher_init(tnk__reacher_t *reacher, tnk__timer_t *timer);
 void tnk__reach_note(tnk__endpoint_t *endpoint, tnk__reacher_t *reacher,
                      tnk__outcome_t outcome, int is_awaited,
                      const tnk__http_result_t *result);
-/* Whether there is an outage, or all responses have been 5xx for 30 s. */
+/* Returns whether there is an outage, or all responses have been 5xx for 30 s.
+ */
 int tnk__reach_is_out(const tnk__endpoint_t *endpoint);
 /* A pause began. `asked_ms` is the pause that the server asked for, 0 for none.
  * Does nothing if no response may end the pause. */
 void tnk__reach_wait(tnk__endpoint_t *endpoint, tnk__reacher_t *reacher,
                      uint64_t asked_ms);
-/* Whether there was never a response, and connections are refused. */
+/* Returns whether there was never a response, and connections are refused. */
 int tnk__reach_is_absent(const tnk__endpoint_t *endpoint);
 /* The pause is over or canceled. */
 void tnk__reach_leave(tnk__reacher_t *reacher);

@@ -481,7 +481,8 @@ future_start(tnk__future_t *future, const char *request_id, uint64_t took_ms,
     begin(future);
 }
 
-/* Whether it was started and `done` is still to come: any state except IDLE. */
+/* Returns whether it was started and `done` is still to come: any state except
+ * IDLE. */
 static int future_is_active(const tnk__future_t *future) {
   return future->state != TNK__FUTURE_IDLE;
 }
@@ -601,8 +602,8 @@ static void future_explain(const tnk__future_t *future, tnk__text_t *out) {
 
 /* ---- Jobs: a call and its future ---- */
 
-/* Whether an accepted request was run. A refused poll shows a failure of the
- * request, but seldom whether before or after it was run. Errors of the
+/* Returns whether an accepted request was run. A refused poll shows a failure
+ * of the request, but seldom whether before or after it was run. Errors of the
  * polling, the credential or the connection say nothing about the request. */
 static tnk_ran_t ran_of(const tnk__job_t *job, const tnk__reply_t *reply) {
   if (reply->error == NULL)

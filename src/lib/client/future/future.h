@@ -114,10 +114,10 @@ void tnk__job_init(tnk__job_t *job, struct tnk__session *session,
 /* Submit the request. The body is borrowed until `accepted` or `done`. */
 void tnk__job_start(tnk__job_t *job, const void *body, size_t n,
                     void (*done)(tnk__job_t *self, const tnk__reply_t *reply));
-/* Whether it was started and `done` is still to come. */
+/* Returns whether it was started and `done` is still to come. */
 int tnk__job_is_active(const tnk__job_t *job);
-/* Whether the server has run or will run the request, in any state. A job that
- * was never bound has not been run. */
+/* Returns whether the server has run or will run the request, in any state. A
+ * job that was never bound has not been run. */
 tnk_ran_t tnk__job_ran(const tnk__job_t *job);
 void tnk__job_cancel(tnk__job_t *job);
 /* Write the end of a sentence: the reason why an active job waits. */

@@ -107,7 +107,7 @@ static int is_question(const tnk__service_op_t *op) {
          op->call.request.route->kind == TNK__CALL_QUERY;
 }
 
-/* Whether the object to create was created. */
+/* Returns whether the object to create was created. */
 static tnk_ran_t ran_of(const tnk__service_op_t *op) {
   if (op->job.future.limits == NULL && op->call.endpoint != NULL)
     return tnk__call_ran(&op->call);

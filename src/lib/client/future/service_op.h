@@ -55,9 +55,9 @@ void tnk__service_op_enter(tnk__service_op_t *op, tnk__session_level_t level,
  * after tnk__service_op_asks_again(). */
 void tnk__service_op_ask(tnk__service_op_t *op,
                          void (*ask)(struct tnk__service_op *self));
-/* Whether such a query was refused by a server that may want a token. Call this
- * first in its `done`. Returns 1 if the server is asked for its flags; the
- * response must then be ignored. */
+/* Returns whether such a query was refused by a server that may want a token.
+ * Call this first in its `done`. Returns 1 if the server is asked for its
+ * flags; the response must then be ignored. */
 int tnk__service_op_asks_again(tnk__service_op_t *op,
                                const tnk__reply_t *reply);
 

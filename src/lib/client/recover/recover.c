@@ -129,7 +129,7 @@ static int has_lost_session(const tnk__recovery_t *recovery) {
   return recovery->is_lost == NEWS;
 }
 
-/* Whether the error may be temporary. */
+/* Returns whether the error may be temporary. */
 static int may_pass(const tnk__error_t *error) {
   return tnk_err_is_retryable(error->pub.code) ||
          error->pub.code == TNK_ESESSION || error->pub.code == TNK_EPROTO ||

@@ -58,8 +58,8 @@ static int is_stream(const tnk__sample_t *sample) {
   return sample->wants == TNK__SAMPLE_STREAM;
 }
 
-/* Whether a lost result is requested again. The server's flag applies only to
- * samples, and only to this. */
+/* Returns whether a lost result is requested again. The server's flag applies
+ * only to samples, and only to this. */
 static int may_resubmit(const tnk__sample_t *sample) {
   const tnk__session_t *session = session_of(sample);
 
@@ -130,7 +130,8 @@ void tnk__sample_fail_text(tnk__sample_t *sample, int code, const char *text) {
   tnk__error_unref(error);
 }
 
-/* Whether the server does not know the sampler although the session exists. */
+/* Returns whether the server does not know the sampler although the session
+ * exists. */
 static int is_lost_sampler(const tnk__sample_t *sample,
                            const tnk__reply_t *reply) {
   return sample->sampling->foreign == NULL &&
@@ -253,7 +254,8 @@ static void on_cancel(void *arg) {
 
 /* ---- The result ---- */
 
-/* Whether the response matches the request; see tnk__samples_check(). */
+/* Returns whether the response matches the request; see tnk__samples_check().
+ */
 static int check(const tnk__sample_t *sample, const tnk_samples_t *samples,
                  char *text, size_t size) {
   static const tnk_tensor_t targets = {0};
@@ -310,9 +312,9 @@ static void on_resubmit_due(tnk__timer_t *timer) {
   tnk__sample_go_on(sample);
 }
 
-/* Whether the submission was retried until the patience was over. A new number
- * could not recover anything, so another submission would only extend the wait
- * beyond the options. */
+/* Returns whether the submission was retried until the patience was over. A new
+ * number could not recover anything, so another submission would only extend
+ * the wait beyond the options. */
 static int is_worn_out(const tnk__sample_t *sample, const tnk__reply_t *reply) {
   return !sample->job.is_accepted &&
          reply->verdict.schedule == TNK__SCHEDULE_LONG;
@@ -348,8 +350,8 @@ static int resubmit(tnk__sample_t *sample, const tnk__reply_t *reply) {
   return 1;
 }
 
-/* Whether the same request is sent again after the back-off. The wait holds
- * neither slot nor bytes. */
+/* Returns whether the same request is sent again after the back-off. The wait
+ * holds neither slot nor bytes. */
 static int waits(tnk__sample_t *sample, const tnk__reply_t *reply) {
   if (session_of(sample)->config->options.retry_samples == TNK_NO ||
       sample->job.is_accepted)

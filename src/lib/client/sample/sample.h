@@ -111,12 +111,13 @@ void tnk__sample_go_later(tnk__sample_t *sample);
 void tnk__sample_give_back(tnk__sample_t *sample);
 /* Return the slot among running samples. */
 void tnk__sample_leave(tnk__sample_t *sample);
-/* Whether it waits for the recovery of its lost sampler instead of failing. */
+/* Returns whether it waits for the recovery of its lost sampler instead of
+ * failing. */
 int tnk__sample_may_park(const tnk__sample_t *sample);
 /* Cancel its requests, and wait for the recovery. */
 void tnk__sample_park(tnk__sample_t *sample);
-/* Whether to submit a sample once more that the server did not find. Its
- * session exists, so the 404 may be out of date. */
+/* Returns whether to submit a sample once more that the server did not find.
+ * Its session exists, so the 404 may be out of date. */
 int tnk__sample_insists(tnk__sample_t *sample, const tnk__reply_t *reply);
 /* Handle a 429 or 402. */
 void tnk__sample_back_off(tnk__sample_t *sample, const tnk__reply_t *reply);
@@ -148,7 +149,8 @@ void tnk__streamed_init(tnk__sample_t *sample,
 void tnk__streamed_deinit(tnk__sample_t *sample);
 /* Submit it. The call is bound. */
 void tnk__streamed_start(tnk__sample_t *sample);
-/* Whether a token was passed to the program, so that it cannot restart. */
+/* Returns whether a token was passed to the program, so that it cannot restart.
+ */
 int tnk__streamed_has_begun(const tnk__sample_t *sample);
 /* Describe why an active sample waits. */
 void tnk__streamed_explain(const tnk__sample_t *sample, tnk__text_t *out);
@@ -166,8 +168,8 @@ void tnk__sample_fail_reply(tnk__sample_t *sample, const tnk__reply_t *reply);
 /* Resolve with the result, which is taken over, and free the sample. */
 void tnk__sample_resolve(tnk__sample_t *sample, tnk_samples_t *samples);
 void tnk__sample_submit(tnk__sample_t *sample);
-/* Whether it may be submitted again: that is enabled, and its body is still in
- * memory. */
+/* Returns whether it may be submitted again: that is enabled, and its body is
+ * still in memory. */
 int tnk__sample_may_resubmit_lost(const tnk__sample_t *sample);
 /* Free the ids of its sequences. */
 void tnk__sample_forget_ids(tnk__sample_t *sample);

@@ -279,7 +279,8 @@ static void on_event(tnk__events_t *events, const tnk__sse_event_t *event,
 
 /* ---- The answer ---- */
 
-/* Whether reading continues. Otherwise the sample is over and was freed. */
+/* Returns whether reading continues. Otherwise the sample is over and was
+ * freed. */
 static int goes_on(stream_t *stream, int got) {
   const char *words = got < 0 ? tnk__events_words(got) : NULL;
 

@@ -245,8 +245,8 @@ static const char *restored_id(create_t *create, const tnk__reply_t *reply) {
 
 static void begin_classic(tnk__service_op_t *op);
 
-/* Whether the server restores in several calls only: it requires an existing
- * model, and has done nothing. */
+/* Returns whether the server restores in several calls only: it requires an
+ * existing model, and has done nothing. */
 static int wants_model(const create_t *create, const tnk__job_t *job,
                        const tnk__reply_t *reply) {
   const char *message = reply->error->pub.message;

@@ -30,7 +30,7 @@ void tnk__canceler_open(tnk__canceler_t *canceler, tnk__endpoint_t *endpoint,
                         const tnk__dynamic_flags_t *flags);
 /* Drop everything. Allocates nothing. */
 void tnk__canceler_close(tnk__canceler_t *canceler);
-/* Whether the server accepts cancels now. */
+/* Returns whether the server accepts cancels now. */
 int tnk__canceler_is_wanted(const tnk__canceler_t *canceler);
 /* Cancel a sample at the server. The id is copied. Without memory nothing is
  * sent. */

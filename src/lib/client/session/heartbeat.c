@@ -23,7 +23,7 @@ static uint64_t route_bit(const tnk__heartbeat_t *heartbeat) {
   return tnk__route_bit(heartbeat->call.request.route);
 }
 
-/* Whether the message of a refusal is about a session. A server without
+/* Returns whether the message of a refusal is about a session. A server without
  * heartbeats may repeat the path, which contains that word too. */
 static int is_about_session(const tnk__heartbeat_t *heartbeat,
                             const char *message) {

@@ -41,7 +41,7 @@ void tnk__heartbeat_begin(tnk__heartbeat_t *heartbeat);
 /* Check now whether the session exists; `kept` or `ended` reports the result.
  * The heartbeat must be beating. */
 void tnk__heartbeat_ask(tnk__heartbeat_t *heartbeat);
-/* Whether a call of `kept` or `ended` is pending. */
+/* Returns whether a call of `kept` or `ended` is pending. */
 int tnk__heartbeat_is_asked(const tnk__heartbeat_t *heartbeat);
 /* Does nothing when it has not begun. */
 void tnk__heartbeat_stop(tnk__heartbeat_t *heartbeat);

@@ -69,7 +69,8 @@ void tnk__limits_open(tnk__limits_t *limits, tnk__context_t *context,
 void tnk__limits_close(tnk__limits_t *limits, uint64_t now_ms);
 /* Apply the server's flags. */
 void tnk__limits_apply(tnk__limits_t *limits, const tnk__flags_t *flags);
-/* Whether one more poller may hold a poll. Fetches need most of them. */
+/* Returns whether one more poller may hold a poll. Fetches need most of them.
+ */
 int tnk__limits_has_poller(const tnk__limits_t *limits);
 
 #endif

@@ -72,7 +72,7 @@ void tnk__session_close(tnk__session_t *session);
 tnk__totals_t tnk__session_used(const tnk__session_t *session);
 tnk__totals_t tnk__session_run_used(const tnk__session_t *session);
 
-/* Whether one more operation may be pending: TNK_OK, TNK_EFULL or
+/* Returns whether one more operation may be pending: TNK_OK, TNK_EFULL or
  * TNK_ECLOSED. */
 int tnk__session_admits(const tnk__session_t *session);
 

@@ -198,8 +198,8 @@ static int is_missing(const tnk__reply_t *reply) {
   return reply->status == 404 || reply->status == 405;
 }
 
-/* Whether the flags can be used: `err` is the result of reading them. Else the
- * start has failed. */
+/* Returns whether the flags can be used: `err` is the result of reading them.
+ * Else the start has failed. */
 static int took_flags(tnk__start_t *start, const tnk__reply_t *reply, int err) {
   if (reply->error != NULL && !is_missing(reply))
     startup_failed(start, reply->error);

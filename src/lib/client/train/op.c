@@ -105,16 +105,16 @@ void tnk__op_dispose(tnk__op_t *op) {
   release(op);
 }
 
-/* Whether a request was run. An accepted request will be run, unless another
- * one came out of turn: then this one's turn may never come. */
+/* Returns whether a request was run. An accepted request will be run, unless
+ * another one came out of turn: then this one's turn may never come. */
 static tnk_ran_t ran_of_part(const tnk__op_t *op, const tnk__part_t *part) {
   if (op->is_out_of_turn && part->state == TNK__PART_WAITING)
     return TNK_RAN_UNKNOWN;
   return tnk__job_ran(&part->job);
 }
 
-/* Whether all requests together were run. If a second pass is to come, the
- * first pass alone has changed nothing. */
+/* Returns whether all requests together were run. If a second pass is to come,
+ * the first pass alone has changed nothing. */
 static tnk_ran_t ran_of(const tnk__op_t *op) {
   size_t n_of[TNK_RAN_PARTLY + 1] = {0};
   size_t i;

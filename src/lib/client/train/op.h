@@ -190,8 +190,8 @@ void tnk__op_fail_code(tnk__op_t *op, int code);
 void tnk__tally_accept(tnk__op_t *op);
 /* The service reports that the operation failed. Later tallies exclude it. */
 void tnk__tally_undo(tnk__op_t *op);
-/* Whether every counted operation before it has settled, so that its tally is
- * final. */
+/* Returns whether every counted operation before it has settled, so that its
+ * tally is final. */
 int tnk__tally_is_final(const tnk__op_t *op);
 
 /* ---- pass_form.c ---- */
@@ -204,7 +204,7 @@ int tnk__tally_is_final(const tnk__op_t *op);
  * server accepts. If JSON is refused too, the promise gets the first refusal.
  */
 
-/* Whether to encode the request as JSON. */
+/* Returns whether to encode the request as JSON. */
 int tnk__part_form_is_json(tnk__part_t *part);
 /* The route of the request. */
 tnk__route_id_t tnk__part_form_route(const tnk__part_t *part);

@@ -57,8 +57,8 @@ int tnk__part_form_change(tnk__part_t *part, const tnk__reply_t *reply) {
   return 1;
 }
 
-/* Whether JSON was refused as well. That includes a missing JSON call: 404,
- * 405, or known to be missing. Errors of the credential, the rate or the
+/* Returns whether JSON was refused as well. That includes a missing JSON call:
+ * 404, 405, or known to be missing. Errors of the credential, the rate or the
  * connection do not refuse the form. */
 static int is_refused_too(const tnk__reply_t *reply) {
   if (reply->verdict.effect != TNK__EFFECT_NONE || reply->is_page)

@@ -31,8 +31,8 @@ typedef struct {
 
 /* Record that a number has a good result. */
 void tnk__training_known(tnk_training_t *training, uint64_t number);
-/* Whether a response to a submission or a poll is such a sign, and the cause to
- * report. */
+/* Returns whether a response to a submission or a poll is such a sign, and the
+ * cause to report. */
 tnk__stop_t tnk__stop_of(const tnk__seq_t *number, const tnk__asked_t *asked,
                          const tnk__reply_t *reply);
 /* Stop a client, unless it is stopped already or there is no sign. Notifies the

@@ -118,7 +118,7 @@ void tnk__training_notice(tnk_training_t *training, const char *state,
         tnk__queue_reason(TNK__QUEUE_TRAINING, parsed, reason));
 }
 
-/* Whether it was logged before, or the table is full. */
+/* Returns whether it was logged before, or the table is full. */
 static int was_warned(tnk_training_t *training, const char *text) {
   size_t i;
   char *copy;

@@ -52,7 +52,7 @@ static void age_chunks_next(tnk__age_chunks_t *chunks) {
   chunks->n = 0;
 }
 
-/* Whether this is the first chunk. */
+/* Returns whether this is the first chunk. */
 static int age_chunks_is_first(const tnk__age_chunks_t *chunks) {
   for (size_t i = 0; i < TNK__AGE_NONCE - 1; i++)
     if (chunks->nonce[i] != 0)

@@ -379,7 +379,7 @@ static int repeat(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
 
 /* ---- Fetching: redirections ---- */
 
-/* Whether it is an address 127.x.y.z, not a name with such a prefix. */
+/* Returns whether it is an address 127.x.y.z, not a name with such a prefix. */
 static int is_loopback(const char *host) {
   struct in_addr address;
 
@@ -444,8 +444,8 @@ static int redirect(tnk__fetch_t *fetch, const tnk__http_result_t *result) {
 
 /* ---- Fetching: answers ---- */
 
-/* Whether the validator of the answer matches the received bytes, if it has
- * one. */
+/* Returns whether the validator of the answer matches the received bytes, if it
+ * has one. */
 static int is_same(const tnk__fetch_t *fetch) {
   const char *name = "etag";
   const char *now;
@@ -458,7 +458,8 @@ static int is_same(const tnk__fetch_t *fetch) {
   return now == NULL || strcmp(now, fetch->validator) == 0;
 }
 
-/* Whether the answer is exactly the requested rest: "bytes 100-199/200". */
+/* Returns whether the answer is exactly the requested rest: "bytes
+ * 100-199/200". */
 static int is_rest_of(const tnk__fetch_t *fetch, int status) {
   const char *range = tnk__fetch_header(fetch, "content-range");
   uint64_t first;
@@ -540,7 +541,7 @@ static void on_part(tnk__exchange_t *exchange) {
   tnk__buf_deinit(&unwanted);
 }
 
-/* Whether the answer was shorter than announced. */
+/* Returns whether the answer was shorter than announced. */
 static int is_short(const tnk__fetch_t *fetch,
                     const tnk__http_result_t *result) {
   return !fetch->is_head && fetch->n_total != UINT64_MAX &&

@@ -120,7 +120,7 @@ tnk__error_t *
 tnk__fetch_error(const tnk__fetch_t *fetch, int code, const char *format, ...);
 /* The error code for the status of a refusal. */
 int tnk__fetch_code_of(int status);
-/* Whether a retry may succeed after this failure. */
+/* Returns whether a retry may succeed after this failure. */
 int tnk__fetch_is_transient(const tnk__http_result_t *result);
 /* The delay that the server requests, in milliseconds; 0: none. */
 uint64_t tnk__fetch_asked_ms(tnk__context_t *context,

@@ -17,7 +17,7 @@ void tnk__sha256_init(tnk__sha256_t *sha);
 void tnk__sha256_add(tnk__sha256_t *sha, const void *data, size_t n);
 /* Write the checksum as lower-case digits and a NUL; "" if mbedTLS failed. */
 void tnk__sha256_end(tnk__sha256_t *sha, char out[TNK__SHA256_DIGITS + 1]);
-/* Whether the string is a checksum: 64 lower-case digits. */
+/* Returns whether the string is a checksum: 64 lower-case digits. */
 int tnk__sha256_is_sum(const char *text);
 
 #endif

@@ -39,7 +39,7 @@ static int is_safe(const char *text, size_t max, int max_slashes) {
   return !begins;
 }
 
-/* Whether a file or branch name stays below its folder. */
+/* Returns whether a file or branch name stays below its folder. */
 static int stays_below(const char *text) {
   return tnk__relative_check(text, strlen(text)) == NULL;
 }

@@ -37,7 +37,8 @@ typedef enum {
 /* Returns the error in the names, or NULL. A name must not lead out of its
  * folder. */
 const char *tnk__cache_check(const tnk__cache_key_t *key);
-/* Whether a string is a commit id; the files of a commit never change. */
+/* Returns whether a string is a commit id; the files of a commit never change.
+ */
 int tnk__cache_is_commit(const char *text);
 /* Parse the part of an ETag that names a blob. Returns 0 if it cannot name
  * one. */

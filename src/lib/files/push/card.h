@@ -19,7 +19,7 @@ int tnk__push_config(tnk__buf_t *out, const char *text, size_t n,
  * 0 if there is no path, or if it is `own`. */
 size_t tnk__push_find_other(const char *text, size_t n, const char *own,
                             const char **path);
-/* Whether it is a valid name. */
+/* Returns whether it is a valid name. */
 int tnk__push_is_name(const char *text);
 /* The default name of a checkpoint's repository or branch. */
 void tnk__push_default_repo(char out[TNK__PUSH_NAME + 1],

@@ -157,7 +157,7 @@ enum {
   PREFIX_SIZE = 155
 };
 
-/* Whether a block is all zeros. */
+/* Returns whether a block is all zeros. */
 static int tar_is_zero(const uint8_t *data, size_t n) {
   unsigned all = 0;
 
@@ -557,7 +557,7 @@ static int read_on(tnk__tar_t *tar, const uint8_t *data, size_t n, size_t *used,
   return err;
 }
 
-/* Whether a step needs no input: the end of a file, or nothing to skip.
+/* Returns whether a step needs no input: the end of a file, or nothing to skip.
  */
 static int goes_by_itself(const tnk__tar_t *tar) {
   return (tar->state == TNK__TAR_IN_FILE && tar->left == 0) ||

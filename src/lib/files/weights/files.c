@@ -61,8 +61,8 @@ static const char *check_names(const tnk_external_files_t *from) {
   return NULL;
 }
 
-/* Whether two files conflict: equal names, or one name is a folder of the
- * other. Names are sorted. */
+/* Returns whether two files conflict: equal names, or one name is a folder of
+ * the other. Names are sorted. */
 static int is_crowded(const tnk__weights_job_t *job) {
   for (size_t i = 0; i + 1 < job->n_files; i++) {
     const char *name = job->files[i].name;
@@ -332,7 +332,7 @@ static void on_progress(tnk__download_t *download) {
   tell(slot->job, slot->file->name);
 }
 
-/* Whether the URL may have expired; stores report that differently. */
+/* Returns whether the URL may have expired; stores report that differently. */
 static int may_be_expired(const tnk__error_t *error) {
   const int status = error->pub.http_status;
 
@@ -418,7 +418,7 @@ static tnk__weights_slot_t *free_slot(tnk__weights_job_t *job) {
   return NULL;
 }
 
-/* Whether new URLs are needed before a file can start. */
+/* Returns whether new URLs are needed before a file can start. */
 static int needs_urls(const tnk__weights_job_t *job,
                       const tnk__weights_file_t *file) {
   return file->is_stale || tnk__context_wall_s(context_of(job)) >= job->renew_s;

@@ -491,8 +491,8 @@ static int take_line(const tnk__place_t *place, const tnk__journal_line_t *line,
   return found->address != NULL ? 0 : UV_ENOMEM;
 }
 
-/* Whether the journal belongs to this download, and its progress. The caller
- * parses the text again, so this function parses a copy. */
+/* Returns whether the journal belongs to this download, and its progress. The
+ * caller parses the text again, so this function parses a copy. */
 static int judge(const tnk__place_t *place, const char *source,
                  tnk__place_found_t *found) {
   tnk__journal_line_t line;

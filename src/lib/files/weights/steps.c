@@ -26,7 +26,7 @@ static tnk__context_t *context_of(const tnk__weights_job_t *job) {
 
 /* ---- The end ---- */
 
-/* Whether the export is being saved or soon will be. */
+/* Returns whether the export is being saved or soon will be. */
 static int is_saving(const tnk__weights_job_t *job) {
   return job->asked != NULL && job->sweeps && !job->is_saved;
 }
@@ -107,7 +107,8 @@ static void on_measured(tnk__weights_job_t *job) {
   tnk__weights_files_load(job);
 }
 
-/* Whether an answer may mean that the server does not support the call. */
+/* Returns whether an answer may mean that the server does not support the call.
+ */
 static int may_lack(const tnk__error_t *error) {
   const int status = error->pub.http_status;
 

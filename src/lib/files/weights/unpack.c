@@ -120,7 +120,7 @@ static void open_path(const tnk__weights_job_t *job, opened_t *opened,
   }
 }
 
-/* Whether the name is free; two files may differ only in ".age". */
+/* Returns whether the name is free; two files may differ only in ".age". */
 static int is_free(const char *target) {
   return access(target, F_OK) != 0;
 }

@@ -338,9 +338,9 @@ const char *tnk__exchange_header(const tnk__exchange_t *ex, const char *name);
 void tnk__exchange_take_body(tnk__exchange_t *ex, tnk__buf_t *out);
 /* The feed has bytes now that it did not have before. Legal in every state. */
 void tnk__exchange_go_on(tnk__exchange_t *ex);
-/* Whether it was started and its on_done has not been called yet. */
+/* Returns whether it was started and its on_done has not been called yet. */
 int tnk__exchange_is_active(const tnk__exchange_t *ex);
-/* Whether it is active and the server may have seen it. */
+/* Returns whether it is active and the server may have seen it. */
 int tnk__exchange_was_sent(const tnk__exchange_t *ex);
 /* Bytes of the request that have left, plus received bytes of the response's
  * body. */

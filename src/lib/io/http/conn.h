@@ -156,13 +156,14 @@ int tnk__conn_send(tnk__conn_t *conn, tnk__exchange_t *ex);
 void tnk__conn_abort(tnk__conn_t *conn, tnk__exchange_t *ex);
 /* Any exchange that is on it, or NULL. */
 tnk__exchange_t *tnk__conn_first(const tnk__conn_t *conn);
-/* Whether another exchange was on it before the latest one. */
+/* Returns whether another exchange was on it before the latest one. */
 int tnk__conn_is_reused(const tnk__conn_t *conn);
 /* The owner of an exchange that was paused has taken the body. */
 void tnk__conn_resume(tnk__exchange_t *ex);
 /* The feed of the exchange has bytes that it did not have before. */
 void tnk__conn_go_on(tnk__exchange_t *ex);
-/* Whether some of the request of an active exchange is still to be written. */
+/* Returns whether some of the request of an active exchange is still to be
+ * written. */
 static inline int tnk__conn_is_sending(const tnk__exchange_t *ex) {
   return ex->conn->kind->is_sending(ex->conn, ex);
 }

@@ -84,7 +84,7 @@ static void add_buf(uv_buf_t *bufs, unsigned *n_bufs, const void *data,
   bufs[(*n_bufs)++].len = len;
 }
 
-/* Whether the feed has pieces that were not requested yet. */
+/* Returns whether the feed has pieces that were not requested yet. */
 static int is_feeding(const tnk__conn_t *conn) {
   const tnk__feed_t *feed = conn->h1.ex->feed;
 

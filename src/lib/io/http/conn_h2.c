@@ -386,7 +386,8 @@ static int write_head(tnk__h2_t *h2, tnk__h2_stream_t *stream) {
   return n == 0 ? NGHTTP2_ERR_INVALID_STATE : n < 0 ? (int)n : 0;
 }
 
-/* Whether fresh streams can be submitted to nghttp2, or must be given back. */
+/* Returns whether fresh streams can be submitted to nghttp2, or must be given
+ * back. */
 static int may_begin(const tnk__h2_t *h2) {
   return !tnk__list_empty(&h2->fresh) &&
          (h2->is_draining || h2->n_open < h2->peer_max);
@@ -415,7 +416,7 @@ static void give_back_fresh(tnk__h2_t *h2) {
   }
 }
 
-/* Whether there is more output to write. */
+/* Returns whether there is more output to write. */
 static int wants_write(const tnk__h2_t *h2) {
   return nghttp2_session_want_write(h2->session) || may_begin(h2);
 }

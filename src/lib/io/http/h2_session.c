@@ -117,7 +117,7 @@ static tnk__h2_stream_t *stream_of(nghttp2_session *session, int32_t id) {
   return nghttp2_session_get_stream_user_data(session, id);
 }
 
-/* Whether the rest of the response is ignored. */
+/* Returns whether the rest of the response is ignored. */
 static int is_ignored(const tnk__h2_stream_t *stream) {
   return stream == NULL || stream->ex == NULL || stream->is_over;
 }

@@ -410,7 +410,8 @@ static void open_ahead(tnk__pool_t *pool) {
     (void)open_conn(pool);
 }
 
-/* Whether an exchange needs another connection, and one may be opened. */
+/* Returns whether an exchange needs another connection, and one may be opened.
+ */
 static int wants_conn(tnk__pool_t *pool) {
   tnk__ceiling_t *ceiling = &pool->queue.ceiling;
 

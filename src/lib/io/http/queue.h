@@ -22,7 +22,7 @@
 void tnk__lanes_open(tnk__http_t *http);
 /* Note whether connections for polls are shared. */
 void tnk__lanes_share_polls(tnk__http_t *http, int are_shared);
-/* Whether an exchange of this lane can get a slot now. */
+/* Returns whether an exchange of this lane can get a slot now. */
 int tnk__lane_has_slot(const tnk__http_t *http, tnk__lane_t i);
 /* Count an exchange that gets a slot, or give its slot back if it has one. */
 void tnk__lane_enter(const tnk__exchange_t *ex);
@@ -78,8 +78,8 @@ tnk__exchange_t *tnk__queue_pop(tnk__queue_t *queue, int is_new,
 tnk__exchange_t *tnk__queue_pop_any(tnk__queue_t *queue);
 /* The number of waiting exchanges that may have a connection. */
 size_t tnk__queue_n_ready(const tnk__queue_t *queue);
-/* Whether exchanges wait for others to end, because a proxy or the server
- * refuses more connections. */
+/* Returns whether exchanges wait for others to end, because a proxy or the
+ * server refuses more connections. */
 int tnk__queue_is_limited(const tnk__queue_t *queue);
 /* When to check the exchanges that wait for others, as a delay in
  * milliseconds. */

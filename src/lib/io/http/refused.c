@@ -166,7 +166,7 @@ uint64_t tnk__mute_look_ms(const tnk__exchange_t *ex) {
                                   : TNK__UNSERVED_AGAIN_MS;
 }
 
-/* Whether a request that was written later got its response on another
+/* Returns whether a request that was written later got its response on another
  * connection. A sample is compared only with samples, because other requests
  * may get a response sooner. */
 static int was_overtaken(const tnk__exchange_t *ex) {

@@ -41,19 +41,20 @@ void tnk__refused_note(tnk__pool_t *pool, const char *text);
 
 /* Note that an exchange has ended on a connection of a pool. */
 void tnk__mute_note(tnk__conn_t *conn, const tnk__exchange_t *ex);
-/* Whether no response has arrived on the exchange's connection, nor on any
- * later one. */
+/* Returns whether no response has arrived on the exchange's connection, nor on
+ * any later one. */
 int tnk__mute_has(const tnk__exchange_t *ex);
 /* Delay in milliseconds until an active exchange must be checked for waiting on
  * such a connection. 0: it need not be checked. */
 uint64_t tnk__mute_look_ms(const tnk__exchange_t *ex);
-/* Whether it probably waits on such a connection, so that it may use
+/* Returns whether it probably waits on such a connection, so that it may use
  * another. */
 int tnk__mute_is_waiting(const tnk__exchange_t *ex);
-/* Whether an exchange may leave its connection because an earlier one is
- * unresponsive. */
+/* Returns whether an exchange may leave its connection because an earlier one
+ * is unresponsive. */
 int tnk__mute_may_follow(const tnk__exchange_t *ex);
-/* Whether another connection may be tried. Only one is tried at a time. */
+/* Returns whether another connection may be tried. Only one is tried at a time.
+ */
 int tnk__mute_may_try(const tnk__pool_t *pool);
 
 #endif

@@ -87,7 +87,7 @@ static void bound_known(tnk__http_t *http) {
       drop(http, known_at(node));
 }
 
-/* Whether HTTP/2 is possible at all. */
+/* Returns whether HTTP/2 is possible at all. */
 static int is_possible(const tnk__http_t *http, const tnk__origin_t *origin) {
   return http->version == TNK__HTTP_2_PRIOR_KNOWLEDGE ||
          (http->version != TNK__HTTP_1_1 && origin->is_tls);
@@ -298,8 +298,8 @@ size_t tnk__speak_spare(size_t capacity) {
   return capacity >= 32 ? 4 : capacity / 8;
 }
 
-/* Whether an open connection will take exchanges again, now or after others
- * end. */
+/* Returns whether an open connection will take exchanges again, now or after
+ * others end. */
 static int has_lasting(const tnk__pool_t *pool) {
   const tnk__list_t *const lists[] = {&pool->idle, &pool->shared, &pool->full};
 

@@ -10,7 +10,7 @@
  * version. Also the memory of origins whose pools no longer exist.
  */
 
-/* Whether exchanges of this lane have a separate pool. */
+/* Returns whether exchanges of this lane have a separate pool. */
 int tnk__speak_is_apart(const tnk__http_t *http, const tnk__origin_t *origin,
                         uint8_t lane);
 /* Initialize a pool with the remembered facts of its origin, or remember the
@@ -39,7 +39,7 @@ size_t tnk__speak_wanted(const tnk__pool_t *pool);
 /* When an exchange with the pool's origin last made progress, over either
  * version of HTTP. Both pools of an origin share the limit of connections. */
 uint64_t tnk__speak_moved_ms(const tnk__pool_t *pool);
-/* Whether the server's SETTINGS currently allow no streams on any open
+/* Returns whether the server's SETTINGS currently allow no streams on any open
  * connection. 0 if none is open. */
 int tnk__speak_allows_none(const tnk__pool_t *pool);
 /* How many waiting exchanges end when one connection fails. */

@@ -297,9 +297,9 @@ static void run_timers(tnk__context_t *context, uint64_t now) {
   tnk__timers_run(&context->timers, now);
 }
 
-/* Whether sockets are read before due timers fire. While the program computed
- * or was stopped, responses may have arrived that a timeout would discard.
- * libuv before 1.45 runs timers before it polls sockets. */
+/* Returns whether sockets are read before due timers fire. While the program
+ * computed or was stopped, responses may have arrived that a timeout would
+ * discard. libuv before 1.45 runs timers before it polls sockets. */
 static int lets_sockets_go_first(tnk__context_t *context, uint64_t now) {
   if (now < context->wake_ms + LATE_MS ||
       context->n_late_turns == MAX_LATE_TURNS) {

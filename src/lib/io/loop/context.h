@@ -49,7 +49,7 @@ int tnk__timer_is_active(const tnk__timer_t *timer);
 /* The time until an active timer fires. 0 if it is due; if the loop is late, it
  * may be due for long. */
 uint64_t tnk__timer_left_ms(const tnk__timer_t *timer, uint64_t now_ms);
-/* Whether an active timer does not keep the loop alive. */
+/* Returns whether an active timer does not keep the loop alive. */
 int tnk__timer_is_background(const tnk__timer_t *timer);
 
 /* Counters behind tnk_service_stats(). */
@@ -189,8 +189,9 @@ int64_t tnk__context_wall_s(const tnk__context_t *context);
 uint64_t tnk__context_random(tnk__context_t *context);
 double tnk__context_uniform(tnk__context_t *context);
 
-/* Whether this is a child of the process that opened the context. Its sockets
- * and libuv's descriptors belong to the parent, so nothing may be touched. */
+/* Returns whether this is a child of the process that opened the context. Its
+ * sockets and libuv's descriptors belong to the parent, so nothing may be
+ * touched. */
 int tnk__context_is_forked(const tnk__context_t *context);
 /* Check the caller: TNK_OK on the thread and in the process that opened the
  * context. */

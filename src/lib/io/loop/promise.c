@@ -455,8 +455,8 @@ static tnk__then_t *new_then(tnk_promise_t *promise) {
   return node;
 }
 
-/* Whether the next callback is stored in the promise itself. It must not
- * overtake one that waits behind the end mark. */
+/* Returns whether the next callback is stored in the promise itself. It must
+ * not overtake one that waits behind the end mark. */
 static int has_first_place(const tnk_promise_t *promise) {
   const tnk__then_t *last = promise->rest;
 

@@ -54,7 +54,8 @@ void tnk__dns_forget(tnk__dns_t *dns, const char *host);
 int tnk__dns_learn(tnk__dns_t *dns, const char *host,
                    const tnk__address_t *addresses, size_t n);
 
-/* Whether `host` is a textual IPv4 or IPv6 address. If so, `out` is filled. */
+/* Returns whether `host` is a textual IPv4 or IPv6 address. If so, `out` is
+ * filled. */
 int tnk__address_parse(tnk__address_t *out, const char *host);
 /* The 4 or 16 bytes of an address. */
 size_t tnk__address_bytes(const tnk__address_t *address, const uint8_t **bytes);

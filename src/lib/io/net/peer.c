@@ -158,7 +158,8 @@ static int is_issuer(const mbedtls_x509_crt *parent,
                 child->issuer_raw.len) == 0;
 }
 
-/* Whether checking against one of these parents fails for lack of memory. */
+/* Returns whether checking against one of these parents fails for lack of
+ * memory. */
 static int was_starved(mbedtls_x509_crt *child, mbedtls_x509_crt *parents,
                        mbedtls_x509_crt *trusted) {
   uint32_t flags = 0;

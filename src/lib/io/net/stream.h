@@ -15,7 +15,7 @@ typedef struct {
   int is_tls;
 } tnk__origin_t;
 
-/* Whether two origins are equal. The case of host names is ignored. */
+/* Returns whether two origins are equal. The case of host names is ignored. */
 int tnk__origin_equal(const tnk__origin_t *a, const tnk__origin_t *b);
 
 /* A proxy on the route to an origin. */

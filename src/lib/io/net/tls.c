@@ -135,7 +135,7 @@ static void flush(tls_t *tls) {
     tls->tcp_writing = 1;
 }
 
-/* Whether the system has taken all of the owner's write. */
+/* Returns whether the system has taken all of the owner's write. */
 static int is_written(const tls_t *tls) {
   return tls->is_writing && tls->at == tls->n_plain && !tls->tcp_writing &&
          tls->filling.len == 0 && tls->write_error == 0 && tls->broken == 0;

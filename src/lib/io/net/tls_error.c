@@ -94,7 +94,7 @@ static const char *text_of_alert(int alert) {
   return "an alert that has no name";
 }
 
-/* Whether the peer will send the same alert the next time. */
+/* Returns whether the peer will send the same alert the next time. */
 static int is_final(int alert) {
   for (int i = 0; i < N_ALERTS; i++)
     if (alerts[i].alert == alert)

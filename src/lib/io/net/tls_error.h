@@ -4,7 +4,8 @@
 
 #include "lib/io/net/peer.h"
 
-/* Whether the peer will end the handshake the same way the next time. */
+/* Returns whether the peer will end the handshake the same way the next time.
+ */
 int tnk__tls_is_final(const mbedtls_ssl_context *ssl, int cause);
 /* Explain why a stream failed with mbedTLS's code `cause`. Returns TNK_ECERT,
  * TNK_ETLS or TNK_ENOMEM, and writes a sentence. */

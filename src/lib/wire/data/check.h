@@ -14,7 +14,8 @@
  */
 int tnk__check_data(const tnk_datum_t *data, size_t n, const char *loss_fn,
                     char *text, size_t size);
-/* Whether the input names of a loss are known, and therefore checked. */
+/* Returns whether the input names of a loss are known, and therefore checked.
+ */
 int tnk__loss_is_known(const char *name);
 int tnk__check_settings(const tnk_loss_setting_t *settings, size_t n,
                         char *text, size_t size);
@@ -54,9 +55,9 @@ int tnk__check_restore(const tnk_restore_options_t *options, char *text,
 int tnk__check_sampler(const tnk_sampling_options_t *options, char *text,
                        size_t size);
 
-/* Whether a text that should be a public key contains a secret key of age or of
- * SSH. The key may be truncated or damaged. Such a text is never sent and never
- * shown. */
+/* Returns whether a text that should be a public key contains a secret key of
+ * age or of SSH. The key may be truncated or damaged. Such a text is never sent
+ * and never shown. */
 int tnk__is_secret_key(const char *text);
 
 #endif

@@ -13,7 +13,7 @@ enum { MAX_SAME = 1000, MAX_ID = 128 };
 
 /* ---- Reading ---- */
 
-/* Whether a member is absent or a string. */
+/* Returns whether a member is absent or a string. */
 static int is_optional_text(const json_t *object, const char *name) {
   const char *text;
 

@@ -22,7 +22,7 @@ int64_t tnk__dmel_length(const void *bytes, size_t n, const char **why);
  * f64 narrowed. 0 for an unknown type. */
 size_t tnk__dtype_size(tnk_dtype_t dtype);
 size_t tnk__dtype_wire_size(tnk_dtype_t dtype);
-/* Whether the elements are integers. */
+/* Returns whether the elements are integers. */
 int tnk__dtype_is_int(tnk_dtype_t dtype);
 
 /* Compute the product of the shape. Returns 1, or 0 if a dimension is negative

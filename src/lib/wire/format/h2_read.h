@@ -45,7 +45,8 @@ int tnk__h2_reader_fields_end(tnk__h2_reader_t *reader);
 /* Read a piece of the body. */
 int tnk__h2_reader_body(tnk__h2_reader_t *reader, const uint8_t *data,
                         size_t n);
-/* Whether a body has begun and is shorter than its content-length so far. */
+/* Returns whether a body has begun and is shorter than its content-length so
+ * far. */
 int tnk__h2_reader_is_short(const tnk__h2_reader_t *reader);
 /* Note that the response is complete. */
 int tnk__h2_reader_end(tnk__h2_reader_t *reader);

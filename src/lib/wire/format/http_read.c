@@ -98,8 +98,8 @@ static const char *text_at(const tnk__response_t *response, uint32_t offset) {
   return (const char *)response->text.data + offset;
 }
 
-/* Whether header `i` has this name of `n` bytes. The end is compared first,
- * because many names begin alike. */
+/* Returns whether header `i` has this name of `n` bytes. The end is compared
+ * first, because many names begin alike. */
 static inline int has_name(const tnk__response_t *response,
                            const tnk__response_header_t *header,
                            const char *name, size_t n) {

@@ -78,8 +78,8 @@ static inline uint64_t controls(const char *text) {
   return (((x - ones * ' ') & ~x) | ((del - ones) & ~del)) & ones * 0x80;
 }
 
-/* Whether there is certainly no control character. The last block of eight may
- * overlap the one before it. */
+/* Returns whether there is certainly no control character. The last block of
+ * eight may overlap the one before it. */
 static int is_plain(const char *text, size_t n) {
   uint64_t found = 0;
 

@@ -41,10 +41,10 @@ int tnk__http_write_head(tnk__buf_t *out, const tnk__http_head_t *head);
  * and port. Only those two and proxy_headers of `head` are used. */
 int tnk__http_write_connect(tnk__buf_t *out, const tnk__http_head_t *head);
 
-/* Whether `text` is valid as the name or as the value of a header. */
+/* Returns whether `text` is valid as the name or as the value of a header. */
 int tnk__http_is_token(const char *text);
 int tnk__http_is_field_value(const char *text);
-/* Whether only the HTTP code may write this header. */
+/* Returns whether only the HTTP code may write this header. */
 int tnk__http_is_reserved(const char *name);
 /* The order of two header names. The case of ASCII letters is ignored. */
 int tnk__http_compare_names(const char *a, const char *b);

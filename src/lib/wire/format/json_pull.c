@@ -72,8 +72,8 @@ int tnk__json_pull_begin(tnk__json_pull_t *pull, char open) {
   return 1;
 }
 
-/* Whether the innermost object or array, which ends with `close`, has another
- * element. */
+/* Returns whether the innermost object or array, which ends with `close`, has
+ * another element. */
 static int has_more(tnk__json_pull_t *pull, char close) {
   if (take_byte(pull, close)) {
     pull->depth--;
@@ -112,8 +112,8 @@ static const char escapes[] = "\"\\/bfnrt";
 #define BYTES(byte) ((uint64_t)(byte)*UINT64_C(0x0101010101010101))
 #define HIGH BYTES(0x80)
 
-/* Whether one of eight bytes is a quote, a backslash, a control character or
- * not ASCII. A false positive costs only time. */
+/* Returns whether one of eight bytes is a quote, a backslash, a control
+ * character or not ASCII. A false positive costs only time. */
 static int is_odd(uint64_t word) {
   const uint64_t quote = word ^ BYTES('"');
   const uint64_t slash = word ^ BYTES('\\');

@@ -51,7 +51,7 @@ tnk__pull_kind_t tnk__json_pull_kind(tnk__json_pull_t *pull);
 int tnk__json_pull_begin(tnk__json_pull_t *pull, char open);
 /* The key of the next member, or NULL at the end of the object. */
 const char *tnk__json_pull_member(tnk__json_pull_t *pull, size_t *n);
-/* Whether there is another element; 0 at the end of the array. */
+/* Returns whether there is another element; 0 at the end of the array. */
 int tnk__json_pull_element(tnk__json_pull_t *pull);
 
 /* Read a string: decoded, with a NUL appended. An escaped NUL or half a

@@ -7,10 +7,10 @@
 #include "lib/base/buf.h"
 #include "tnk/common.h"
 
-/* Whether a credential may be written in a header: it has visible ASCII
+/* Returns whether a credential may be written in a header: it has visible ASCII
  * characters only, at least one, and fits in a header. */
 int tnk__token_is_sound(const char *token);
-/* Whether it has the form of a JWT rather than of a plain key. */
+/* Returns whether it has the form of a JWT rather than of a plain key. */
 int tnk__token_is_jwt(const char *token);
 
 /* The times in a JWT, in Unix seconds; 0 if missing or invalid. The signature

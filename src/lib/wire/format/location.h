@@ -27,7 +27,7 @@ int tnk__location_parse(tnk__location_t *out, const tnk_allocator_t *alloc,
  * the same codes as tnk__location_parse(). */
 int tnk__location_join(tnk__location_t *out, const tnk_allocator_t *alloc,
                        const tnk__location_t *base, const char *reference);
-/* Whether scheme, host and port are equal. */
+/* Returns whether scheme, host and port are equal. */
 int tnk__location_same_origin(const tnk__location_t *a,
                               const tnk__location_t *b);
 /* Free and wipe it. A zeroed one is allowed. */

@@ -76,7 +76,8 @@ static int cut_behind(slice_t *text, char c, slice_t *behind) {
   return 0;
 }
 
-/* Whether an entry is an address or a network that contains the host. */
+/* Returns whether an entry is an address or a network that contains the host.
+ */
 static int has_address(slice_t entry, const address_t *host) {
   slice_t length;
   address_t address;
@@ -89,7 +90,7 @@ static int has_address(slice_t entry, const address_t *host) {
          same_bits(&address, host, (size_t)n_bits);
 }
 
-/* Whether the host is the name or one of its subdomains. */
+/* Returns whether the host is the name or one of its subdomains. */
 static int has_name(slice_t entry, slice_t host) {
   size_t ahead;
 

@@ -19,8 +19,8 @@
 /* The fault of the name, as the end of a sentence ("the name ..."). NULL means
  * that it is UTF-8 and is valid below any directory on any system. */
 const char *tnk__relative_check(const char *name, size_t n);
-/* Whether two valid names cannot coexist: they are equal, or one is a directory
- * of the other. */
+/* Returns whether two valid names cannot coexist: they are equal, or one is a
+ * directory of the other. */
 int tnk__relative_clash(const char *a, const char *b);
 
 #endif

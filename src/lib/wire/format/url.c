@@ -203,7 +203,7 @@ static const char *read_port(uint16_t *out, const pieces_t *pieces) {
   return port == 0 ? "the base URL's port is 0" : NULL;
 }
 
-/* Whether a segment is "." or "..", in any encoding. */
+/* Returns whether a segment is "." or "..", in any encoding. */
 static int is_dots(slice_t segment) {
   size_t n_dots = 0;
   size_t i = 0;

@@ -31,7 +31,8 @@ typedef struct {
  */
 int tnk__url_parse(tnk__url_t *out, tnk__arena_t *arena, const char *text,
                    const char **why);
-/* Whether the server is on this machine, judged by its name or address. */
+/* Returns whether the server is on this machine, judged by its name or address.
+ */
 int tnk__url_is_loopback(const tnk__url_t *url);
 /*
  * Append one path segment, for example an id from a server. Characters that are

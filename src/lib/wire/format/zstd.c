@@ -82,9 +82,9 @@ static int make_room(ZSTD_outBuffer *room, tnk__buf_t *out, uint8_t *spare) {
   return room->dst != NULL ? TNK_OK : out->err;
 }
 
-/* Whether the next byte of a frame's magic number is right. zstd itself would
- * accept the formats of its first versions. It also checks other bytes if the
- * number arrives in pieces. */
+/* Returns whether the next byte of a frame's magic number is right. zstd itself
+ * would accept the formats of its first versions. It also checks other bytes if
+ * the number arrives in pieces. */
 static int is_magic(tnk__unzstd_t *unzstd, uint8_t byte) {
   static const uint8_t frame[MAGIC_SIZE] = {0x28, 0xb5, 0x2f, 0xfd};
   static const uint8_t skippable[MAGIC_SIZE] = {0x50, 0x2a, 0x4d, 0x18};

@@ -150,7 +150,7 @@ static int add_value(tnk__buf_t *out, const json_t *value) {
          add_words(out, json_string_value(value), json_string_length(value));
 }
 
-/* Whether the text is for people: no markup, nothing binary. */
+/* Returns whether the text is for people: no markup, nothing binary. */
 static int is_readable(const char *text, size_t n) {
   size_t i = 0;
 
@@ -195,7 +195,8 @@ static int keep_text(const char **out, tnk__arena_t *arena, tnk__buf_t *text) {
 
 /* ---- Other members ---- */
 
-/* Whether `text` equals `word`, ignoring case. `word` is in lower case. */
+/* Returns whether `text` equals `word`, ignoring case. `word` is in lower case.
+ */
 static int is_word(const char *text, const char *word) {
   size_t i = 0;
 

@@ -280,8 +280,8 @@ static slice_t name_of(const tnk__page_t *page) {
 
 /* ---- Explanations ---- */
 
-/* Whether the page says that TLS is required, which the base URL does not
- * use. */
+/* Returns whether the page says that TLS is required, which the base URL does
+ * not use. */
 static int wants_tls(const tnk__page_t *page) {
   const slice_t text = front_of(page);
 

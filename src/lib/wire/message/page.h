@@ -34,8 +34,8 @@ typedef struct {
   const char *confidant;
 } tnk__page_t;
 
-/* Whether it is a page for people: HTML or other markup, which the service
- * never sends. */
+/* Returns whether it is a page for people: HTML or other markup, which the
+ * service never sends. */
 int tnk__page_is(const tnk__page_t *page);
 /*
  * Describe the page as the end of a sentence: "not the service but nginx/1.22.1

@@ -229,7 +229,7 @@ static const char *field_name(tnk__room_t *room, const tnk__output_t *last,
   return tnk__room_text(room, name);
 }
 
-/* Whether a member can be a tensor at all. */
+/* Returns whether a member can be a tensor at all. */
 static int looks_like_tensor(const json_t *value) {
   const json_t *first = json_array_get(value, 0);
 

@@ -34,7 +34,7 @@ static int fail(tnk__sse_t *sse, int err) {
   return err;
 }
 
-/* Whether the event may grow by n bytes. */
+/* Returns whether the event may grow by n bytes. */
 static int room(tnk__sse_t *sse, size_t n) {
   size_t has = sse->line.len + sse->data.len + sse->type.len + sse->new_id.len;
 

@@ -18,7 +18,7 @@ typedef struct {
 /* Open the folder for the purpose `about`; files of another purpose are
  * removed. Returns 0, or -1 with the reason in `why`. */
 int cli_kept_open(cli_kept_t *kept, const char *about, char *why, size_t n_why);
-/* Whether the folder can stay after it is closed. */
+/* Returns whether the folder can stay after it is closed. */
 int cli_kept_may_stay(const cli_kept_t *kept);
 /* Close it. Its contents are removed unless `stays` is set. Returns 0, or -1 if
  * the removal failed. */

@@ -11,13 +11,13 @@ typedef enum {
   CLI_COLOR_NEVER
 } cli_color_t;
 
-/* Whether the file is a terminal. A terminal that cannot move the cursor
- * (TERM=dumb) counts too. */
+/* Returns whether the file is a terminal. A terminal that cannot move the
+ * cursor (TERM=dumb) counts too. */
 int cli_is_terminal(FILE *file);
-/* Whether the terminal can overwrite a line. */
+/* Returns whether the terminal can overwrite a line. */
 int cli_can_rewrite(FILE *file);
-/* Whether the locale's strings are UTF-8, by LC_ALL, LC_CTYPE and LANG. A
- * locale that is not installed counts too, because the terminal decides. */
+/* Returns whether the locale's strings are UTF-8, by LC_ALL, LC_CTYPE and LANG.
+ * A locale that is not installed counts too, because the terminal decides. */
 int cli_is_utf8(void);
 /* Width of the terminal; 80 if it is unknown. */
 size_t cli_columns(FILE *file);
@@ -30,8 +30,8 @@ int cli_has_color(FILE *file, cli_color_t when);
  * control a terminal, or that disguise other text, are replaced.
  */
 
-/* Whether a character must not reach a terminal: control characters, also of
- * C1, and characters that change the text direction. */
+/* Returns whether a character must not reach a terminal: control characters,
+ * also of C1, and characters that change the text direction. */
 int cli_is_harmful(unsigned long code);
 /* Decode the UTF-8 character at `text` and advance behind it. */
 unsigned long cli_next_char(const char **text);

@@ -21,7 +21,7 @@ static inline void local_drain_begin(local_drain_t *drain, uint64_t now,
   drain->seen_ms = now;
 }
 
-/* Whether clients may still fetch results. Call it repeatedly. */
+/* Returns whether clients may still fetch results. Call it repeatedly. */
 static inline int local_drain_waits(local_drain_t *drain, uint64_t now,
                                     size_t n_conns, int has_work) {
   if (n_conns > 0)

@@ -181,7 +181,7 @@ static void add_line(const local_fault_t *fault, tnk__srv_answer_t *answer) {
   }
 }
 
-/* Whether a string may appear in a header line. */
+/* Returns whether a string may appear in a header line. */
 static int is_plain(const char *text) {
   while (*text > ' ' && *text <= '~')
     text++;

@@ -131,12 +131,12 @@ int local_fault_spec_read(local_fault_spec_t *spec, const char *text, char *why,
                           size_t n_why);
 /* The name of a fault in a specification: "drop_after_commit", "503". */
 const char *local_fault_name(const local_fault_t *fault, char out[32]);
-/* Whether it has this kind and this argument; NULL: no argument. */
+/* Returns whether it has this kind and this argument; NULL: no argument. */
 int local_fault_is(const local_fault_t *fault, local_fault_kind_t kind,
                    const char *arg);
-/* Whether it ends the request as soon as its head has arrived. */
+/* Returns whether it ends the request as soon as its head has arrived. */
 int local_fault_is_at_head(const local_fault_t *fault);
-/* Whether a fault of this kind is possible for a call. */
+/* Returns whether a fault of this kind is possible for a call. */
 int local_fault_suits(const local_fault_t *fault, const char *call);
 
 /* ---- The plan of a server ---- */
@@ -169,7 +169,7 @@ const local_fault_entry_t *local_faults_entry(const local_faults_t *faults,
 
 /* ---- For the HTTP server ---- */
 
-/* Whether to refuse a new connection. */
+/* Returns whether to refuse a new connection. */
 int local_faults_refuses(local_faults_t *faults);
 /* Choose the fault of a request after its head has arrived; kind NONE means
  * normal handling. */

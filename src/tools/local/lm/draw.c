@@ -615,7 +615,7 @@ static int end_sample(tnk__lm_draw_t *draw, tnk__lm_stop_reason_t reason) {
   return TNK_OK;
 }
 
-/* Whether the current sample ends with the bytes. */
+/* Returns whether the current sample ends with the bytes. */
 static int ends_with(const tnk__lm_draw_t *draw, const tnk__lm_text_t *text) {
   const int32_t *end = draw->out_tokens + draw->n_out;
   size_t i;

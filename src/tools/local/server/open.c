@@ -26,7 +26,7 @@ static int is_awaited(const local_future_t *future, uint64_t now) {
   return !future->is_fetched && now - future->settled_ms < LOCAL_FETCH_MS;
 }
 
-/* Whether a result is pending, or available and not fetched yet. */
+/* Returns whether a result is pending, or available and not fetched yet. */
 static int has_work(const local_server_t *server) {
   const uint64_t now = uv_now(server->loop);
 

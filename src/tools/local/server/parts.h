@@ -71,14 +71,15 @@ void local_search_sessions(local_call_t *call);
 
 /* Handle auth/token; answers 404 if tokens are not enabled. */
 void local_auth_token(local_call_t *call);
-/* Whether this is a valid token of this server. */
+/* Returns whether this is a valid token of this server. */
 int local_token_is_valid(const local_server_t *server, const char *token);
 
 /* Handle auth/apikey/me: return information about the sent key, or revoke
  * it. */
 void local_get_key(local_call_t *call);
 void local_revoke_key(local_call_t *call);
-/* Whether a key was revoked; the latest LOCAL_MAX_REVOKED are remembered. */
+/* Returns whether a key was revoked; the latest LOCAL_MAX_REVOKED are
+ * remembered. */
 int local_key_is_revoked(const local_server_t *server, const char *key);
 
 /* ---- rest.c ---- */

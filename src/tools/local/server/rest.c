@@ -241,7 +241,7 @@ size_t local_query_number(const tnk__srv_req_t *req, const char *name,
   return (size_t)value;
 }
 
-/* Whether checkpoint i is the first of its run in the list. */
+/* Returns whether checkpoint i is the first of its run in the list. */
 static int first_of_run(const local_kept_t *list, size_t i) {
   for (size_t k = 0; k < i; k++)
     if (strcmp(list->metas[k].place.run, list->metas[i].place.run) == 0)

@@ -334,7 +334,7 @@ static int has_text(const json_t *list, const char *text) {
   return 0;
 }
 
-/* Whether n bytes of `word` occur in a string, ignoring case. */
+/* Returns whether n bytes of `word` occur in a string, ignoring case. */
 static int occurs(const char *text, const char *word, size_t n) {
   for (; strlen(text) >= n; text++)
     if (strncasecmp(text, word, n) == 0)
@@ -460,7 +460,7 @@ static void put_cursor(tnk__json_writer_t *w, const local_session_t *last) {
   tnk__json_end(w);
 }
 
-/* Whether it follows the previous page. */
+/* Returns whether it follows the previous page. */
 static int is_due(search_t *search, const local_session_t *session) {
   if (search->cursor_id == NULL || search->passed)
     return 1;

@@ -26,7 +26,7 @@ static json_t *read_meta(const tnk_allocator_t *alloc, const char *dir) {
   return json;
 }
 
-/* Whether all of its files exist. */
+/* Returns whether all of its files exist. */
 static int is_whole(const local_place_t *place, const char *dir) {
   char path[LOCAL_FILE + 64];
 

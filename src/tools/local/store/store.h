@@ -55,14 +55,14 @@ typedef struct {
 } local_listing_t;
 
 const char *local_kind_name(local_place_kind_t kind);
-/* Whether a name has only letters, digits, '-', '_' and, unless `strict`, dots
- * between them. */
+/* Returns whether a name has only letters, digits, '-', '_' and, unless
+ * `strict`, dots between them. */
 int local_name_ok(const char *name, int strict);
 /* Parse "tinker://run/kind/name". A path of two parts names sampler weights, as
  * SkyRL writes them. Returns 0 for any other string. */
 int local_place_parse(local_place_t *place, const char *path);
-/* Whether a run's id is valid: letters, digits, '-', '_' and colons, so that no
- * part leads out of the directory. */
+/* Returns whether a run's id is valid: letters, digits, '-', '_' and colons, so
+ * that no part leads out of the directory. */
 int local_run_ok(const char *run);
 /* Make a place from a run, a kind such as "weights", and a name. */
 int local_place_make(local_place_t *place, const char *run, const char *kind,
@@ -77,8 +77,8 @@ void local_place_text(const local_place_t *place, char *out);
 int local_place_dir(const local_server_t *server, const local_place_t *place,
                     char *out);
 
-/* Whether it exists and has not expired. This function and all that follow
- * block. */
+/* Returns whether it exists and has not expired. This function and all that
+ * follow block. */
 int local_place_exists(const local_server_t *server,
                        const local_place_t *place);
 /* Write a checkpoint of `lm`. Returns TNK_ECONFLICT if it exists and

@@ -248,7 +248,7 @@ static uint64_t note_there(local_stub_t *stub, const char *id, int is_held) {
   return fate->there_ns;
 }
 
-/* Whether to cut the poll of a sample; true once. */
+/* Returns whether to cut the poll of a sample; true once. */
 static int take_cut(local_stub_t *stub, const char *id) {
   local_stub_fate_t *fate =
       stub->options.cut_ms > 0 && id[0] == 'S' ? fate_of(stub, id) : NULL;
