@@ -12,6 +12,7 @@ import hashlib
 import html.parser
 import json
 import math
+import os
 import pathlib
 import re
 import signal
@@ -226,11 +227,35 @@ def followed(top):
         text = out.read_text()
         check(process.returncode == 0 and "finished" in text and "refresh" not in text, "the last one", text)
     check([p.name for p in top.glob("live.html*")] == ["live.html"], "no other file is left")
+    changed_meanwhile(top)
     with following(top / "few", out) as process:
         wait_for(out, "1.5")
         process.send_signal(signal.SIGINT)
         process.wait(60)
     check(process.returncode in (130, -signal.SIGINT) and out.read_text().endswith("</html>\n"), "Ctrl-C")
+
+
+def changed_meanwhile(top):
+    """--follow finds a change of a file that it has read, while it reads another one."""
+    run, out = top / "meanwhile", top / "meanwhile.html"
+    write(run, "metrics.jsonl", [{"step": 1, "loss": 3}])
+    os.mkfifo(run / "samples.jsonl")
+    with following(run, out) as process:
+        with open(run / "samples.jsonl", "w"):
+            write(run, "checkpoints.jsonl", [saved(1, 2, final=True)])
+        check("refresh" in wait_for(out, "<output>3</output>"), "the report without the change")
+        pipe = None
+        for _ in range(3000):
+            try:
+                pipe = os.open(run / "samples.jsonl", os.O_WRONLY | os.O_NONBLOCK)
+                break
+            except OSError:
+                time.sleep(0.01)
+        check(pipe is not None, "the files are read again")
+        if pipe is not None:
+            os.close(pipe)
+            process.wait(60)
+            check("refresh" not in out.read_text(), "the report has the change")
 
 
 def crc32c(data):

@@ -15,7 +15,7 @@
 #include "tools/tnk/report/events.h"
 #include "tools/tnk/report/page.h"
 
-/* How often --follow looks for changes. */
+/* The interval at which --follow looks for changes. */
 enum { EVERY_S = 2 };
 
 static const char *output;
@@ -186,7 +186,7 @@ static int write_events(work_t *work, size_t run) {
   /* TensorBoard finds the files by this word. */
   static const char name[] = "events.out.tfevents.0.tnk";
   const char *part = work->n > 1 ? work->data[run].run.name : NULL;
-  /* Two runs of the same name are told apart. */
+  /* Two runs with the same name get different folders. */
   const int is_same = run > 0 && strcmp(part, work->data[0].run.name) == 0;
   const size_t n =
       strlen(board) + (part != NULL ? strlen(part) : 0) + sizeof(name) + 8;
@@ -216,7 +216,7 @@ static int write_board(work_t *work) {
 
 /* ---- Following ---- */
 
-/* What changes when a file of a run does. */
+/* The state of a run's files, compared to find changes. */
 typedef struct {
   struct {
     ino_t inode;
@@ -248,23 +248,25 @@ static void look_at(const work_t *work, traces_t *traces) {
     }
 }
 
-static void wait_for_change(const work_t *work, const traces_t *before) {
+/* Wait until the files differ from *traces, and update it. */
+static void wait_for_change(const work_t *work, traces_t *traces) {
   const struct timespec pause = {.tv_sec = EVERY_S};
   traces_t now;
 
   do {
     nanosleep(&pause, NULL);
     look_at(work, &now);
-  } while (memcmp(&now, before, sizeof(now)) == 0);
+  } while (memcmp(&now, traces, sizeof(now)) == 0);
+  *traces = now;
 }
 
 static int write_until_final(work_t *work) {
+  /* The state of the files before they were read, because they may change
+   * during the reading. It is unknown at first, so all files are read twice. */
   static traces_t traces;
   int status;
 
   for (;;) {
-    /* A change during the reading is found afterwards. */
-    look_at(work, &traces);
     status = write_all(work);
     if (status != CLI_EXIT_OK || !follow || work->is_final)
       return status;
