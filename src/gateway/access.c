@@ -213,7 +213,8 @@ static int is_for_admins(const char *path) {
          (strncmp(path, "/tnk", 4) == 0 && (path[4] == '/' || path[4] == '\0'));
 }
 
-/* What the key of a session may do there, if it may set rewards. */
+/* Returns whether the key of a session may make this call, which sets a
+ * reward. */
 static int is_own_reward(const tnk__gw_call_t *call) {
   const tnk__gw_grant_t *grant = call->req->owner;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the request of a session key may use, and what it has used. */
+/* Charges requests to the key of their session: what they may use, and what
+ * they have used. */
 #include <inttypes.h>
 
 #include "gateway/account.h"
@@ -91,7 +92,7 @@ static void add(tnk__gw_use_t *sum, const tnk__gw_use_t *use) {
   sum->pico += use->pico;
 }
 
-/* What the samples of a prompt have used. */
+/* The tokens and money that the samples of a prompt have used. */
 static tnk__gw_use_t use_of(const tnk__gw_job_t *job, size_t i,
                             const tnk_samples_t *samples) {
   size_t n = tnk_samples_count(samples);

@@ -40,8 +40,9 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
   return hash ^ (hash >> 29);
 }
 
-/* Two hashes of 64 bits, eight bytes at a time, as each request is hashed. Who
- * makes two bodies with the same hash harms only the own session. */
+/* Compute two hashes of 64 bits, eight bytes at a time, because each request is
+ * hashed. A client that makes two bodies with the same hash harms only its own
+ * session. */
 static void hash_body(tnk__gw_api_t api, const tnk__buf_t *body,
                       uint64_t *out) {
   uint64_t word = 0;
@@ -163,7 +164,8 @@ static int rank(const once_t *once, const tnk__gw_job_t *job, said_t said) {
                ? 1 + once->is_unseen
                : once->has_key;
   if (!tnk__gw_job_has_client(once->job))
-    /* No client has seen it, but it must not be older than it seems. */
+    /* No client has seen the answer. Another request gets it only if it comes
+     * from the current weights. */
     return is_repeat || once->job->sampler == job->gateway->sampler ? 3 : 0;
   return is_repeat ||
                  (!said.counts && strcmp(job->session, TNK__GW_UNNAMED) != 0)
@@ -215,7 +217,7 @@ static tnk__gw_again_is_t other_body(const char *key, tnk__gw_fault_t *fault) {
   return TNK__GW_AGAIN_WRONG;
 }
 
-/* What to do with a request that repeats `once`. */
+/* Decide about a request that repeats `once`. */
 static tnk__gw_again_is_t repeat(tnk__gw_job_t *job, once_t *once,
                                  const char *key, const once_t *new_,
                                  tnk__gw_fault_t *fault) {
@@ -233,7 +235,7 @@ static tnk__gw_again_is_t repeat(tnk__gw_job_t *job, once_t *once,
   return TNK__GW_AGAIN_ANSWERED;
 }
 
-/* What a request is found by at other gateways. */
+/* The values by which other gateways recognize a request. */
 static tnk__gw_same_t same_of(const tnk__gw_job_t *job, const once_t *once) {
   size_t n_session = strlen(job->session) + 2;
   const char *key = once->name + n_session;
@@ -258,7 +260,8 @@ int tnk__gw_again_asked(const tnk__gw_job_t *job) {
   return tnk__gw_elsewhere_asked(job, &same);
 }
 
-/* What to do with a request that no request of this gateway is the same as. */
+/* Decide about a request that is new to this gateway. Another gateway may know
+ * it. */
 static tnk__gw_again_is_t find_elsewhere(tnk__gw_job_t *job, const once_t *new_,
                                          const char *key, said_t said,
                                          struct tnk__gw_other **other,

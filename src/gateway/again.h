@@ -17,8 +17,8 @@
  *   not say that this is no retry.
  *
  * With a shared record, the earlier request may have reached another gateway,
- * see elsewhere.h. Exception: whether the client of that one has disconnected
- * is known to that gateway alone.
+ * see elsewhere.h. Exception: only that gateway knows whether the client of the
+ * first request has disconnected.
  */
 
 enum {

@@ -90,8 +90,8 @@ static void on_timer(uv_timer_t *timer) {
   tnk__gw_elsewhere_tick(timer->data, uv_now(timer->loop));
 }
 
-/* Lines are taken while the store is read, and jobs go on in a turn of their
- * own. */
+/* Lines are taken while the store is read. Jobs continue in a later turn of the
+ * loop. */
 static void wake(tnk_gateway_t *gateway) {
   gateway->elsewhere.timer.data = gateway;
   (void)uv_timer_start(&gateway->elsewhere.timer, on_timer, 0,

@@ -32,7 +32,7 @@ enum {
   TNK__GW_MAX_ELSEWHERE_ANSWER = 4 << 20 /* longer answers are not shared */
 };
 
-/* What a request is found by. The hashes are of 128 bits. */
+/* The values by which a request is recognized. The hashes have 128 bits. */
 typedef struct {
   const char *session;
   int has_key; /* the client has named it */

@@ -22,7 +22,7 @@ typedef struct {
   size_t n_checks;
   int depth;
   int is_undecided;
-  int is_quiet; /* a branch is tried, so its misfits are none yet */
+  int is_quiet; /* a branch is tried, so its misfits do not count */
   size_t n_path;
   char path[MAX_PATH]; /* of the current value, from "$" */
   char *why;

@@ -17,7 +17,7 @@ static const struct {
     {"deprecated", TNK__GW_NO_EFFECT},
     {"readOnly", TNK__GW_NO_EFFECT},
     {"writeOnly", TNK__GW_NO_EFFECT},
-    /* OpenAPI's hint which branch of oneOf applies. */
+    /* OpenAPI's hint about the branch of oneOf. */
     {"discriminator", TNK__GW_NO_EFFECT},
     {"$defs", TNK__GW_SCHEMA_MAP},
     {"definitions", TNK__GW_SCHEMA_MAP},

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-/* What the value of a keyword is. */
+/* The type of a keyword's value. */
 typedef enum {
   TNK__GW_UNKNOWN = 0,
   TNK__GW_NO_EFFECT, /* an annotation */

@@ -22,7 +22,7 @@ typedef struct {
 } kind_t;
 
 #define MS UINT64_C(1000000)
-/* Those that the conventions recommend. */
+/* The bounds that the conventions recommend. */
 static const bound_t times[TNK__GW_BUCKETS - 1] = {
     {10 * MS, "0.01"},     {20 * MS, "0.02"},     {40 * MS, "0.04"},
     {80 * MS, "0.08"},     {160 * MS, "0.16"},    {320 * MS, "0.32"},

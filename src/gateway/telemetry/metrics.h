@@ -6,9 +6,9 @@
 #include "lib/base/buf.h"
 
 /*
- * What Prometheus reads. The names are those of the conventions for generative
- * AI of OpenTelemetry, as other gateways have them. The number of time series
- * is bounded: no label has a session, a key or a text of a client.
+ * Metrics for Prometheus. The names are those of OpenTelemetry's conventions
+ * for generative AI, which other gateways use too. The number of time series is
+ * bounded: no label has a session, a key or a text of a client.
  */
 
 /* Bounds of a histogram, and the bucket above them. */
@@ -37,7 +37,7 @@ typedef struct {
 /* Status of a request whose client has disconnected. */
 enum { TNK__GW_CLIENT_GONE = -1 };
 
-/* How a request for a sample has ended. */
+/* The end of a request for a sample. */
 typedef struct {
   tnk__gw_api_t api;
   int status; /* of HTTP, or TNK__GW_CLIENT_GONE */
