@@ -20,7 +20,7 @@ const char *const train_methods[] = {
     [TRAIN_RL] = "rl",
     NULL,
 };
-/* As the cookbook names them. */
+/* The names of the cookbook. */
 const char *const train_reductions[] = {
     [TRAIN_SUM] = "none",
     [TRAIN_MEAN] = "mean",

@@ -136,7 +136,7 @@ static int take_example(void *user, const char *line, size_t n, char *why,
   err = cli_lint_line(&datum, &arena, &json, line, n,
                       is_rl ? train_losses[train_args.loss] : "cross_entropy",
                       why, n_why);
-  /* A line of a wrong kind is no wrong example. */
+  /* The line is not in this form: the error of the other forms is reported. */
   if (err == TNK_EINVAL && !is_rl &&
       json_object_get(json, "model_input") == NULL)
     err = TNK_EPROTO;
@@ -276,7 +276,7 @@ static void add(train_set_t *set, const tnk_datum_t *data) {
   set->n_tokens += train_tokens(set, set->n++);
 }
 
-/* The order of the split is that of an epoch that no run reaches. */
+/* The split uses the order of an epoch that no run reaches. */
 static void split(train_data_t *data, const tnk_datum_t *all, size_t n,
                   size_t n_eval) {
   const uint64_t seed = (uint64_t)train_args.seed;

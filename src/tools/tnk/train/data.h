@@ -30,7 +30,7 @@ typedef struct {
 
 /* The data of a run. */
 typedef struct {
-  train_file_t *files; /* the last one is that of --eval, if it is given */
+  train_file_t *files; /* the last one is the file of --eval, if it is given */
   size_t n_files;
   size_t n_cut;      /* examples that --max-length has cut */
   size_t n_left_out; /* and those that it has left out */

@@ -126,7 +126,7 @@ void train_input_free(train_input_t *input) {
 
 /* ---- Compression ---- */
 
-/* Returns NULL, or the reason. */
+/* Returns NULL, or the reason of a failure. */
 static const char *unzip(const char *name, FILE *out) {
   static char piece[PIECE];
   gzFile in = gzopen(name, "rb");

@@ -112,7 +112,8 @@ static int write_metrics(const train_loop_t *loop, const train_step_t *step) {
                   strerror(errno));
 }
 
-/* Why a promise was rejected. A lost model is no failure. */
+/* Report why a promise was rejected. Returns LOST without a report if the model
+ * is lost. */
 static int failed(const train_loop_t *loop, const tnk_promise_t *promise) {
   return tnk_promise_status(promise) == TNK_ESESSION
              ? LOST
@@ -217,8 +218,7 @@ static int rewind_to(train_loop_t *loop, uint64_t n_steps) {
                   err == TNK_ENOMEM ? "out of memory" : strerror(errno));
 }
 
-/* Await everything in flight, which fails as well, and then the restored
- * model. */
+/* Await the steps in flight, which fail too, and then the restored model. */
 static int restore(train_loop_t *loop) {
   tnk_promise_t *ready;
   int result = FINE;
@@ -257,8 +257,8 @@ static uint64_t step_tokens(const train_loop_t *loop, uint64_t index) {
   return is_evaluated(loop, index + 1) ? n + loop->data->eval.n_tokens : n;
 }
 
-/* The service's budget holds the limits too. It would refuse a part of a step,
- * and the steps after it may still be accepted. */
+/* The service's budget holds the limits too. It would refuse one operation of a
+ * step, and may still accept later steps. */
 static int is_affordable(train_loop_t *loop) {
   tnk_totals_t used = TNK_TOTALS_INIT;
   uint64_t need, n_used;

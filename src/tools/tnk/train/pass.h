@@ -13,7 +13,7 @@ typedef struct {
   size_t n;
   double weight; /* of the data */
   double reward; /* sum for RL; NaN: none */
-  /* What the loss of DPO has computed, summed over the pairs. */
+  /* Results of the loss of DPO, summed over the pairs. */
   double chosen, rejected; /* rewards */
   double n_right;
 } train_pass_t;

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /*
- * Which examples are trained in which step. Everything is computed from these
+ * The order in which examples are trained. Everything is computed from these
  * numbers (and the lengths of the examples, for batches by tokens), so a
  * resumed run needs no other state than its step.
  *
@@ -29,7 +29,7 @@ typedef struct {
 #define TRAIN_MAX_EXAMPLES ((uint64_t)1 << 40)
 #define TRAIN_MAX_BATCH ((uint64_t)1 << 20)
 #define TRAIN_MAX_STEPS ((uint64_t)1 << 40)
-/* For batches by tokens, whose steps need memory. */
+/* The limit of batches by tokens, whose steps need memory. */
 #define TRAIN_MAX_STARTS ((uint64_t)1 << 26)
 #define TRAIN_MAX_EPOCHS ((uint64_t)1 << 20)
 
@@ -37,12 +37,13 @@ typedef struct {
  * or above its limit. */
 int train_plan_epochs(train_plan_t *plan, uint64_t seed, uint64_t n_examples,
                       uint64_t n_batch, uint64_t n_epochs);
-/* As above for a number of steps, each with a whole batch. */
+/* Plan a number of steps, each with a whole batch. Returns the same as
+ * above. */
 int train_plan_steps(train_plan_t *plan, uint64_t seed, uint64_t n_examples,
                      uint64_t n_batch, uint64_t n_steps);
 /* Plan steps of at most `max_tokens` tokens, but at least one example each: all
- * of `n_epochs`, or `n_steps` if it is not 0. `tokens` has those of each
- * example. Also returns TNK_ENOMEM. */
+ * of `n_epochs`, or `n_steps` if it is not 0. `tokens` has the number of tokens
+ * of each example. Also returns TNK_ENOMEM. */
 int train_plan_tokens(train_plan_t *plan, uint64_t seed, uint64_t n_examples,
                       uint64_t n_epochs, uint64_t n_steps, uint64_t max_tokens,
                       const uint64_t *tokens);

@@ -16,9 +16,10 @@
 #include "tools/tnk/train/args.h"
 
 enum { SAMPLE_TOKENS = 200, MAX_TEXT = 1 << 20, SHOWN = 150 };
-/* A rate limit may hold a sample for as long as it lasts. The run goes on. */
+/* A rate limit may hold a sample for as long as it lasts. The run continues. */
 enum { SAMPLE_MS = 120000 };
-/* Low enough for a weak model to make sense, and no endless repetition. */
+/* Low enough for a weak model to make sense, and high enough to avoid endless
+ * repetition. */
 #define TEMPERATURE 0.7
 
 /* ---- The prompts ---- */
@@ -78,8 +79,8 @@ typedef struct {
   int err;
 } answer_t;
 
-/* Many readers of JSON refuse a text with a zero byte, which an untrained model
- * may say. A blank stands for it. */
+/* Many readers of JSON refuse a string with a zero byte, which an untrained
+ * model may sample. A blank stands for it. */
 static void take_text(const tnk_chat_delta_t *delta, void *user) {
   answer_t *answer = user;
 

@@ -23,10 +23,11 @@ int train_prompts_open(train_prompts_t *prompts, const cli_t *cli,
 void train_prompts_free(train_prompts_t *prompts);
 
 /*
- * Sample from what `made` resolves to, and append the answers of step `number`
- * to the file. `made` is of tnk_training_save_weights_and_get_sampling(). A
- * request that fails is only warned of, because the training does not depend on
- * it. Returns the exit status; errors of the file have been reported.
+ * Sample from the client in the promise `made`, and append the answers of step
+ * `number` to the file. `made` is a promise of
+ * tnk_training_save_weights_and_get_sampling(). A failed request causes only a
+ * warning, because the training does not depend on it. Returns the exit status;
+ * errors of the file have been reported.
  */
 int train_prompts_sample(train_prompts_t *prompts, cli_ask_t *ask,
                          tnk_promise_t *made, uint64_t number);

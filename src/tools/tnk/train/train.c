@@ -34,7 +34,7 @@ typedef struct {
 
 /* ---- Before the first request ---- */
 
-/* What is learned from pairs and rewards is small, compared with a text. */
+/* Pairs and rewards need smaller steps than text. */
 static double default_rate(void) {
   const double rate = learn_default_rate(train_args.model);
 
