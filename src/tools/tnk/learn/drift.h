@@ -11,10 +11,10 @@ enum { LEARN_N_DRIFT = 3 };
 
 /* The loss of a pass, summed over its tokens. */
 double learn_loss_sum(const tnk_promise_t *pass);
-/* How far the trained model is from the sampler, as means over the sampled
- * tokens: "kl" and "kl_k2", two estimates of KL(sampler, model), and "entropy".
- * Writes at most LEARN_N_DRIFT metrics and returns their number, which is 0 if
- * the service has returned no logprobs. */
+/* Compute the distance of the trained model from the sampler, as means over the
+ * sampled tokens: "kl" and "kl_k2", two estimates of KL(sampler, model), and
+ * "entropy". Writes at most LEARN_N_DRIFT metrics and returns their number,
+ * which is 0 if the service has returned no logprobs. */
 size_t learn_drift(tnk_number_t *out, const tnk_promise_t *pass,
                    const tnk_datum_t *data, size_t n);
 

@@ -52,7 +52,7 @@ int learn_model_open(tnk_training_t **out, cli_ask_t *ask, tnk_ledger_t *ledger,
   } else if (err != TNK_ENOTFOUND) {
     status = cli_ask_failed(ask, resumed);
   } else if (tnk_ledger_count(ledger) > 0) {
-    /* To begin again would overwrite what the run has. */
+    /* A new start would overwrite the checkpoints of the run. */
     status = cli_fail(ask->cli, CLI_EXIT_NOT_FOUND,
                       "the service has none of the checkpoints of %s. Is it "
                       "the service that the run began with?",

@@ -33,7 +33,7 @@ static int grow(void *array, size_t *room, size_t n, size_t size) {
 
 /* ---- One example ---- */
 
-/* The tokens that the sampler has chosen have a logprob. One that was certain
+/* Tokens that the sampler has chosen have a logprob. A token that was certain
  * has 0, and nothing can be learned from it. */
 static void mark_by_logprobs(learn_reward_t *row, const tnk_datum_t *datum) {
   const tnk_loss_input_t logprobs =
@@ -46,9 +46,10 @@ static void mark_by_logprobs(learn_reward_t *row, const tnk_datum_t *datum) {
     }
 }
 
-/* Several examples can have a turn, which is trained in the first one only. The
- * examples of a session follow each other. Returns -1 if there is no memory. */
-static int is_told(learn_rewards_t *rewards, int64_t turn) {
+/* Returns whether an earlier example has this turn, or -1 if there is no
+ * memory. A turn is trained only in its first example. The examples of a
+ * session follow each other. */
+static int was_read(learn_rewards_t *rewards, int64_t turn) {
   for (size_t i = 0; i < rewards->n_turns; i++)
     if (rewards->turns[i] == turn)
       return 1;
@@ -73,7 +74,7 @@ static int read_turn(learn_rewards_t *rewards, learn_reward_t *row,
                      const json_t *turn, char *why, size_t n_why) {
   int64_t number = 0, offset = 0, length = 0;
   double reward = NAN;
-  int told;
+  int is_old;
 
   if (tnk__json_get_int(turn, "turn", 0, INT64_MAX, &number) !=
           TNK__JSON_FOUND ||
@@ -91,12 +92,12 @@ static int read_turn(learn_rewards_t *rewards, learn_reward_t *row,
                   "uses as they are");
   if (!isnan(reward))
     row->reward = (float)reward;
-  told = is_told(rewards, number);
-  if (told < 0)
+  is_old = was_read(rewards, number);
+  if (is_old < 0)
     return TNK_ENOMEM;
   if ((size_t)offset < row->first)
     row->first = (size_t)offset;
-  if (!told)
+  if (!is_old)
     memset(row->is_sampled + offset, 1, (size_t)length);
   return TNK_OK;
 }

@@ -25,12 +25,12 @@ typedef struct {
 typedef struct {
   learn_reward_t *rows;
   size_t n, room;
-  int64_t *turns; /* those of the current session that were read */
+  int64_t *turns; /* turns of the current session that were read */
   size_t n_turns, room_turns;
   char *session;
 } learn_rewards_t;
 
-/* What becomes of the advantages in the data. */
+/* The use of the advantages in the data. */
 typedef enum {
   LEARN_ADVANTAGES_AUTO = 0, /* CENTERED with rewards, else GIVEN */
   LEARN_ADVANTAGES_GIVEN,

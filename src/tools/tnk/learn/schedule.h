@@ -19,8 +19,8 @@ typedef struct {
   uint64_t n_steps;   /* steps of the run, including the warm-up */
 } learn_schedule_t;
 
-/* The rate of a step; the first step is 0. Steps after the last one have the
- * rate that the decay ends with. */
+/* The rate of a step; the first step is 0. Later steps have the rate at the end
+ * of the decay. */
 double learn_schedule_rate(const learn_schedule_t *schedule, uint64_t step);
 
 /* A peak for LoRA by the number of parameters that a model's name contains,

@@ -14,7 +14,7 @@ typedef struct {
 
 void learn_store_init(learn_store_t *store);
 /* Add an example of next-token training: the model reads all tokens except the
- * last, and the weight of a token is that of it as a target, times `scale`. The
+ * last, and the weight of a token applies to it as a target, times `scale`. The
  * caller has checked them. All functions return TNK_OK or TNK_ENOMEM. */
 int learn_store_add_tokens(learn_store_t *store, const int32_t *ids,
                            const float *weights, size_t n, float scale);
