@@ -120,7 +120,7 @@ static size_t linear_ticks(double from, double to, int n, int is_whole,
 
     if (!(k * step <= to))
       break;
-    /* Not -0, which k may be. */
+    /* k may be -0. */
     out[n_ticks++] = k == 0 ? 0 : k * step;
   }
   return n_ticks;

@@ -151,7 +151,8 @@ static int put_restart(writer_t *writer, int64_t step) {
 
 /* Add a value to the summary. */
 static void put_value(writer_t *writer, const char *key, double value) {
-  /* null is not a number; what is too large for a float is infinite. */
+  /* null is not a number. A value that is too large for a float becomes
+   * infinite. */
   const float number = (float)value;
   tnk__buf_t *part = &writer->part;
   uint32_t bits;

@@ -14,7 +14,7 @@
  * UTF-8, control characters other than tabs and newlines, and characters that
  * change the text direction become U+FFFD. */
 void report_put_text(FILE *to, const char *text);
-/* As above, at most this many bytes and then "...". */
+/* Write at most this many bytes of a string, and then "...", as above. */
 void report_put_some(FILE *to, const char *text, size_t most);
 /* Write a time in UTC, in seconds since 1970; "-" for 0. */
 void report_put_time(FILE *to, long long time_s);

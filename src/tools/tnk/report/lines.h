@@ -8,7 +8,7 @@
 /* The longest line that is read. */
 enum { REPORT_MAX_LINE = 1 << 20 };
 
-/* What a file of lines had. */
+/* The result of reading a file of lines. */
 typedef struct {
   size_t n_lines;   /* whole lines, with those below */
   size_t n_bad;     /* lines that are no JSON objects, or too long */

@@ -32,8 +32,8 @@ static void put_names(const report_page_t *page, const char *between) {
   }
 }
 
-/* The policy permits nothing but what is in the file, and of scripts only the
- * own one. */
+/* The policy permits only the contents of the file, and of scripts only the
+ * page's own. */
 static void put_head(const report_page_t *page) {
   FILE *to = page->to;
 
@@ -94,7 +94,7 @@ static void put_foot(const report_page_t *page) {
   fputs("</main>\n<footer>Written by <code>tnk report</code> ", page->to);
   report_put_time(page->to, page->now_s);
   fputs(" UTC</footer>\n<script>", page->to);
-  /* The digest is of what is between the tags. */
+  /* The digest is that of the text between the tags. */
   fputs("\n", page->to);
   report_put_lines(page->to, report_script);
   fputs("</script>\n</body>\n</html>\n", page->to);
@@ -225,8 +225,8 @@ static void put_tiles(const report_page_t *page) {
 
 /* ---- Curves ---- */
 
-/* Loss and evaluation in one chart: by color for one run. Of two runs the color
- * is the run's, and the evaluation is dashed. */
+/* Loss and evaluation in one chart: by color for one run. With two runs, the
+ * color shows the run, and the evaluation is dashed. */
 static int put_losses(const report_page_t *page) {
   static const report_kind_t both[] = {REPORT_LOSS, REPORT_EVAL};
   report_curve_t curves[REPORT_CHART_CURVES];

@@ -35,7 +35,7 @@ static int is_evaluation(const char *key) {
   return has_word(key, words);
 }
 
-/* The first row of which a word is in the name. */
+/* The first row with a word of the name applies. */
 static const struct {
   report_kind_t kind;
   const char *words[8];
@@ -79,7 +79,8 @@ const report_series_t *report_run_kind(const report_run_t *run,
 /* ---- Metrics ---- */
 
 /* The metric of this name, which is added if it is new. Lines have the same
- * names in the same order, so it is probably at `near`. NULL: *err has why. */
+ * names in the same order, so it is probably at `near`. Returns NULL with *err
+ * set. */
 static report_series_t *get_series(report_run_t *run, const char *key,
                                    size_t near, int *err) {
   report_series_t *grown;

@@ -9,7 +9,7 @@
 /* The most metrics of a run. More of them are counted and left out. */
 enum { REPORT_MAX_SERIES = 256 };
 
-/* What a metric is about, by its name. */
+/* The subject of a metric, found from its name. */
 typedef enum {
   REPORT_LOSS = 0,
   REPORT_EVAL,
@@ -41,8 +41,8 @@ typedef struct {
 int report_run_read(report_run_t *run, const cli_t *cli, const char *path);
 void report_run_free(report_run_t *run);
 /* The step of a line of metrics. A file may have none; then lines are counted
- * from `last`, the step of the line before, or -1. Returns 0 if it has a step
- * that is none. */
+ * from `last`, the step of the line before, or -1. Returns 0 if its step is not
+ * a step number. */
 int report_run_step(int64_t last, const json_t *line, int64_t *step);
 /* The path of a file in the run's folder. The caller frees it. NULL without
  * memory. */

@@ -19,8 +19,8 @@ typedef struct {
   const char *text;
 } report_sample_t;
 
-/* The samples of a prompt over the steps. Of many samples each second, fourth
- * and so on is kept, and the newest one. */
+/* The samples of a prompt over the steps. If there are many, only each second
+ * sample is kept, then each fourth and so on, and the newest one. */
 typedef struct {
   char *prompt;
   report_sample_t samples[REPORT_MAX_SAMPLES];

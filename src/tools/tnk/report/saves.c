@@ -7,7 +7,7 @@
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
-/* Money in a ledger is in this part of a dollar. */
+/* A ledger counts money in units of 1/PARTS_OF_USD dollars. */
 #define PARTS_OF_USD 1e12
 
 static int64_t number(const json_t *line, const char *key, int64_t absent) {

@@ -23,7 +23,7 @@ typedef struct {
   int is_final;
 } report_save_t;
 
-/* What a run has used, up to the newest line. */
+/* The tokens and money that a run has used, up to the newest line. */
 typedef struct {
   int64_t n_prompt;
   int64_t n_cached;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The sections of a report that are no curves. */
+/* The sections of a report without curves. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
