@@ -7,8 +7,8 @@
 #include "tnk/rl.h"
 #include "tools/tnk/serve/words.h"
 
-/* Most environments of a step, which need some kilobytes each. A gateway has at
- * most 65,536 keys. */
+/* Maximum of environments in a step. Each needs some kilobytes. A gateway has
+ * at most 65,536 keys. */
 #define RL_MAX_ENVIRONMENTS 65536
 
 /* The options of tnk rl. */

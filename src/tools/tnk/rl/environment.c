@@ -11,7 +11,7 @@
 
 /* From SIGTERM to SIGKILL. */
 enum { TERM_MS = 5000 };
-/* How long other processes may write after the exit of the first one. */
+/* Time for the other processes to write after the first one has exited. */
 enum { GRACE_MS = 1000 };
 
 extern char **environ;
@@ -201,7 +201,8 @@ void rl_environment_stop(rl_environment_t *e) {
 /* ---- Output ---- */
 
 static void on_room(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
-  /* libuv calls the reader before it asks for room again. */
+  /* One buffer is enough: libuv calls the reader before it asks for the next
+   * buffer. */
   static char room[65536];
 
   (void)handle;

@@ -7,7 +7,7 @@
 #include "tnk/gateway.h"
 #include "tools/tnk/rl/tail.h"
 
-/* How the process of an environment has ended. */
+/* The end of an environment's process. */
 typedef enum {
   RL_EXITED = 0, /* with status 0 */
   RL_CRASHED,    /* with another status, or by a signal */
@@ -33,8 +33,8 @@ struct rl_environment {
   size_t group, member;
   uint64_t seed;
   char key[TNK_GATEWAY_KEY_SIZE];
-  /* Called when the process has ended and its output is complete. The memory
-   * may then be used again. Never called inside rl_environment_start(). */
+  /* Called when the process has ended and its output is complete, and never
+   * inside rl_environment_start(). The memory may be reused then. */
   rl_environment_cb ended;
   void *user;
 

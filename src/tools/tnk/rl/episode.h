@@ -7,13 +7,13 @@
 #include "tools/tnk/learn/store.h"
 #include "tools/tnk/rl/environment.h"
 
-/* What an environment was good for. */
+/* The result of an environment. */
 typedef enum {
   RL_REWARDED = 0,
   RL_FAILED_CRASHED,
   RL_FAILED_TIMED_OUT,
   RL_FAILED_START,
-  RL_FAILED_UNREWARDED, /* it has told no reward */
+  RL_FAILED_UNREWARDED, /* it has set no reward */
   RL_FAILED_SILENT,     /* it has sampled nothing */
   RL_N_OUTCOMES,
   RL_UNDECIDED /* not ended, or stopped by this command */

@@ -41,7 +41,8 @@ static int is_over(const rl_loop_t *loop) {
   return cli_ask_is_over(loop->play.ask);
 }
 
-/* Await a promise and give it back. A lost model is no failure. */
+/* Await a promise and release it. Returns LOST without a report if the model is
+ * lost. */
 static int await(const rl_loop_t *loop, tnk_promise_t *promise) {
   const int err = cli_ask_wait(loop->play.ask, promise);
   int result = FINE;

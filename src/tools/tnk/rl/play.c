@@ -40,7 +40,7 @@ void rl_play_close(rl_play_t *play) {
 /* ---- Environments ---- */
 
 /* A number that differs for each environment of a run: the finalizer of
- * splitmix64, cut to what all clients accept as a seed. */
+ * splitmix64, reduced to the range of seeds that all clients accept. */
 static uint64_t seed_of(uint64_t seed, uint64_t number) {
   uint64_t x = seed * 0x9E3779B97F4A7C15u + number + 1;
 
@@ -92,7 +92,7 @@ static void begin(rl_play_t *play, uint64_t step) {
       .ended = on_ended,
       .user = play,
   };
-  /* A step that is played again has other sessions. */
+  /* The sessions of a repeated step have other names. */
   snprintf(episode->session, sizeof(episode->session),
            "step%" PRIu64 "-%zu-%zu-try%" PRIu64, step, group,
            at % play->group_size, play->n_plays);
@@ -133,7 +133,7 @@ static void describe(const rl_play_t *play, char *out, size_t n) {
                              play->counts[i], names[i]);
 }
 
-/* Why the last one has failed, with what it has printed last. */
+/* Describe the failure of the last environment, with the end of its output. */
 static void explain(const rl_play_t *play, char *out, size_t n) {
   rl_tail_t *tail = &play->failed->environment.complained;
   const char *lines = rl_tail_lines(tail, N_LINES);

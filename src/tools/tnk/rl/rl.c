@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tnk rl: reinforcement learning of agents that any program plays. */
+/* tnk rl: reinforcement learning with rewards from any program. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ typedef struct {
 
 static int keep_config(work_t *work) {
   const cli_words_args_t *words = &rl_args.words;
-  /* What determines the result. */
+  /* The options that determine the result. */
   json_t *options = json_pack(
       "{s:s, s:s, s:I, s:I, s:I, s:f, s:s, s:s, s:I, s:I, s:I, s:s?, s:s?, "
       "s:o}",
@@ -74,7 +74,7 @@ static int open_gateway(work_t *work) {
   for (size_t i = 0; i < sizeof(random); i++)
     snprintf(admin_key + 2 * i, 3, "%02x", random[i]);
   cli_words_give(&work->words, &options);
-  /* Nobody has this key: each environment gets one for its session alone. */
+  /* No environment has the admin key: each gets a key of its own session. */
   options.admin_key = admin_key;
   options.max_tokens = (int32_t)rl_args.max_tokens;
   options.logger = &logger;

@@ -8,8 +8,8 @@
 
 enum {
   RL_TAIL = 2048, /* bytes that can be shown */
-  /* The key of an environment is hidden. One of which the start is lost lies
-   * within the bytes in front of those that can be shown. */
+  /* The key of an environment is hidden. A key whose start was dropped ends
+   * before the bytes that can be shown. */
   RL_TAIL_ROOM = RL_TAIL + TNK_GATEWAY_KEY_SIZE
 };
 
@@ -24,9 +24,8 @@ void rl_tail_add(rl_tail_t *tail, const char *bytes, size_t n);
 /* At the end of the output: replace `key` by asterisks, and cut the tail to
  * what can be shown. The bytes are then a string. */
 void rl_tail_end(rl_tail_t *tail, const char *key);
-/* The last `n_lines` lines of an ended tail, without those that have blanks
- * only at its end. Cuts the tail there. Returns a part of it, which is empty
- * without lines. */
+/* Returns the last `n_lines` lines of an ended tail, as a part of it. Blank
+ * lines at its end are removed. */
 char *rl_tail_lines(rl_tail_t *tail, size_t n_lines);
 
 #endif
