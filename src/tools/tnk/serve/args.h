@@ -24,7 +24,7 @@ typedef struct {
 } cli_local_args_t;
 
 extern const cli_option_t cli_local_options[];
-/* The modes and the faults. */
+/* The parts of the help about modes and faults. */
 extern const cli_section_t cli_local_sections[];
 
 /* Returns the error in the combination of options, or NULL. */
