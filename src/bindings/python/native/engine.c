@@ -282,8 +282,8 @@ int engine_start(void) {
   return err;
 }
 
-/* A child has no runtime's thread. What the parent had is left alone; the child
- * starts its own runtime. */
+/* A child has no runtime's thread. The child does not touch the objects of the
+ * parent, and starts a runtime of its own. */
 void engine_after_fork(void) {
   pthread_mutex_init(&engine.lock, NULL);
   pthread_cond_init(&engine.loss_wanted, NULL);

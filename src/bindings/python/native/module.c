@@ -273,7 +273,7 @@ static PyObject *close_losses(PyObject *module, PyObject *unused) {
   Py_RETURN_NONE;
 }
 
-/* stop(): end the runtime. What still runs fails. */
+/* stop(): end the runtime. Operations that have not ended fail. */
 static PyObject *stop(PyObject *module, PyObject *unused) {
   tnk_runtime_t *runtime;
 

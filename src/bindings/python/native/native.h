@@ -35,7 +35,7 @@ struct op {
   int is_borrowing; /* the library calls release_op() when it has read them */
 };
 
-/* What a queue delivers that is not a promise. */
+/* An item of a queue that is not a promise. */
 struct extra {
   extra_t *next;
   uint64_t tag;
@@ -68,7 +68,7 @@ typedef struct {
 
 extern engine_t engine;
 
-/* How the result of a promise is read; the low bits of a tag. */
+/* The kind of a promise's result: the low bits of a tag. */
 enum {
   READ_NONE,
   READ_HANDLE,

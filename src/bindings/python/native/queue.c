@@ -589,7 +589,7 @@ static int take_promises(PyObject *list, op_t *released,
   return err;
 }
 
-/* What has come, with its promises added to `released`. */
+/* Take the items that have arrived. Their promises are added to `released`. */
 static PyObject *take_all(queue_t *queue, size_t max, op_t *released) {
   tnk_completion_t done[BATCH];
   PyObject *list = PyList_New(0);
