@@ -4,7 +4,7 @@
 
 #include "tokenizers/format/format.h"
 
-/* What the readers of files with ranks share: tiktoken.c, tekken.c and
+/* Functions shared by the readers of files with ranks: tiktoken.c, tekken.c and
  * encodings.c. */
 
 /* Make the merges, when all ranks are in the vocabulary and nothing else is.
