@@ -53,7 +53,7 @@ enum {
 /* The CPU time of one rendering. Costs are those of data in a cache. Data in
  * main memory may take ten times as long, so the time is measured as well. */
 #define TNK__COST_MAX_CPU_NS ((uint64_t)500 * 1000 * 1000)
-/* How many units are charged between two measurements: 1 ms. */
+/* Units that are charged between two measurements of the time: about 1 ms. */
 #define TNK__COST_CHECK ((uint64_t)10 * 1000 * 1000)
 /* The budget of one rendering, which also holds where the CPU time is not
  * known. It amounts to 2 s according to the costs. Long conversations take

@@ -8,7 +8,8 @@
 /* Calls with at most this many arguments need no lists. */
 enum { FEW = 8 };
 
-/* How often the name of an argument is hashed or compared. */
+/* Factor of the charge for the name of an argument, which is hashed or compared
+ * four times. */
 enum { NAMES = 4 * TNK__COST_HASH / TNK__COST_COPY };
 
 /* Memory for the arguments of a call. Calls are nested and stacks are small, so

@@ -172,7 +172,8 @@ FUNCTION(range) {
   return tnk__object(TNK__OBJECT_RANGE, made);
 }
 
-/* How often a key is hashed or compared when it is added to a dict. */
+/* Factor of the charge for a key that is added to a dict: it is hashed or
+ * compared twice. */
 enum { KEYS = 2 * TNK__COST_HASH / TNK__COST_COPY };
 
 /* Add members from a dict or from pairs, then the named arguments. */

@@ -56,8 +56,8 @@ typedef struct tnk__run {
   struct tnk__call *free_calls; /* of eval.c */
   struct tnk__loop *free_loops; /* of loop.c */
   const tnk__item_t *item;      /* of the innermost loop; errors name it */
-  /* How often something was made that may refer to a loop after its end: a
-   * macro, or the variable `loop` as a value. */
+  /* Number of values that may refer to a loop after its end: macros, and the
+   * variable `loop` as a value. */
   uint64_t n_kept;
   unsigned depth;
   uintptr_t stack; /* where it began; see stack.h */

@@ -136,7 +136,7 @@ static void put_changed(tnk__run_t *run, tnk__buf_t *buf, tnk__value_t text,
     tnk__buf_append(buf, bytes, tnk__char_put(bytes, out[i]));
 }
 
-/* How a case conversion applies to a text. */
+/* The part of a text that a case conversion changes. */
 typedef enum { ALL_UPPER, ALL_LOWER, EVERY_WORD, FIRST, SWAPPED } spread_t;
 
 static tnk__char_to_t case_of(spread_t spread, int in_word, uint32_t c) {

@@ -33,7 +33,7 @@ typedef enum {
   EVENT_LOG
 } event_kind_t;
 
-/* What has happened since Lua last looked. */
+/* An event that Lua has not taken yet. */
 typedef struct event {
   struct event *next;
   struct operation *operation; /* of SETTLED and TOKEN */
@@ -162,8 +162,8 @@ typedef struct target {
 /* The optimizers, in the order of tnk_optimizer_t. */
 extern const char *const optimizer_names[];
 
-/* What an error is about: a name, and 1 + the number of the datum or 0. The
- * library counts datums from 0, so errors of this module do too. */
+/* The subject of an error message: a name, and 1 + the index of a datum, or 0
+ * for none. Messages count datums from 0, as those of the library do. */
 typedef struct {
   const char *what;
   size_t datum;
@@ -232,7 +232,8 @@ state_t *state_of(lua_State *L);
 
 /* Set the stack up, and return the owner. */
 proxy_t *operation_owner(lua_State *L, kind_t kind);
-/* As arg_options(), with the option timeout_ms, which is returned. */
+/* Read options as arg_options() does. Returns the option timeout_ms, which
+ * every operation has. */
 uint64_t operation_options(lua_State *L, int index, const char *what,
                            const target_t *target, const char *const *others);
 /* Push the userdata that cancels an operation. Call it before the operation
@@ -243,7 +244,7 @@ void operation_start(operation_t *operation, tnk_promise_t *promise,
                      uint64_t timeout_ms);
 void operation_free(operation_t *operation);
 
-/* What require "tnk.native" calls. */
+/* Open the module. require "tnk.native" calls this function. */
 TNK_API int luaopen_tnk_native(lua_State *L);
 
 extern const luaL_Reg native_service[];

@@ -19,7 +19,7 @@
 
 struct object;
 
-/* What exists, for tests that look for leaks. */
+/* Numbers of objects that exist. Tests use them to find leaks. */
 typedef struct {
   uint32_t n_objects;  /* handles of the library that JavaScript holds */
   uint32_t n_promises; /* operations that have not settled */
@@ -225,15 +225,15 @@ typedef struct {
   void *user;
 } call_t;
 
-/* Read the arguments. With a kind the first one must be such an object, still
- * open. Returns 0 with an exception pending. */
+/* Read the arguments. If `kind` is not 0, the first one must be an open object
+ * of this kind. Returns 0 with an exception pending. */
 int call_begin(call_t *call, napi_env env, napi_callback_info info,
                kind_t kind);
 /* The object of an argument; NULL with an exception pending. */
 object_t *call_object(call_t *call, size_t index, kind_t kind);
 /* Memory until the end of the call; NULL with an exception pending. */
 void *call_alloc(call_t *call, size_t size);
-/* As read_fields(), of an argument. */
+/* Read an argument as read_fields() does. */
 int read_options(call_t *call, size_t index, const field_t *fields, size_t n,
                  void *out);
 /* Free the scratch memory, and return the value. */

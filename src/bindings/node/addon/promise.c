@@ -93,7 +93,7 @@ void emit(object_t *service, const char *event, napi_value value) {
 
 /* ---- Operations ---- */
 
-/* What cancel() finds in an object of JavaScript. */
+/* The native part of the object that JavaScript passes to cancel(). */
 typedef struct {
   addon_t *addon;
   struct wait *wait; /* NULL after the end */

@@ -148,7 +148,7 @@ static napi_value convert_saved(addon_t *addon, object_t *owner,
 
 /* ---- Passes ---- */
 
-/* What a pass reads until it has been sent. */
+/* Memory that a pass reads until it has been sent. */
 typedef struct {
   addon_t *addon;
   scratch_t scratch;
