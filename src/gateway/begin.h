@@ -4,7 +4,7 @@
 
 #include "gateway/state.h"
 
-/* How a response begins, if that is not up to the model. */
+/* The start of a response, if the model does not choose it. */
 
 /* ---- force.c: a call that the client forces ---- */
 

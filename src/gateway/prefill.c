@@ -112,8 +112,8 @@ int tnk__gw_prefill_take(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
 
 /* ---- Continuing a recorded turn ---- */
 
-/* How many trailing ids of a turn do not belong to a response that continues:
- * its stop. SIZE_MAX: nobody knows. */
+/* Returns how many trailing ids of a turn do not belong to a response that
+ * continues: its stop. SIZE_MAX: nobody knows. */
 static size_t stop_length(const tnk__gw_job_t *job, const json_t *line,
                           int32_t last) {
   const char *end = tnk__json_str(line, "end");

@@ -145,7 +145,7 @@ typedef struct {
   tnk__gw_rendered_cb done;
 } tnk__gw_render_t;
 
-/* Whether another gateway waits for the answer of a job, see elsewhere.h. */
+/* The wait of another gateway for the answer of a job, see elsewhere.h. */
 typedef enum {
   TNK__GW_NOT_WANTED = 0,
   TNK__GW_WANTED,     /* it waits for a line "here" */

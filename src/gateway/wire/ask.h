@@ -19,7 +19,7 @@ enum {
   TNK__GW_MAX_TOP = 20 /* likeliest tokens at a position */
 };
 
-/* Whether the response must be a call. */
+/* The rule for calls in the response. */
 typedef enum {
   TNK__GW_FORCE_NOTHING = 0,
   TNK__GW_FORCE_ANY, /* of any tool */
