@@ -2,7 +2,7 @@
 #ifndef TNK_SERVER_FULL_H
 #define TNK_SERVER_FULL_H
 
-/* How connections beyond the maximum are treated. */
+/* The treatment of connections beyond the maximum. */
 typedef enum {
   TNK__SRV_FULL_WAIT = 0, /* they wait until another connection ends */
   TNK__SRV_FULL_CLOSE,    /* they are accepted and closed at once */

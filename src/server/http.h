@@ -57,7 +57,7 @@ typedef struct {
   void (*finish)(struct tnk__srv_req *req, uint8_t *body, size_t len);
 } tnk__srv_req_ops_t;
 
-/* How a request ends without a response, if a hook wants that. */
+/* The way in which a request ends without a response, if a hook wants that. */
 typedef struct {
   enum {
     TNK__SRV_END_NOT = 0, /* it is processed */

@@ -10,8 +10,8 @@
 /* ---- Lifetime ---- */
 
 /*
- * How connections end. A closing connection is removed from the server at once,
- * and freed when libuv has closed its handle.
+ * The end of connections. A closing connection is removed from the server at
+ * once, and freed when libuv has closed its handle.
  */
 
 void tnk__srv_release(tnk__srv_t *http) {

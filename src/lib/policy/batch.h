@@ -57,8 +57,8 @@ int tnk__batch_failed(tnk__batch_t *batch, const tnk__verdict_t *verdict,
 /* Record a failed flush. Returns 1 if its ids should be dropped. */
 int tnk__batch_drops_reports(tnk__batch_t *batch);
 
-/* How long a sample may be silent before it polls for itself: 60 to 120 s,
- * spread by `u` in [0, 1). The notification of its completion may have been
+/* Returns how long a sample may be silent before it polls for itself: 60 to 120
+ * s, spread by `u` in [0, 1). The notification of its completion may have been
  * lost. */
 uint64_t tnk__batch_check_ms(double u);
 

@@ -62,8 +62,8 @@
 /* Defaults of the caller's timeout_ms and poll_timeout_ms. */
 #define TNK__TIMEOUT_MS 60000
 #define TNK__POLL_TIMEOUT_MS 45000
-/* How often the progress of an outgoing request is checked within its
- * timeout_ms. The transport does not report progress. */
+/* Number of checks of an outgoing request's progress within its timeout_ms. The
+ * transport does not report progress. */
 #define TNK__LOOKS 4
 /* A transfer is too slow below this average rate over this time. Streamed
  * bodies are exempt. */
@@ -97,9 +97,9 @@
  * limited. */
 #define TNK__WORKING_MS 15000
 
-/* How long a request waits on a connection that was accepted but is not served:
- * UNSERVED_MS for a sample, LONG for all others. AGAIN is the time between two
- * checks. */
+/* Time that a request waits on a connection that was accepted but is not
+ * served: UNSERVED_MS for a sample, LONG for all others. AGAIN is the time
+ * between two checks. */
 #define TNK__UNSERVED_MS 3000
 #define TNK__UNSERVED_LONG_MS 10000
 #define TNK__UNSERVED_AGAIN_MS 1000

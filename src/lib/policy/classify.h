@@ -87,7 +87,7 @@ typedef enum {
   TNK__EFFECT_UNKNOWN   /* only a repeat of the same bytes may find out */
 } tnk__effect_t;
 
-/* Which delays and limits a retry follows. */
+/* The delays and limits of a retry. */
 typedef enum {
   TNK__SCHEDULE_NONE = 0,
   TNK__SCHEDULE_REQUEST, /* 0.5 s doubling to 10 s, limited in number */

@@ -6,7 +6,7 @@
 
 #include "tnk/service.h"
 
-/* When to report that an operation has not progressed. */
+/* Decides when to report that an operation has not progressed. */
 typedef struct {
   uint64_t moved_ms;
   uint64_t notice_ms; /* time without progress until the next notice */
@@ -29,9 +29,10 @@ int tnk__stall_due(tnk__stall_t *stall, uint64_t now_ms);
 #define TNK__OUTAGE_PROBE_MS 2000
 
 /*
- * Whether an origin responds at all. Any status is a response. Connections that
- * were refused, broken or silent for too long are failures. The same state also
- * serves origins that only report that they are unable to serve.
+ * Detects whether an origin responds at all. Any status is a response.
+ * Connections that were refused, broken or silent for too long are failures.
+ * The same state also serves origins that only report that they are unable to
+ * serve.
  */
 typedef struct {
   uint64_t since_ms; /* first failure with no response after it */

@@ -37,8 +37,8 @@ double tnk_rl_cispo(const tnk_rl_tokens_t *tokens, const float *advantages,
 
 /* ---- Preferences ---- */
 
-/* How much more likely the sequence is for the model than for the reference, as
- * a logarithm. */
+/* Returns how much more likely the sequence is for the model than for the
+ * reference, as a logarithm. */
 static double rise_of(const tnk_rl_tokens_t *tokens) {
   double total;
 

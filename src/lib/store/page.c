@@ -125,8 +125,8 @@ static const tnk__field_t audit_fields[] = {
 
 /* ---- The answers, by call ---- */
 
-/* How a list ends: after one answer, or by a total, an empty page, or a missing
- * cursor. */
+/* The end of a list: after one answer, or by a total, an empty page, or a
+ * missing cursor. */
 typedef enum {
   END_AT_ONCE = 0,
   END_BY_TOTAL,

@@ -6,7 +6,7 @@
 
 #include "tools/conform/state.h"
 
-/* Whether clients need the call to train and sample. */
+/* The need of clients for a call, to train and sample. */
 typedef enum { MUST = 0, MAY } need_t;
 
 typedef struct {

@@ -204,8 +204,8 @@ static conform_verdict_t first_last(conform_t *c) {
 
 /* ---- Numbers of failed requests ---- */
 
-/* What happens to number 2 after number 1 has failed. If number 2 has no
- * result, whether number 1 can be sent again. */
+/* Find out what happens to number 2 after number 1 has failed and, if number 2
+ * has no result, whether number 1 can be sent again. */
 static conform_verdict_t judge_next(conform_t *c, const char *what) {
   const conform_call_t *call = conform_pass(c, c->model->id, 2, NULL);
   const char *id = conform_text(call, "request_id");

@@ -293,7 +293,7 @@ conform_call_t *conform_new_sampler(conform_t *c, const char *session,
 int64_t conform_next_sampler(conform_t *c);
 int64_t conform_next_sample(conform_t *c);
 
-/* How an accepted request ended. */
+/* The end of an accepted request. */
 typedef enum {
   CONFORM_RESULT = 0,
   CONFORM_FAILED,  /* the server reports a failure */

@@ -29,8 +29,8 @@
 typedef struct local_server local_server_t;
 
 /*
- * How the server handles the sequence numbers of a model's training requests,
- * and which of three known servers its answers resemble.
+ * The way in which the server handles the sequence numbers of a model's
+ * training requests, and which of three known servers its answers resemble.
  *
  * LENIENT   Runs requests in the order of arrival; gaps do not matter. A
  *           repeated number with the same bytes gives the same request id,
@@ -54,7 +54,7 @@ typedef enum {
 } local_sequence_t;
 
 /*
- * How the server handles unknown members of a request body.
+ * The way in which the server handles unknown members of a request body.
  *
  * ANY     Ignores them, as the hosted service does.
  * STRICT  Answers 422 and names them. The members of protocol version 0.25
@@ -67,7 +67,7 @@ typedef enum {
   LOCAL_MEMBERS_STRICT = 1
 } local_members_t;
 
-/* How the server answers the archive call of clients up to version 0.25. */
+/* The answer to the archive call of clients up to version 0.25. */
 typedef enum {
   LOCAL_ARCHIVE_REDIRECT = 0, /* 302, the link in Location */
   LOCAL_ARCHIVE_JSON = 1,     /* 200, the link in the body */

@@ -128,7 +128,8 @@ static void read_tensor(lua_State *L, where_t where, tnk_loss_input_t *out) {
   lua_pop(L, 1);
 }
 
-/* `targets` and `weights` are short for inputs of the loss. */
+/* Read `targets` and `weights`, which are short names for inputs of the
+ * loss. */
 static void read_short(lua_State *L, int index, size_t datum, tnk_datum_t *out,
                        tnk_loss_input_t *inputs) {
   static const char *const names[][2] = {{"targets", "target_tokens"},

@@ -28,7 +28,7 @@ static const char *reason_of(const tnk__call_t *call, const tnk__reply_t *reply,
   return text;
 }
 
-/* How long retries continue, as the end of a sentence. */
+/* Returns how long retries continue, as the end of a sentence. */
 static void write_limit(const tnk__call_t *call, const tnk__reply_t *reply,
                         char *limit) {
   tnk__text_t out;

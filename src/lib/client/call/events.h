@@ -7,8 +7,8 @@
 
 struct tnk__events_frame;
 
-/* How long to wait for the end of a response after the end of its stream, so
- * that the connection can be kept. */
+/* Time to wait for the end of a response after the end of its stream, so that
+ * the connection can be kept. */
 #define TNK__EVENTS_LINGER_MS 1000
 
 /*

@@ -72,7 +72,7 @@ typedef enum {
   TNK__PART_DONE
 } tnk__part_state_t;
 
-/* Whether a finished request used its tokens. */
+/* The use of a finished request's tokens. */
 typedef enum {
   TNK__PART_UNTOLD = 0, /* not known: decided by whether it was run */
   TNK__PART_USED,

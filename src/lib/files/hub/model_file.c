@@ -378,7 +378,7 @@ static const char *read_answer(model_file_t *file, const tnk__fetch_t *fetch,
   return NULL;
 }
 
-/* Why there is no file, according to the answer, which may be NULL. */
+/* Returns why there is no file, according to the answer, which may be NULL. */
 static refusal_t read_refusal(model_file_t *file,
                               const tnk__http_result_t *result) {
   const char *commit =

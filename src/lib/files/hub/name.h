@@ -6,7 +6,7 @@
 
 #define TNK__NAME_MAX 200
 
-/* Where to get the tokenizer of a model. */
+/* The place of a model's tokenizer. */
 typedef struct {
   char id[TNK__NAME_MAX + 1];
   char revision[TNK__NAME_MAX + 1];

@@ -14,7 +14,7 @@
 #define TNK__PUSH_MAX_REGULAR ((uint64_t)64 * 1024 * 1024) /* in a commit */
 #define TNK__PUSH_WHY 320
 
-/* How a file is transferred to a repository. */
+/* The way in which a file is transferred to a repository. */
 typedef enum {
   TNK__PUSH_REGULAR = 0, /* in the commit itself */
   TNK__PUSH_LARGE,       /* in the store; the commit has its checksum */

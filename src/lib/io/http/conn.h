@@ -17,12 +17,13 @@ typedef enum {
 
 typedef struct tnk__conn tnk__conn_t;
 
-/* What `begin` returns when the connection is not OPEN at once. */
+/* The value that `begin` returns when the connection is not OPEN at once. */
 #define TNK__CONN_LATER 1
 
 struct tnk__conn_kind;
 
-/* What a connection reports to its pool, which lies above it. See README.md. */
+/* The events that a connection reports to its pool, which lies above it. See
+ * README.md. */
 typedef struct {
   /* The stream is connected: return the version of HTTP to use. NULL means that
    * no wanted version is available; `text` then has the reason. */
@@ -39,8 +40,9 @@ typedef struct {
   void (*on_result)(tnk__conn_t *conn, tnk__exchange_t *ex, int err, int cause);
 } tnk__conn_events_t;
 
-/* How a version of HTTP carries exchanges over the stream of a connection. Only
- * conn.c uses it. Exceptions: `room` and the stream's events. */
+/* The functions with which a version of HTTP carries exchanges over the stream
+ * of a connection. Only conn.c uses it. Exceptions: `room` and the stream's
+ * events. */
 typedef struct tnk__conn_kind {
   const char *name; /* name for messages */
   int is_shared;    /* several exchanges at once */
@@ -142,7 +144,8 @@ int tnk__conn_new(tnk__conn_t **out, tnk__http_t *http,
 /* Close and free it in any state, without a report. No exchange may be on
  * it. */
 void tnk__conn_close(tnk__conn_t *conn);
-/* How many exchanges it takes at once, and how many more it takes now. */
+/* Returns how many exchanges it takes at once, and how many more it takes now.
+ */
 static inline size_t tnk__conn_capacity(const tnk__conn_t *conn) {
   return conn->state == TNK__CONN_OPEN ? conn->kind->capacity(conn) : 0;
 }
@@ -167,7 +170,7 @@ void tnk__conn_go_on(tnk__exchange_t *ex);
 static inline int tnk__conn_is_sending(const tnk__exchange_t *ex) {
   return ex->conn->kind->is_sending(ex->conn, ex);
 }
-/* How many bytes of the request of an active exchange have left. */
+/* Returns how many bytes of the request of an active exchange have left. */
 static inline uint64_t tnk__conn_n_sent(const tnk__exchange_t *ex) {
   return ex->conn->kind->n_sent(ex->conn, ex);
 }

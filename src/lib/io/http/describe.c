@@ -39,8 +39,8 @@ static void describe_queued(const tnk__exchange_t *ex, tnk__text_t *out) {
                      lane->allowed, lane_names[ex->lane], ahead);
 }
 
-/* Why exchanges of a pool get no connection. Writes nothing if one is merely
- * being opened. */
+/* Write why exchanges of a pool get no connection. Writes nothing if one is
+ * merely being opened. */
 static void put_obstacle(const tnk__pool_t *pool, const char *before,
                          tnk__text_t *out) {
   const size_t max = pool->queue.ceiling.max;

@@ -226,8 +226,8 @@ static tnk__rank_t last_rank(const tnk__conn_t *conn) {
              : TNK__RANK_TRAIN_POLL;
 }
 
-/* How many more exchanges fit on the open connections. Counting stops at
- * `enough`. */
+/* Returns how many more exchanges fit on the open connections. Counting stops
+ * at `enough`. */
 static size_t total_room(const tnk__pool_t *pool, size_t enough) {
   const tnk__list_t *const lists[] = {&pool->idle, &pool->shared};
   size_t n = 0;

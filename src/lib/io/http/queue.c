@@ -197,7 +197,7 @@ void tnk__queue_leave(tnk__queue_t *queue, tnk__exchange_t *ex) {
 
 /* ---- Who may have a connection ---- */
 
-/* How many more polls of a rank may have a connection. */
+/* Returns how many more polls of a rank may have a connection. */
 static size_t n_allowed(const tnk__queue_t *queue, tnk__rank_t rank) {
   const size_t n_polls =
       queue->n_on[TNK__RANK_TRAIN_POLL] + queue->n_on[TNK__RANK_POLL];

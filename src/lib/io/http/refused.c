@@ -8,7 +8,7 @@
 #include "lib/wire/format/http_read.h"
 #include "tnk/error.h"
 
-/* How many new connections may fail under one exchange. */
+/* Maximum of new connections that may fail under one exchange. */
 enum { MAX_REFUSED = 8 };
 /* The same for the only connection, to a proxy that has passed requests
  * before. */
@@ -93,10 +93,10 @@ void tnk__refused_note(tnk__pool_t *pool, const char *text) {
 
 /* ---- Unresponsive connections ---- */
 
-/* How often one exchange may be returned to the queue. */
+/* Maximum of returns of one exchange to the queue. */
 enum { MAX_BACK = 8 };
 
-/* When its request was written. */
+/* Returns when its request was written. */
 static uint64_t written_ms(const tnk__exchange_t *ex) {
   return ex->has_head ? ex->phase_ms - ex->took_ms : ex->phase_ms;
 }
@@ -148,8 +148,8 @@ static int may_be(const tnk__exchange_t *ex) {
   return tnk__mute_has(ex) && may_go(ex->pool, ex);
 }
 
-/* How long it must be silent. Every server accepts a sample quickly, but it may
- * need time to accept a training operation or to answer a query. */
+/* Returns how long it must be silent. Every server accepts a sample quickly,
+ * but it may need time to accept a training operation or to answer a query. */
 static uint64_t limit_ms(const tnk__exchange_t *ex) {
   return ex->lane == TNK__LANE_SAMPLE || lets_wait(ex->pool)
              ? TNK__UNSERVED_MS

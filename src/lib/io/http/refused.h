@@ -6,8 +6,8 @@
 #include "lib/io/http/pool_parts.h"
 
 /*
- * How a refusal of connections is recognized where a proxy or the server limits
- * them: a new connection fails while others to its origin work.
+ * Recognizes refusals of connections where a proxy or the server limits them: a
+ * new connection fails while others to its origin work.
  */
 
 /* The connection could not be opened. */

@@ -28,7 +28,7 @@
  * before SETTINGS proves nothing.
  */
 
-/* How many origins are remembered; the oldest is forgotten. */
+/* Maximum of origins that are remembered. The oldest one is forgotten. */
 enum { MAX_KNOWN = 16 };
 /* Strikes after which HTTP/2 is given up. */
 enum { ENOUGH_STRIKES = 2 };

@@ -34,7 +34,8 @@ void tnk__speak_worked(tnk__pool_t *pool);
  * HTTP/2. It does if HTTP/1.1 was a trial, or was tried first with a server
  * that is known to speak HTTP/2. */
 int tnk__speak_turned(tnk__pool_t *pool, int err);
-/* How many connections should be connecting for the waiting exchanges. */
+/* Returns how many connections should be connecting for the waiting exchanges.
+ */
 size_t tnk__speak_wanted(const tnk__pool_t *pool);
 /* When an exchange with the pool's origin last made progress, over either
  * version of HTTP. Both pools of an origin share the limit of connections. */
@@ -42,9 +43,10 @@ uint64_t tnk__speak_moved_ms(const tnk__pool_t *pool);
 /* Returns whether the server's SETTINGS currently allow no streams on any open
  * connection. 0 if none is open. */
 int tnk__speak_allows_none(const tnk__pool_t *pool);
-/* How many waiting exchanges end when one connection fails. */
+/* Returns how many waiting exchanges end when one connection fails. */
 size_t tnk__speak_share(const tnk__pool_t *pool);
-/* How many of `capacity` exchanges on a connection polls leave to others. */
+/* Returns how many of `capacity` exchanges on a connection polls leave to
+ * others. */
 size_t tnk__speak_spare(size_t capacity);
 
 #endif

@@ -8,7 +8,7 @@
 #include "lib/base/limits.h"
 #include "tnk/error.h"
 
-/* How long remaining processes may write after the command's exit. */
+/* Time for the remaining processes to write after the command's exit. */
 enum { GRACE_MS = 1000 };
 
 struct tnk__command {

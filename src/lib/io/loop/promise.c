@@ -13,7 +13,7 @@
 #include "lib/base/log.h"
 #include "lib/base/misuse.h"
 
-/* How many callbacks can be registered at a time when no memory is left. */
+/* Number of callbacks that can be registered when no memory is left. */
 enum { N_SPARES = 64 };
 
 /* The owner of a callback's node, which decides how it is freed. */

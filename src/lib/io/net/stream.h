@@ -38,7 +38,7 @@ typedef struct {
   int has_credentials; /* improves the message when they are refused */
 } tnk__via_t;
 
-/* Why a stream ended. */
+/* The reason why a stream ended. */
 typedef struct {
   /* TNK_OK: the peer ended it in an orderly way. Otherwise one of
    *   TNK_EDNS, TNK_ECONN (reset, or TLS closed without close_notify),

@@ -380,7 +380,7 @@ static void on_written_deferred(tnk__deferred_t *call) {
   write_done(tcp, tcp->write_error);
 }
 
-/* How much of a failed write was sent is unknown, so all of it counts. */
+/* The sent part of a failed write is unknown, so all of it counts. */
 static void on_write(uv_write_t *req, int status) {
   tcp_t *tcp = req->data;
 

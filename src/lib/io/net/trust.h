@@ -32,7 +32,7 @@ typedef struct {
   mbedtls_pk_context key;
 } tnk__identity_t;
 
-/* Why a file could not be used: "FILE: `text`". */
+/* The reason why a file could not be used: "FILE: `text`". */
 typedef struct {
   const char *file; /* one of the two given files */
   const char *text; /* static string */

@@ -14,7 +14,7 @@
  * Only a lack of memory returns TNK_ENOMEM.
  */
 
-/* Why the server rejected a request. */
+/* The reason why the server rejected a request. */
 typedef struct tnk__failure {
   /* The server's message: at most TNK__MAX_ERROR_TEXT bytes of valid UTF-8 on
    * one line. NULL if it has no readable text (HTML, binary). */

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* When to use colors. */
+/* The cases in which to use colors. */
 typedef enum {
   CLI_COLOR_AUTO = 0, /* by NO_COLOR and FORCE_COLOR, else on a terminal */
   CLI_COLOR_ALWAYS,

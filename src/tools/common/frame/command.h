@@ -30,7 +30,7 @@ typedef struct {
   size_t n;
 } cli_texts_t;
 
-/* What shell completion suggests for a value or an argument. */
+/* The suggestions of shell completion for a value or an argument. */
 typedef enum {
   CLI_OFFER_NOTHING = 0,
   CLI_OFFER_FILES,

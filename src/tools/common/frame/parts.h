@@ -5,7 +5,7 @@
 
 #include "tools/common/frame/cli.h"
 
-/* What the files of this folder share. */
+/* Declarations that the files of this folder share. */
 
 /* ---- common.c ---- */
 
@@ -17,8 +17,9 @@ const cli_option_t *cli_common_at(size_t i, unsigned *needs);
 /* The description of a command: its `about`, or sentences made from its brief
  * in `text`. */
 const char *cli_about(const cli_command_t *command, char *text, size_t n);
-/* How the usage line of a group shows its commands: the name of one must follow
- * unless the group runs without it. `name` is the group's, from the root on. */
+/* Returns the word for a command in the usage line of a group. The name of a
+ * command must follow unless the group runs without it. `name` is the group's,
+ * from the root on. */
 const char *cli_command_word(const cli_command_t *group, const char *name);
 /* The next exit status of a command, from *i on, and its meaning; *i is
  * advanced. NULL after the last one. */

@@ -9,7 +9,7 @@
  * connection. */
 enum { LOCAL_FETCH_MS = 5000 };
 
-/* How long a server that drains waits for its clients. */
+/* The time that a draining server waits for its clients. */
 typedef struct {
   uint64_t absence_ms; /* limit without any connection */
   uint64_t seen_ms;    /* last time with a connection */

@@ -70,7 +70,7 @@ typedef enum {
   LOCAL_BODY_EMPTY
 } local_fault_body_t;
 
-/* How an answer states the delay before a retry. */
+/* The form in which an answer states the delay before a retry. */
 typedef enum {
   LOCAL_RETRY_NONE = 0,
   LOCAL_RETRY_MS,      /* retry-after-ms */
@@ -80,7 +80,7 @@ typedef enum {
   LOCAL_RETRY_ASCTIME  /* Sun Nov  6 08:49:37 1994 */
 } local_fault_retry_t;
 
-/* How a 409 names the expected sequence number. */
+/* The form in which a 409 names the expected sequence number. */
 typedef enum {
   LOCAL_EXPECT_NONE = 0,
   LOCAL_EXPECT_NUMBER,

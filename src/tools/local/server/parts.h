@@ -4,8 +4,8 @@
 #include "tools/local/call/call.h"
 #include "tools/local/store/store.h"
 
-/* What the files of this folder share: handlers of calls, and what opens,
- * follows and closes the server. */
+/* Declarations that the files of this folder share: handlers of calls, and
+ * functions that open, watch and close the server. */
 
 /* ---- config.c ---- */
 

@@ -29,7 +29,7 @@
 #define NAME "~/" TNK__CREDENTIALS_FILE
 #define FOLDER ".tinker"
 
-/* How long to wait for the lock, and the interval between attempts. */
+/* The time to wait for the lock, and the interval between attempts. */
 enum { LOCK_MS = 10000, LOOK_MS = 20 };
 
 typedef struct {

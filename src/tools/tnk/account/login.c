@@ -25,7 +25,7 @@ typedef struct {
   char text[TNK__MAX_CREDENTIAL + 2];
 } secret_t;
 
-/* How the input ended. */
+/* The end of the input. */
 typedef enum {
   CLI_SECRET_READ = 0,
   CLI_SECRET_NONE,   /* the input ended without a line */

@@ -224,7 +224,7 @@ static void on_event(const tnk_event_t *event, void *user) {
            what);
 }
 
-/* How long a command retries failed requests. */
+/* The time for which a command retries failed requests. */
 enum { ASK_PATIENCE_MS = 60000 };
 
 int cli_ask_serve(cli_ask_t *ask, const tnk_service_options_t *given) {

@@ -108,7 +108,7 @@ tnk_tokenizer_t *cli_tokenizer_open(const cli_t *cli,
   if (which->model != NULL && which->model[0] != '/')
     return open_model(cli, which, status, why, n_why);
   if (tnk_tokenizer_load(&tok, path, NULL, &error) < 0)
-    /* What is wrong with the contents comes without their file. */
+    /* Errors of the contents do not name the file. */
     (void)snprintf(why, n_why, "%.200s%s%s",
                    strstr(error.text, path) == NULL ? path : "",
                    strstr(error.text, path) == NULL ? ": " : "", error.text);
