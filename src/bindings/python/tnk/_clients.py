@@ -509,7 +509,7 @@ class TrainingClient(_Handle):
     async def save_weights_and_get_sampling_client_async(self, *args: Any, **named: Any) -> SamplingClient:
         return await self.save_weights_and_get_sampling_client(*args, **named)
 
-    # ---- What only tnk has ----
+    # ---- Additions of tnk ----
 
     def ready(self) -> APIFuture[Any]:
         """Wait until the model has been restored after a loss (see `recovery` of
@@ -586,7 +586,7 @@ class ServiceClient:
         self.close(status).result()
 
     def close(self, status: str = "success", detail: str | None = None) -> APIFuture[None]:
-        """Close the service and its clients. What still runs fails."""
+        """Close the service and its clients. Operations that have not ended fail."""
         with self._lock:
             address, self._address = self._address, 0
             was_closed, self._closed = self._closed, True
@@ -740,7 +740,7 @@ class ServiceClient:
         """A loss that the service runs, if it can; else it runs here."""
         return _loss.create(self, fn, input_ranks)
 
-    # ---- What only tnk has ----
+    # ---- Additions of tnk ----
 
     def dump(self, as_json: bool = False) -> str:
         """The state of the service: counters, connections, queues."""

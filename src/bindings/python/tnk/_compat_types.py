@@ -22,7 +22,7 @@ CustomLossNodeOp = Literal["placeholder", "get_attr", "call_function", "call_met
 
 
 class _Model:
-    """What programs call on the models of the official client."""
+    """Methods that programs call on the models of the official client."""
 
     @classmethod
     def model_validate(cls, values: Any) -> Any:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# How a result is read, see native.h.
+# The kinds of results, see native.h.
 (NONE, HANDLE, PASS, SAMPLES, METRICS, PATH, LOGPROBS, PAGE, CAPABILITIES, SAVED) = range(10)
 _BITS = 4
 CLOSED = -50003  # TNK_ECLOSED
@@ -67,7 +67,7 @@ class Pump:
             self._lead(0)
 
     def _lead(self, timeout_ms: int) -> None:
-        """With the leader's lock: take results, once. Callbacks run when the lock has
+        """Take results, once. The caller has the leader's lock. Callbacks run when the lock has
         been released, so they may wait for other results."""
         deferred: list[Any] = []
         try:
@@ -95,7 +95,7 @@ class Pump:
             self._end()
 
     def has(self, tag: int) -> bool:
-        """With the lock: whether the operation can be canceled or explained."""
+        """Return whether the operation can be canceled or explained. The caller has the lock."""
         return tag in self.futures and not self._is_taking
 
     def _end(self) -> None:
@@ -175,7 +175,7 @@ class Pump:
 
     @property
     def is_taken(self) -> bool:
-        """Whether somebody takes all results."""
+        """Return whether a thread or a loop takes all results."""
         return self._has_thread or self._loop is not None
 
 
@@ -305,7 +305,7 @@ class APIFuture(Generic[T]):
         return True
 
     def explain(self) -> str:
-        """What the operation waits for, in one sentence."""
+        """Say what the operation waits for, in one sentence."""
         pump = self._pump
         if pump is not None and self._operation is not None:
             with pump.lock:
@@ -494,7 +494,7 @@ _at_exit: list[Callable[[], None]] = []
 
 
 def _stop() -> None:
-    """End the runtime. What still runs fails with TNK_ECLOSED."""
+    """End the runtime. Operations that have not ended fail with TNK_ECLOSED."""
     for function in _at_exit:
         function()
     _native.stop()

@@ -55,7 +55,7 @@ class Ledger:
         return found
 
     def due(self, training: _clients.TrainingClient) -> bool:
-        """Whether a save is due, as the options say."""
+        """Return whether a save is due, as the options say."""
         return bool(_future.call("tnk_ledger_due", self._address, training._handle))
 
     def save(self, training: _clients.TrainingClient, **options: Any) -> APIFuture[dict[str, Any]]:

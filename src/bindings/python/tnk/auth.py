@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether there is a credential, as `tinker.auth`."""
+"""Look for a credential, as `tinker.auth` does."""
 from __future__ import annotations
 
 import os
@@ -13,7 +13,7 @@ def get_tinker_token() -> str | None:
 
 
 def tinker_has_credentials() -> bool:
-    """Whether a credential is configured. Asks no server and runs no command."""
+    """Return whether a credential is configured. Asks no server and runs no command."""
     from ._errors import get
 
     service = ServiceClient()
