@@ -5,9 +5,8 @@
 usage: api.py VERSION INCLUDE_DIR OUTPUT_JSON OUTPUT_CDEF COMPILER [ARG ...]
 
 The compiler expands the macros of the headers and pycparser reads the result.
-Sizes and offsets are those of systems with 64-bit pointers and longs (LP64). What
-the types do not say comes from the comments: threads ("Thread:"), versions
-("Since:") and who owns a pointer. src/docs/README.md describes the JSON.
+Sizes and offsets are those of systems with 64-bit pointers and longs (LP64). The
+comments provide threads ("Thread:"), versions ("Since:") and the owners of pointers. src/docs/README.md describes the JSON.
 """
 import json
 import pathlib

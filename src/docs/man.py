@@ -74,7 +74,7 @@ def joined(string):
 
 
 class Page:
-    """What a comment says, by section."""
+    """The contents of a comment, by section."""
 
     def __init__(self, comment):
         self.description, self.params, self.returns = [], [], []

@@ -25,7 +25,7 @@ local function fail(level, text, ...)
   error(setmetatable({ code = 'TNK_EINVAL', text = text:format(...) }, Error), level + 1)
 end
 
---- Whether a value is an error of this module.
+--- Returns whether a value is an error of this module.
 function tnk.is_error(value)
   return getmetatable(value) == Error
 end
@@ -112,7 +112,7 @@ local function turn()
   else
     timer:start(timeout, 0, turn)
   end
-  -- Whoever waits for a callback keeps the host's loop alive; an idle service does not.
+  -- A pending callback keeps the host's loop alive. An idle service does not.
   if is_busy or #queue > 0 then
     poll:ref()
     timer:ref()
@@ -434,7 +434,7 @@ local Service = new_class 'service'
 local Training = new_class 'training client'
 local Sampler = new_class 'sampling client'
 
--- The receiver of a method, which a call with a dot instead of a colon lacks.
+-- Check the receiver of a method. A call with a dot instead of a colon has none.
 local function check(self, class, name)
   if getmetatable(self) ~= class then
     fail(3, '%s: expected a %s; call it with a colon', name, class.__name:sub(5))

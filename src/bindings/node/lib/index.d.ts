@@ -369,7 +369,7 @@ export interface LedgerEntry {
 
 export interface LedgerSaveOptions extends OperationOptions {
   name?: string;
-  /** What the program needs to resume; at most 2048 bytes. */
+  /** Data that the program needs to resume; at most 2048 bytes. */
   cursor?: string;
   batch?: number;
   epoch?: number;
@@ -422,7 +422,7 @@ export interface ChatOptions {
   variables?: Readonly<Record<string, unknown>>;
   generationPrompt?: boolean;
   byParts?: boolean;
-  /** Which tokens have a weight. Default: "nothing". */
+  /** The tokens that have a weight. Default: "nothing". */
   trainOn?: 'nothing' | 'last-answer' | 'all-answers' | 'roles' | 'everything';
   roles?: readonly string[];
   /** Roles whose messages cannot contain control tokens. */
@@ -591,7 +591,7 @@ export interface ServiceOptions {
   httpVersion?: 'auto' | '1.1' | '2' | '2-prior-knowledge';
   maxHttp2Connections?: number;
   maxBillingPauseMs?: number;
-  /** How long a failed request is retried. Infinity means without limit. */
+  /** The time for which a failed request is retried. Infinity means without limit. */
   patienceMs?: number;
   traceparent?: string;
   dumpFile?: string;
@@ -679,7 +679,7 @@ export class TnkError extends Error {
   /** Whether the service ran the operation. */
   readonly ran?: 'unknown' | 'no' | 'yes' | 'partly';
   readonly category?: 'unknown' | 'server' | 'user';
-  /** How often the request was sent. */
+  /** The number of times that the request was sent. */
   readonly attempts?: number;
   readonly retryAfterMs?: number;
   readonly requestId?: string;
@@ -701,7 +701,7 @@ export class RateLimitError extends TnkError {}
 export class ServerError extends TnkError {}
 export class SessionError extends TnkError {}
 
-/** What exists in this thread, to look for leaks. */
+/** Numbers of objects in this thread, to look for leaks. */
 export function counts(): Record<
   'objects' | 'promises' | 'streams' | 'controls' | 'lent' | 'buffers' | 'services' | 'gateways',
   number
