@@ -5,7 +5,7 @@
  *
  * The key of agents samples. Rewards, weights and the record need the key of
  * administrators, because agents run generated code beside their own key. The
- * key of a session samples in this session alone.
+ * key of a session samples only in this session.
  */
 #include <stdio.h>
 #include <string.h>
@@ -146,7 +146,7 @@ static int admit_grant(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   return 0;
 }
 
-/* Load balancers and supervisors have no key. The answers tell nothing about
+/* Load balancers and supervisors have no key. The answers reveal nothing about
  * sessions. The URL is as it arrived, because it is decoded later. */
 static int is_probe(const tnk__srv_req_t *req) {
   static const char *const paths[] = {"/health", "/healthz", "/readyz"};

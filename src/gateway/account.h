@@ -15,14 +15,14 @@ int tnk__gw_account_again(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
 /* Add what the samples of a prompt have used. */
 void tnk__gw_account_samples(tnk__gw_job_t *job, size_t i,
                              const tnk_samples_t *samples);
-/* A request to the service has failed. Of several prompts, those that were
- * sampled or may still be count. */
+/* A request to the service has failed. Prompts that were sampled, or may still
+ * be sampled, count. */
 void tnk__gw_account_failed(tnk__gw_job_t *job);
-/* Nobody knows how much was sampled, because the client has hung up or the
- * gateway closes. All that was reserved counts: hanging up must not be a way to
- * sample for nothing. */
+/* The number of sampled tokens is unknown, because the client has hung up or
+ * the gateway closes. All that was reserved counts: hanging up must not be a
+ * way to sample for nothing. */
 void tnk__gw_account_lost(tnk__gw_job_t *job);
-/* Give back what was not used. The job no longer has the key afterwards. */
+/* Release the unused part. The job no longer has the key afterwards. */
 void tnk__gw_account_end(tnk__gw_job_t *job);
 
 #endif

@@ -24,7 +24,7 @@
 enum {
   TNK__GW_MAX_AGAIN = 65536,          /* ended requests that are known */
   TNK__GW_MAX_AGAIN_BYTES = 64 << 20, /* of their answers */
-  TNK__GW_MAX_KEPT = 1024,            /* samples that nobody has received */
+  TNK__GW_MAX_KEPT = 1024,            /* samples that no client has received */
   TNK__GW_AGAIN_MS = 600000,          /* how long they are known */
   TNK__GW_MAX_AGAIN_KEY = 256         /* bytes of an Idempotency-Key */
 };

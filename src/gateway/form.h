@@ -13,7 +13,7 @@ int tnk__gw_form_put(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
  * the reason in `fault`. */
 int tnk__gw_form_check(const tnk__gw_job_t *job, tnk__gw_choice_t *choice,
                        tnk__gw_fault_t *fault);
-/* Returns 1 if a choice has the format, -1 if not, 0 if nobody knows. */
+/* Returns 1 if a choice has the format, -1 if not, 0 if it is unknown. */
 int tnk__gw_form_verdict(const tnk__gw_choice_t *choice);
 /* The number of the attempt that is recorded, or 0 if there is only one. */
 uint32_t tnk__gw_form_attempt(const tnk__gw_job_t *job);

@@ -10,7 +10,7 @@
  *
  * Each step may reject the request. If the client hangs up while its request is
  * rendered, that is canceled. If it hangs up while it is sampled, the sampling
- * goes on for a while, because the client may repeat the request. The samples
+ * continues for a while, because the client may repeat the request. The samples
  * are kept, and recorded when a client asks for them. If it hangs up later, the
  * response is kept.
  *
@@ -325,9 +325,9 @@ static void on_sample(tnk_promise_t *promise, int status, void *user) {
   fail(job, &fault);
 }
 
-/* Nobody waits for the answer any more. What is sampled goes on for a while, as
- * the client may repeat the request. The callback of the rendering or of the
- * promise frees the job. */
+/* No request waits for the answer any more. The sampling continues for a while,
+ * because the client may repeat the request. The callback of the rendering or
+ * of the promise frees the job. */
 static void abandon(tnk__gw_job_t *job) {
   if (job->is_ending)
     return;
@@ -678,7 +678,7 @@ void tnk__gw_job_count(tnk_gateway_t *gateway, tnk__srv_req_t *req,
 }
 
 /* Returns whether a client needs data before the next check. The head of a
- * response has its status. A response that is no stream gets its head later,
+ * response has its status. A response that is not a stream gets its head later,
  * and only while it is sampled, so that most errors still have their status. */
 static int is_silent_at(const tnk__gw_job_t *job, uint64_t now_ms) {
   const tnk_gateway_t *gateway = job->gateway;

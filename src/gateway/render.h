@@ -19,7 +19,7 @@ int tnk__gw_render(tnk__gw_job_t *job, tnk__gw_rendered_cb done,
                    tnk__gw_fault_t *fault);
 /* The same on the loop. Returns 0, or -1 with the reason in `fault`. */
 int tnk__gw_render_now(tnk__gw_job_t *job, tnk__gw_fault_t *fault);
-/* Nobody wants the ids any more. Returns 1 if no thread works for the job;
+/* The ids are not needed any more. Returns 1 if no thread works for the job;
  * `done` is then not called, and the job may be freed. Otherwise the rendering
  * ends soon, and `done` is called. */
 int tnk__gw_render_leave(tnk__gw_job_t *job);

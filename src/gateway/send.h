@@ -27,7 +27,7 @@ void tnk__gw_begin_stream(tnk__srv_req_t *req, int is_stream);
 /* End it with all of its events, or with its JSON. Takes the content of
  * `body`. */
 void tnk__gw_end_stream(tnk__srv_req_t *req, tnk__buf_t *body);
-/* End it with an error. If it is no stream of events, it is cut off. */
+/* End it with an error. If it is not a stream of events, it is cut off. */
 void tnk__gw_break_stream(tnk_gateway_t *gateway, tnk__srv_req_t *req,
                           const tnk__gw_ask_t *ask,
                           const tnk__gw_fault_t *fault);

@@ -128,7 +128,7 @@ static void put_limits(tnk__json_writer_t *w, const tnk__gw_limits_t *limits) {
   tnk__json_end(w);
 }
 
-/* `key` is NULL, or the key that is told this once. */
+/* `key` is the key, which only this answer contains, or NULL. */
 static int put_grant(const tnk__gw_grant_t *grant, const char *key,
                      tnk__buf_t *out) {
   const tnk__gw_use_t *used = &grant->used;

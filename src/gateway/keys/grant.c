@@ -57,8 +57,8 @@ tnk__gw_grant_t *tnk__gw_grant_by_id(const tnk__gw_grants_t *grants,
   return NULL;
 }
 
-/* The place in the table depends on the hash alone, which tells nothing about a
- * key that is almost right. */
+/* The place in the table depends only on the hash, which reveals nothing about
+ * a key that is almost right. */
 tnk__gw_grant_t *tnk__gw_grant_by_key(const tnk__gw_grants_t *grants,
                                       const char *key, size_t n) {
   uint8_t hash[TNK__GW_HASH];

@@ -36,7 +36,7 @@ typedef struct {
   const char *end;      /* "stop", "length" */
   const char *sequence; /* the service's id, or NULL */
   /* Informational: 1 if the response has the requested format, -1 if not, 0 if
-   * nobody knows. `misfit` is the reason for -1. It may end within a
+   * it is unknown. `misfit` is the reason for -1. It may end within a
    * character. */
   int fits;
   const char *misfit;

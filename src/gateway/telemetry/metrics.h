@@ -52,7 +52,7 @@ void tnk__gw_metrics_add(tnk__gw_metrics_t *metrics,
 /* Write the histograms. `model` is a name for clients; it may be any text. */
 void tnk__gw_metrics_put(const tnk__gw_metrics_t *metrics, const char *model,
                          tnk__buf_t *out);
-/* Write one value that is no histogram, with its help. `labels` is "", or
+/* Write one value other than a histogram, with its help. `labels` is "", or
  * labels with their braces. `type` is "counter" or "gauge". */
 void tnk__gw_metrics_put_value(tnk__buf_t *out, const char *name,
                                const char *type, const char *help,

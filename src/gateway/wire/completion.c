@@ -148,7 +148,7 @@ static int add_prompt(const tnk__gw_answer_t *answer,
 }
 
 /* Write a member with the text of a response, which may start with the prompt.
- * `with_said` is 0 for the prompt alone. */
+ * `with_said` is 0 for only the prompt. */
 static void put_whole(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
                       const tnk__gw_choice_t *choice, int with_said) {
   tnk__buf_t text;

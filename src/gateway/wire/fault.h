@@ -35,8 +35,8 @@ int tnk__gw_fault_write(const tnk__gw_fault_t *fault, tnk__gw_api_t api,
 /* Write it as an event of a stream that has started. */
 int tnk__gw_fault_event(const tnk__gw_fault_t *fault, tnk__gw_api_t api,
                         tnk__buf_t *out);
-/* The data that keeps an idle response of `api` open. For a response that is no
- * stream this is white space, which JSON allows before a value. */
+/* The data that keeps an idle response of `api` open. For a response that is
+ * not a stream this is white space, which JSON allows before a value. */
 const char *tnk__gw_keep_alive(tnk__gw_api_t api, int is_stream);
 
 #endif
