@@ -9,7 +9,7 @@
 /* hf.c: tokenizer.json. */
 int tnk__hf_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,
                  tnk_tokenizer_error_t *error);
-/* tekken.c: Mistral's tekken.json. tnk__tekken_is() tells it from a
+/* tekken.c: Mistral's tekken.json. tnk__tekken_is() distinguishes it from a
  * tokenizer.json by its first members. */
 int tnk__tekken_is(const uint8_t *data, size_t n);
 int tnk__tekken_load(tnk_tokenizer_t *tok, const uint8_t *data, size_t n,

@@ -141,9 +141,9 @@ size_t tnk__fallback_length(const tnk_tokenizer_t *tok, int32_t id,
 
 /* ---- Ids to text ----
  *
- * A run of byte tokens that is no UTF-8 as a whole becomes as many U+FFFD. So a
- * stream holds a run back until it ends. Some files have the first spaces of a
- * text removed.
+ * A run of byte tokens that is not valid UTF-8 as a whole becomes as many
+ * U+FFFD. So a stream holds a run back until it ends. Some files have the first
+ * spaces of a text removed.
  */
 typedef struct {
   const tnk_tokenizer_t *tok;

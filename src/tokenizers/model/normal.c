@@ -72,8 +72,8 @@ int tnk__normal_keeps(const tnk__normal_t *normal, const uint8_t *text,
                       size_t n, const tnk_allocator_t *alloc) {
   int same = 1;
 
-  /* A step that changes the text may be undone by a later one. That is not
-   * worth finding out. */
+  /* A step that changes the text may be undone by a later one. Finding that out
+   * costs too much. */
   for (unsigned i = 0; i < normal->n && same == 1; i++) {
     tnk__buf_t out, work;
     int err;
