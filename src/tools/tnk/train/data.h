@@ -19,7 +19,7 @@ typedef struct {
 
 /* Examples, as views of the store. A preference pair counts as one. */
 typedef struct {
-  tnk_datum_t *data; /* [n * per], the parts of an example behind each other */
+  tnk_datum_t *data; /* [n * per], the parts of an example one after another */
   size_t n;
   size_t per;        /* 1; 2 for pairs, with the chosen one first */
   uint64_t n_tokens; /* of the model inputs */

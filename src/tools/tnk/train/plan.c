@@ -86,7 +86,7 @@ static uint64_t example_at(const train_plan_t *plan, uint64_t at) {
                        at % plan->n_examples);
 }
 
-/* Returns the position behind the step that begins at `at`. */
+/* Returns the position after the step that begins at `at`. */
 static uint64_t end_of_step(const train_plan_t *plan, uint64_t at, uint64_t end,
                             uint64_t max_tokens, const uint64_t *tokens) {
   const uint64_t first = at;
