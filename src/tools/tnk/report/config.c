@@ -72,7 +72,8 @@ static int has_password(const char *text) {
 static int is_secret(const char *name, const json_t *value) {
   const char *text = json_string_value(value);
 
-  /* Numbers and switches are no secrets: "max_tokens" may be called "token". */
+  /* Numbers and switches are not secrets: "max_tokens" may be called
+   * "token". */
   return text != NULL && text[0] != '\0' &&
          (is_secret_name(name) || has_key(text) || has_password(text));
 }

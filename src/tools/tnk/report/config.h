@@ -23,7 +23,7 @@ typedef struct {
   report_setting_t *settings;
   size_t n;
   int is_cut; /* there are more settings */
-  int is_bad; /* the file is no JSON object, or too long */
+  int is_bad; /* the file is not a JSON object, or too long */
 } report_config_t;
 
 /*

@@ -11,7 +11,7 @@ enum { REPORT_MAX_LINE = 1 << 20 };
 /* The result of reading a file of lines. */
 typedef struct {
   size_t n_lines;   /* whole lines, with those below */
-  size_t n_bad;     /* lines that are no JSON objects, or too long */
+  size_t n_bad;     /* lines that are not JSON objects, or too long */
   size_t first_bad; /* number of the first one, from 1 */
   int is_cut;       /* the last line has no end, because it is being written */
 } report_lines_t;
