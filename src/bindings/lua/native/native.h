@@ -48,7 +48,7 @@ typedef struct event {
 /* The loop of one Lua state. */
 typedef struct {
   uv_loop_t loop;
-  uv_async_t awake; /* a turn is due although nobody called for it */
+  uv_async_t awake; /* a turn is due without a call from Lua */
   event_t *first;   /* events, oldest first */
   event_t **last;
   struct proxy *proxies;
@@ -113,7 +113,7 @@ void event_append(state_t *state, event_t *event);
 event_t *event_new(event_kind_t kind, proxy_t *proxy);
 /* Copy a string; NULL for NULL, or without memory. */
 char *copy_text(const char *text);
-/* Free the events that nobody takes. */
+/* Free the events that Lua will not take. */
 void events_drop(state_t *state);
 /* take() -> kind, id or proxy, ...; nothing if there is no event. */
 int native_take(lua_State *L);

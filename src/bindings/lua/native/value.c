@@ -131,7 +131,7 @@ int64_t arg_whole(lua_State *L, int index, where_t where, double low,
   double number = lua_tonumber(L, index);
   if (number != floor(number) || isinf(number))
     fail(L, where, "expected a whole number, got %f", (lua_Number)number);
-  /* 2^63 is a double, and is no int64_t. */
+  /* 2^63 is a double, but does not fit into an int64_t. */
   if (number < low || number > high || number >= 9223372036854775808.0)
     fail(L, where, "%f is out of range", (lua_Number)number);
   return (int64_t)number;

@@ -6,7 +6,7 @@
  * stdin or stderr in a way that a shared object cannot, unless the variable is
  * its own. The linker replaces these names (--wrap) by the copies below.
  * jansson compares a stream with stdin, and nghttp2 has a function for
- * debugging that nobody calls.
+ * debugging that is never called.
  */
 
 extern FILE *__real_stdin;

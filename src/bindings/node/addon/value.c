@@ -26,7 +26,7 @@ void *scratch_take(scratch_t *scratch, size_t size) {
   return block->data;
 }
 
-/* With an exception if there is none. */
+/* Throws an exception if memory is out. */
 static void *take(napi_env env, scratch_t *scratch, size_t size) {
   void *memory = scratch_take(scratch, size);
 
