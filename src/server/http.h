@@ -90,7 +90,7 @@ typedef struct tnk__srv_req {
   uint64_t n;          /* running number, from 1 */
   size_t n_headers;
   int is_head;        /* send the response without its body */
-  int is_framed;      /* the peer can tell a response that is cut off */
+  int is_framed;      /* the peer can detect a response that is cut off */
   void *fate;         /* free for hooks */
   tnk__srv_end_t end; /* how it ends without a response */
   /* Set while parked. Called when the connection or stream is lost; the request

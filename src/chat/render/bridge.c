@@ -255,7 +255,7 @@ static int count_sampled(const tnk__prompt_t *prompt, const tnk__buf_t *tail,
 /* Returns how many bytes of the text were sampled, if the sampled ids end with
  * all that ends an answer and the text starts with it. This finds an end of
  * plain text, such as "</answer>", which is in no list of stops. White space
- * behind it does not count, as in is_sampled(). */
+ * after it does not count, as in is_sampled(). */
 static size_t count_ending(const tnk__buf_t *tail, const tnk__buf_t *text,
                            size_t n_ending) {
   size_t n = n_ending < text->len ? n_ending : text->len;

@@ -71,8 +71,8 @@ static int encode_behind(char before, const tnk__coder_t *coder,
 }
 
 /* Encode a piece that has text before it. Some tokenizers add a blank to the
- * start of a text, so the piece is encoded behind a character that ends words:
- * a newline, as in other implementations, or a control character, which joins
+ * start of a text, so the piece is encoded after a character that ends words: a
+ * newline, as in other implementations, or a control character, which joins
  * nothing. If the tokenizer refuses that or joins even that, the piece is
  * encoded alone. */
 static int encode_inside(const tnk__coder_t *coder, const tnk__buf_t *text,

@@ -156,7 +156,7 @@ static void on_settled(tnk_promise_t *promise, int status, void *user) {
   settle(user);
 }
 
-/* The queue was freed: nobody takes what it has. */
+/* The queue was freed: its items are not taken any more. */
 static void drop_all(tnk_queue_t *queue) {
   tnk__list_t ready;
 

@@ -5,9 +5,9 @@
 #include "lib/base/list.h"
 #include "tnk/runtime.h"
 
-/* A function to run on the runtime's thread. The memory belongs to whoever
- * posts it, so that posting cannot fail for lack of memory. It is free again
- * when `cb` is called. */
+/* A function to run on the runtime's thread. The memory belongs to the poster,
+ * so that posting cannot fail for lack of memory. It is free again when `cb` is
+ * called. */
 typedef struct {
   tnk__list_t link;
   tnk_post_cb cb;
@@ -36,7 +36,7 @@ int tnk__runtime_is_forked(const tnk_runtime_t *runtime);
 void tnk__runtime_enter(tnk_runtime_t *runtime, tnk__guest_t *guest);
 void tnk__runtime_leave(tnk__guest_t *guest);
 
-/* The allocator of tnk__runtime_start(). NULL if this is no runtime. */
+/* The allocator of tnk__runtime_start(). NULL if this is not a runtime. */
 const tnk_allocator_t *tnk__runtime_alloc(const tnk_runtime_t *runtime);
 
 #endif

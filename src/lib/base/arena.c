@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The first block of the list is the current one, from which pieces are
- * allocated. A block for a single large piece is inserted behind it, because it
- * is full from the start. Pieces never move and are never freed individually.
+ * allocated. A block for a single large piece is inserted after it, because the
+ * block is full from the start. Pieces never move and are never freed
+ * individually.
  */
 #include "lib/base/arena.h"
 
@@ -59,7 +60,7 @@ static size_t next_step(const tnk__arena_t *arena) {
 }
 
 /* Add a block for at least `size` bytes. A large request gets a separate block
- * behind the current one, whose free memory stays in use. */
+ * after the current one, whose free memory stays in use. */
 static tnk__arena_block_t *add_block(tnk__arena_t *arena, size_t size) {
   const size_t left = arena->max - arena->total;
   size_t cap = next_step(arena);

@@ -10,7 +10,7 @@
  */
 
 /* Read the digits at *at, up to `end` or the first other byte. `end` may be
- * NULL for a string with a NUL. Returns TNK_OK and sets *at behind the digits.
+ * NULL for a string with a NUL. Returns TNK_OK and sets *at past the digits.
  * Returns TNK_EINVAL without digits, and TNK_ETOOBIG for a number above `max`;
  * *at and *out are then unchanged. */
 int tnk__read_u64(const char **at, const char *end, uint64_t max,

@@ -28,7 +28,7 @@ int tnk__system_exchange(const char *a, const char *b);
 int tnk__system_sync(int fd);
 
 /* Write a string without spaces that changes with each start of the system, or
- * "" if the system does not tell. */
+ * "" if the system has none. */
 enum { TNK__SYSTEM_START = 64 };
 void tnk__system_start(char out[TNK__SYSTEM_START]);
 

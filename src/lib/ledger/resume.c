@@ -15,7 +15,7 @@
  * The candidates are the intents that are newer than the last state, then the
  * states, both from the latest to the earliest. An intent that the service does
  * not list is passed over, and the file says so: its save may be complete
- * later, but then the run has gone on from an older state. An unrelated
+ * later, but then the run has continued from an older state. An unrelated
  * failure, a cancel and the end of the ledger also lead to over.
  */
 #include "lib/ledger/ledger.h"

@@ -135,7 +135,7 @@ static conform_verdict_t metadata(conform_t *c) {
 
 /* ---- Parallel and aborted polls ---- */
 
-/* An accepted pass of the shared model, which nobody has polled for. */
+/* An accepted pass of the shared model, which no request has polled for. */
 static int submitted(conform_t *c) {
   if (!conform_needs_shared_model(c))
     return 0;

@@ -42,7 +42,7 @@ typedef enum {
 
 typedef struct tnk__recovery {
   tnk__session_t *session;
-  tnk__losses_t losses;         /* what the session tells */
+  tnk__losses_t losses;         /* callbacks of the session */
   const tnk__run_query_t *runs; /* borrowed */
   tnk__recovery_state_t state;
   int is_lost;         /* the session is lost, and a new one is needed */

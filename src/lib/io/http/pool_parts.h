@@ -22,7 +22,7 @@ typedef enum {
 typedef struct tnk__pool {
   tnk__list_t link; /* in tnk__http_t.pools */
   tnk__http_t *http;
-  tnk__origin_t origin;  /* the host is a copy behind the struct */
+  tnk__origin_t origin;  /* the host is a copy after the struct */
   const tnk__via_t *via; /* NULL: no proxy */
   struct {
     tnk__via_t via;

@@ -37,7 +37,7 @@ enum { SPARE_CONNECTIONS = 4 };
 
 typedef struct {
   tnk__list_t link;
-  tnk__origin_t origin; /* the host is behind the struct */
+  tnk__origin_t origin; /* the host is after the struct */
   int is_apart;
   tnk__speaks_t speaks;
   int n_strikes;

@@ -20,7 +20,7 @@
  *
  * Only events of the stream below (called TCP here), of the look-up and of the
  * deadline call the owner. The proxy is not trusted. No error contains its
- * text, because it knows the credentials. Its response is bounded. Bytes behind
+ * text, because it knows the credentials. Its response is bounded. Bytes after
  * a successful response are an error: nothing was sent to the server yet, so
  * they cannot be the server's.
  */

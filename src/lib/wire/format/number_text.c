@@ -165,11 +165,11 @@ static void set_digits(struct decimal *d, uint64_t whole, int n, int point) {
 }
 
 /* Do the work of try_digits() for a moderate number and at most 15 digits, at a
- * thirtieth of its cost. Returns -1 if it cannot tell: the multiplication is
- * not exact, so a float half way between two decimals may be rounded to the
- * wrong one. A double cannot be: only one decimal of 15 digits reads back. The
- * division is exact in the same sense as strtod(), which also returns the
- * double that is nearest to the decimal. */
+ * thirtieth of its cost. Returns -1 if the result is uncertain: the
+ * multiplication is not exact, so a float half way between two decimals may be
+ * rounded to the wrong one. A double cannot be: only one decimal of 15 digits
+ * reads back. The division is exact in the same sense as strtod(), which also
+ * returns the double that is nearest to the decimal. */
 static int try_quickly(struct decimal *d, double value, int n, int is_float) {
   const int point = point_of(value);
   const double power = powers[n - point], scaled = value * power;

@@ -33,7 +33,7 @@ int cli_has_color(FILE *file, cli_color_t when);
 /* Returns whether a character must not reach a terminal: control characters,
  * also of C1, and characters that change the text direction. */
 int cli_is_harmful(unsigned long code);
-/* Decode the UTF-8 character at `text` and advance behind it. */
+/* Decode the UTF-8 character at `text` and advance past it. */
 unsigned long cli_next_char(const char **text);
 /* Replace harmful characters by spaces, and invalid UTF-8 by '?'. */
 void cli_clean(char *text);

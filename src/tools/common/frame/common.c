@@ -126,7 +126,7 @@ const char *cli_about(const cli_command_t *command, char *text, size_t n) {
   return text;
 }
 
-/* The root runs for --version alone. */
+/* The root runs only for --version. */
 const char *cli_command_word(const cli_command_t *group, const char *name) {
   return group->run != NULL && strchr(name, ' ') != NULL ? " [COMMAND]"
                                                          : " COMMAND";

@@ -239,7 +239,7 @@ char *local_metadata(local_call_t *call) {
 }
 
 /* An ended session is remembered for a while and answers 410 instead of 404, so
- * that clients can tell it from a wrong id. */
+ * that clients can distinguish it from a wrong id. */
 local_session_t *local_need_session(local_call_t *call) {
   const char *id;
   local_node_t *node;

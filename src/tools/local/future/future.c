@@ -115,7 +115,7 @@ static void evict(local_server_t *server) {
          server->n_result_bytes > server->options.max_result_bytes) {
     local_future_t *oldest = FUTURE(server->results.next);
 
-    /* The newest is kept even if it exceeds the limit alone, because a client
+    /* The newest is kept even if it alone exceeds the limit, because a client
      * waits for it. */
     if (server->n_results == 1)
       return;

@@ -7,9 +7,9 @@
 /*
  * A vocabulary wider than the model's, for tokenizers of any size. Ids that
  * differ by multiples of TNK__LM_VOCAB form a class, which the model cannot
- * tell apart. The members of a class share its probability equally, so that the
- * probabilities of all ids add up to 1. For the width TNK__LM_VOCAB, or 0 as
- * its default, each class has one member, and nothing changes.
+ * distinguish. The members of a class share its probability equally, so that
+ * the probabilities of all ids add up to 1. For the width TNK__LM_VOCAB, or 0
+ * as its default, each class has one member, and nothing changes.
  */
 static inline int32_t tnk__lm_width(int32_t n_vocab) {
   return n_vocab > 0 ? n_vocab : TNK__LM_VOCAB;

@@ -18,7 +18,7 @@
  * All events are sent when the sample is complete.
  */
 
-/* U+FFFD, in place of bytes that are no character. */
+/* U+FFFD, in place of bytes that are not a character. */
 static const char replacement[] = "\xef\xbf\xbd";
 
 /* A client that waits for its stream. */

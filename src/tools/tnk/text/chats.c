@@ -230,7 +230,8 @@ static int take_pair(cli_chats_t *chats, const char *line, size_t n) {
   return err;
 }
 
-/* Take a line as a prompt with its completion. TNK_EPROTO: it is none. */
+/* Take a line as a prompt with its completion. TNK_EPROTO: it has another
+ * form. */
 static int take_completion(cli_chats_t *chats, const char *line, size_t n) {
   char why[sizeof(chats->error.text)] = "";
   cli_row_t row;

@@ -94,7 +94,7 @@ int cli_row_completion(cli_row_t *row, const char *text, size_t n,
 
   if (err == TNK_OK && json_object_get(reader.json, "completion") == NULL) {
     err = refuse(&reader, "completion", "is missing");
-    /* A row without a prompt is none of this kind, and no wrong one. */
+    /* A row without a prompt is of another kind, which is not an error. */
     if (json_object_get(reader.json, "prompt") == NULL ||
         json_object_get(reader.json, messages) != NULL)
       err = err == TNK_EINVAL ? TNK_EPROTO : err;

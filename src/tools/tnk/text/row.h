@@ -24,7 +24,7 @@ typedef struct {
 
 /* Read a row with a completion, or with a pair. `messages` is the name for the
  * messages in the conversations. Returns TNK_OK or TNK_ENOMEM; TNK_EPROTO if
- * the text is no JSON object, or if a completion is wanted and the row has
+ * the text is not a JSON object, or if a completion is wanted and the row has
  * none; TNK_EINVAL for other rows. `why` receives the reason. */
 int cli_row_completion(cli_row_t *row, const char *text, size_t n,
                        const char *messages, char *why, size_t n_why);
