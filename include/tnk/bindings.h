@@ -247,7 +247,7 @@ TNK_API void tnk_queue_close(tnk_queue_t *queue);
 
 /**
  * Release a queue, closed or not. Does not wait. A tnk_queue_take() that waits
- * on another thread returns TNK_ECLOSED. Promises that nobody has taken are
+ * on another thread returns TNK_ECLOSED. Promises that have not been taken are
  * released, and their operations continue without a reader.
  *
  * Order: while tnk_runtime_stop() runs and after it, the promises of a runtime

@@ -178,7 +178,9 @@ TNK_API void tnk_chat_template_unref(tnk_chat_template_t *template_);
 /**
  * Get the stop strings that end an answer, terminated by NULL. Pass them as
  * stops to a sampler of the same model.
- * @return Never NULL. Lifetime: the template's. Thread: any. Since: 0.1
+ * @return Never NULL. Lifetime: as long as the template.
+ *
+ * Thread: any. Since: 0.1
  */
 TNK_API const char *const *
 tnk_chat_template_stops(const tnk_chat_template_t *template_);
@@ -362,11 +364,11 @@ TNK_API void tnk_chat_tokens_free(tnk_chat_tokens_t *tokens);
 TNK_API const int32_t *tnk_chat_tokens_ids(const tnk_chat_tokens_t *tokens,
                                            size_t *n);
 /** Get the weights, one for each id, for tnk_batch_add_tokens().
- * Lifetime: that of the ids. Thread: any. Since: 0.1 */
+ * Lifetime: as long as the ids. Thread: any. Since: 0.1 */
 TNK_API const float *tnk_chat_tokens_weights(const tnk_chat_tokens_t *tokens);
 /** Get the index of the message of each id. It is -1 for ids without a message,
  * for example the generation prompt, and for all ids if no mask needed it.
- * Lifetime: that of the ids. Thread: any. Since: 0.1 */
+ * Lifetime: as long as the ids. Thread: any. Since: 0.1 */
 TNK_API const int32_t *
 tnk_chat_tokens_messages(const tnk_chat_tokens_t *tokens);
 
@@ -556,7 +558,8 @@ TNK_API int tnk_chat_parser_feed(tnk_chat_parser_t *parser, const int32_t *ids,
  *
  * @param[out] json  The message, as an element of "messages" in the format
  *                   TNK_CHAT_TEMPLATE. Text that could not be parsed is in its
- *                   member "extra". NUL-terminated. Lifetime: the parser's.
+ *                   member "extra". NUL-terminated. Lifetime: as long as the
+ *                   parser.
  *                   NULL on failure.
  * @param[out] n     Length in bytes; may be NULL.
  * @return TNK_OK, TNK_EINVAL, TNK_ETOOBIG, TNK_ENOMEM.

@@ -120,7 +120,7 @@ typedef struct {
    * are shared too, and so are the weights: a gateway that joins others begins
    * with theirs, and tnk_gateway_use() at one changes all. A request that
    * another gateway has sampled, or is sampling, gets the answer of that one.
-   * `max_concurrent` and `max_per_minute` are of each gateway alone. */
+   * `max_concurrent` and `max_per_minute` apply to each gateway separately. */
   const char *record;
   /** Tokenizer of the model, which is also used on threads of libuv's pool.
    * Borrowed until the gateway is closed. `decode` is required. */
@@ -179,7 +179,7 @@ typedef struct {
   /** Samples for one response with TNK_GATEWAY_FORMATS_RETRY. 0 means 3, and
    * the maximum is 16. */
   uint32_t max_attempts;
-  /** Time in milliseconds for which a sample goes on after its client has
+  /** Time in milliseconds for which a sample continues after its client has
    * disconnected, so that the client receives it if it repeats the request. 0
    * means 30,000. 1 cancels it at once. */
   uint32_t repeat_ms;
@@ -223,7 +223,7 @@ TNK_API int tnk_gateway_open(tnk_gateway_t **out, uv_loop_t *loop,
  * slash. OpenAI clients need "/v1" appended.
  *
  * @return The URL; NULL for NULL.
- * Lifetime: the gateway's. Thread: loop thread. Since: 0.1
+ * Lifetime: as long as the gateway. Thread: loop thread. Since: 0.1
  */
 TNK_API const char *tnk_gateway_address(const tnk_gateway_t *gateway);
 
@@ -312,7 +312,7 @@ enum {
  * @param options   NULL means a key for a new session, without limits. Copied.
  * @param[out] key  Receives the key. Wipe it after use.
  * @param key_size  Size of @p key in bytes: TNK_GATEWAY_KEY_SIZE.
- * @param[out] id   Receives the id, which is no secret. May be NULL.
+ * @param[out] id   Receives the id, which is not secret. May be NULL.
  * @param id_size   Size of @p id in bytes: TNK_GATEWAY_KEY_ID_SIZE.
  *
  * @return TNK_OK, or TNK_EINVAL (an argument is NULL or too small, an option is

@@ -109,7 +109,7 @@ typedef struct {
    * used one, as tnk_hub_forget() does. */
   uint32_t max_tokenizers;
   uint64_t reserved;
-  /** Hears of every step of every operation; NULL: nobody does. */
+  /** Called for every step of every operation; may be NULL. */
   tnk_observe_cb observer;
   void *observer_user;
 } tnk_hub_options_t;

@@ -149,7 +149,7 @@ TNK_API size_t tnk_ledger_count(const tnk_ledger_t *ledger);
 /**
  * Get save @p index, in the order of the file.
  *
- * @return NULL if there is none. Lifetime: that of the ledger.
+ * @return NULL if there is none. Lifetime: as long as the ledger.
  * Thread: loop thread. Since: 0.1
  */
 TNK_API const tnk_ledger_entry_t *tnk_ledger_entry(const tnk_ledger_t *ledger,
@@ -159,7 +159,7 @@ TNK_API const tnk_ledger_entry_t *tnk_ledger_entry(const tnk_ledger_t *ledger,
  * Get the last save with a state, from which the run would resume. A save whose
  * state was deleted has none.
  *
- * @return NULL if there is none. Lifetime: that of the ledger.
+ * @return NULL if there is none. Lifetime: as long as the ledger.
  * Thread: loop thread. Since: 0.1
  */
 TNK_API const tnk_ledger_entry_t *tnk_ledger_last(const tnk_ledger_t *ledger);
@@ -220,7 +220,8 @@ TNK_API tnk_promise_t *tnk_ledger_save(tnk_ledger_t *ledger,
 /**
  * Get the result of tnk_ledger_save().
  *
- * @return NULL unless resolved with that type. Lifetime: that of the promise.
+ * @return NULL unless resolved with that type. Lifetime: as long as the
+ * promise.
  * Thread: loop thread, or taker. Since: 0.1
  */
 TNK_API const tnk_ledger_entry_t *
@@ -259,9 +260,9 @@ typedef struct {
  * If a save was intended and its outcome is unknown, the library looks for it
  * in the service's list of checkpoints. If it is there, it is recorded and is
  * the last state. If it is not there, the file says so, and no later call
- * resumes from it: the service may still complete it, but the run has then gone
- * on from an older state. If the list cannot be read and may have such a state,
- * the call rejects.
+ * resumes from it: the service may still complete it, but the run has then
+ * continued from an older state. If the list cannot be read and may have such
+ * a state, the call rejects.
  *
  * A state that no longer exists is skipped with a log message, and
  * tnk_ledger_resumed() names the state that was used. Any other failure rejects
@@ -282,7 +283,7 @@ TNK_API tnk_promise_t *tnk_ledger_resume(tnk_ledger_t *ledger,
 /**
  * Get the save from which the last tnk_ledger_resume() has resumed.
  *
- * @return NULL if none has resolved. Lifetime: that of the ledger.
+ * @return NULL if none has resolved. Lifetime: as long as the ledger.
  * Thread: loop thread. Since: 0.1
  */
 TNK_API const tnk_ledger_entry_t *

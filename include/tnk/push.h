@@ -119,7 +119,8 @@ TNK_API tnk_promise_t *tnk_hub_push(tnk_hub_t *hub, const char *directory,
 /**
  * Get the result of tnk_hub_push().
  *
- * @return NULL unless resolved with that type. Lifetime: that of the promise.
+ * @return NULL unless resolved with that type. Lifetime: as long as the
+ * promise.
  * Thread: loop thread, or taker. Since: 0.1
  */
 TNK_API const tnk_pushed_t *tnk_promise_pushed(const tnk_promise_t *promise);

@@ -380,8 +380,8 @@ TNK_API tnk_promise_t *tnk_rest_whoami(tnk_service_t *service);
 TNK_API tnk_promise_t *tnk_rest_get_api_key(tnk_service_t *service);
 
 /**
- * Revoke the API key in use permanently. Afterwards nobody can use the key,
- * including this service.
+ * Revoke the API key in use permanently. Afterwards the key cannot be used any
+ * more, not even by this service.
  *
  * @return A promise without a result.
  * Protocol: transport, stored credentials.

@@ -383,7 +383,7 @@ TNK_API tnk_promise_t *tnk_service_health(tnk_service_t *service);
 /**
  * Get the id of the session, or NULL before it exists.
  *
- * Lifetime: that of the service. With `recovery` it ends when a new session
+ * Lifetime: as long as the service. With `recovery` it ends when a new session
  * replaces the old one (see on_recovery), so keep a copy.
  * Thread: loop thread. Since: 0.1
  */

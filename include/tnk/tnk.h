@@ -6,13 +6,13 @@
  * tnk: the Tinker training API on a libuv loop.
  *
  * Start at service.h (opening, creating clients), then training.h and
- * sampling.h; promise.h tells how results and errors arrive. Unless a function
- * says otherwise it must be called on the thread that runs the loop. No
- * callback ever runs inside the call that registered it, but for two: the one
- * that tnk_service_dump() writes through, and `release` of tnk_pass_options_t
- * where it cannot be called later. An allocator, a logger, an observer and a
- * tokenizer's plug-in are no callbacks in that sense: they run inside calls,
- * and must not call this library.
+ * sampling.h. promise.h describes how results and errors arrive. A function
+ * must be called on the thread that runs the loop, unless its comment says
+ * otherwise. No callback runs inside the call that registered it. There are
+ * two exceptions: the function that tnk_service_dump() writes with, and
+ * `release` of tnk_pass_options_t where it cannot be called later. Allocators,
+ * loggers, observers and the plug-ins of tokenizers are not callbacks in this
+ * sense: they run inside calls, and must not call this library.
  *
  * A child made with fork() shares sockets with its parent, so there every
  * operation is refused with TNK_EFORKED, and closing and canceling do nothing.

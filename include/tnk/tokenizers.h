@@ -276,7 +276,7 @@ TNK_API void tnk_tokenizer_free_text(const tnk_tokenizer_t *tok, char *text);
  *
  * @param[out] n      Number of bytes.
  * @param[out] flags  TNK_TOKEN_* or 0; may be NULL.
- * @return NULL if there is no such token. Lifetime: that of the tokenizer.
+ * @return NULL if there is no such token. Lifetime: as long as the tokenizer.
  * Thread: any. Since: 0.1
  */
 TNK_API const char *tnk_tokenizer_token(const tnk_tokenizer_t *tok, int32_t id,

@@ -88,7 +88,7 @@ tnk_service_create_loss(tnk_service_t *service,
 
 /**
  * Get the id of a loss on the service. NULL for NULL.
- * Lifetime: that of the loss. Thread: loop thread. Since: 0.1
+ * Lifetime: as long as the loss. Thread: loop thread. Since: 0.1
  */
 TNK_API const char *tnk_loss_id(const tnk_loss_t *loss);
 
@@ -343,7 +343,8 @@ typedef struct {
  * Get the result of a save, or of tnk_training_ready(). Its path is also
  * returned by tnk_promise_path().
  *
- * @return NULL unless resolved with that type. Lifetime: that of the promise.
+ * @return NULL unless resolved with that type. Lifetime: as long as the
+ * promise.
  * Thread: loop thread, or taker. Since: 0.1
  */
 TNK_API const tnk_saved_t *tnk_promise_saved(const tnk_promise_t *promise);

@@ -144,7 +144,8 @@ tnk_weights_download(tnk_service_t *service, const char *path,
 /**
  * Get the result of tnk_weights_download().
  *
- * @return NULL unless resolved with that type. Lifetime: that of the promise.
+ * @return NULL unless resolved with that type. Lifetime: as long as the
+ * promise.
  * Thread: loop thread, or taker. Since: 0.1
  */
 TNK_API const tnk_weights_t *tnk_promise_weights(const tnk_promise_t *promise);
