@@ -249,21 +249,25 @@ TEST(a_token_that_ends_answers_is_not_doubled) {
   tnk_chat_template_unref(of);
 }
 
-/* What this template writes of a message hangs on how many there were. */
-/* The end is neither a token nor in the list of stops. */
+/* The end is neither a token nor in the list of stops. The white space after it
+ * may have been sampled or not. */
 TEST(a_plain_text_that_ends_answers_is_not_doubled) {
-  static const char plain[] =
-      "{% for m in messages %}{{ '[' + m.role + ']' + m.content + '[/]' }}"
-      "{% endfor %}{% if add_generation_prompt %}{{ '[assistant]' }}{% endif "
-      "%}";
+  static const char format[] =
+      "{%% for m in messages %%}{{ '[' + m.role + ']' + m.content + '%s' }}"
+      "{%% endfor %%}{%% if add_generation_prompt %%}{{ '[assistant]' }}"
+      "{%% endif %%}";
   static const char *const one[] = {"user", "Hi", NULL};
-  static const char *const ends[] = {"", "[/]"};
+  static const struct {
+    const char *ending, *sampled;
+  } rows[] = {{"[/]", ""},      {"[/]", "[/]"},     {"[/]\n", ""},
+              {"[/]\n", "[/]"}, {"[/]\n", "[/]\n"}, {"[/]\n\n", "[/]\n"}};
 
-  for (size_t i = 0; i < 2; i++) {
-    char sampled[32];
+  for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    char plain[256], sampled[32];
     stage_t s;
 
-    snprintf(sampled, sizeof(sampled), "Hello[%s", ends[i]);
+    snprintf(plain, sizeof(plain), format, rows[i].ending);
+    snprintf(sampled, sizeof(sampled), "Hello[%s", rows[i].sampled);
     stage_open(&s, plain, one);
     sample(&s, sampled, 0);
     CHECK_INT(tnk_chat_add(s.chat, "assistant", "Hello[", NULL), TNK_OK);
@@ -273,6 +277,7 @@ TEST(a_plain_text_that_ends_answers_is_not_doubled) {
   }
 }
 
+/* This template numbers the messages. */
 TEST(what_follows_is_what_the_whole_conversation_says) {
   static const char *const one[] = {"user", "Hi", NULL};
   static const char counts[] =

@@ -254,18 +254,21 @@ static int count_sampled(const tnk__prompt_t *prompt, const tnk__buf_t *tail,
 
 /* Returns how many bytes of the text were sampled, if the sampled ids end with
  * all that ends an answer and the text starts with it. This finds an end of
- * plain text, such as "</answer>", which is in no list of stops. White space
- * after it does not count, as in is_sampled(). */
+ * plain text, such as "</answer>", which is in no list of stops. The white
+ * space after it may have been sampled too, as a whole, in part or not at all.
+ */
 static size_t count_ending(const tnk__buf_t *tail, const tnk__buf_t *text,
                            size_t n_ending) {
   size_t n = n_ending < text->len ? n_ending : text->len;
+  size_t n_visible = n;
 
-  while (n > 0 && text->data[n - 1] <= ' ')
-    n--;
-  return n > 0 && n <= tail->len &&
-                 memcmp(tail->data + tail->len - n, text->data, n) == 0
-             ? n
-             : 0;
+  while (n_visible > 0 && text->data[n_visible - 1] <= ' ')
+    n_visible--;
+  for (; n_visible > 0 && n >= n_visible; n--)
+    if (n <= tail->len &&
+        memcmp(tail->data + tail->len - n, text->data, n) == 0)
+      return n;
+  return 0;
 }
 
 /* Returns whether an id is a control token. Plug-ins that do not list theirs
