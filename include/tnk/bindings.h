@@ -153,9 +153,8 @@ typedef struct {
  *
  * @param[out] out  The queue. NULL after an error.
  * @param runtime   Its thread runs the operations.
- * @param max       The number of promises that the queue may hold: those that
- *                  have not settled and those that nobody has taken. At least
- *                  1.
+ * @param max       The maximum of promises in the queue: pending ones, and
+ *                  settled ones that have not been taken. At least 1.
  * @return TNK_OK; TNK_EINVAL for NULL, or a @p max of 0; TNK_ENOMEM;
  *         TNK_ESYSTEM if the system has no descriptor left; TNK_ECLOSED while
  *         the runtime stops; TNK_EFORKED in a child process.

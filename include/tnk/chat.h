@@ -437,10 +437,14 @@ TNK_API int tnk_chat_encode_answer(tnk_chat_tokens_t *tokens,
                                    tnk_chat_error_t *error);
 
 /**
- * Encode the tokens that follow a sampled answer: its end, unless it was
- * sampled too, the new messages, and the generation prompt. Sampled ids are
- * never tokenized again. The next prompt consists of the old ids followed by
- * these tokens.
+ * Encode the tokens that follow a sampled answer: the rest of its end, the new
+ * messages, and the generation prompt. Sampled ids are never tokenized again.
+ * The next prompt consists of the old ids followed by these tokens.
+ *
+ * The part of the end that was sampled is not repeated. The ids may end with a
+ * stop string of the template, with the control token that the template writes
+ * after an answer, or with its plain text, such as "</answer>". White space
+ * after a plain text may be missing.
  *
  * @param tokens  Receives the tokens, with weight 0 and no message. Its
  *                previous contents are lost, also on failure.
@@ -454,8 +458,9 @@ TNK_API int tnk_chat_encode_answer(tnk_chat_tokens_t *tokens,
  *                text_roles are used.
  *
  * @return As tnk_chat_encode(); TNK_EUNSUPPORTED if the template writes an
- *         answer differently when these messages follow it. Encode the whole
- *         conversation then.
+ *         answer differently when these messages follow it, or if the ids end
+ *         with another stop string than the template writes there. Encode the
+ *         whole conversation then.
  * Thread: any. Since: 0.1
  */
 TNK_API int tnk_chat_continue(tnk_chat_tokens_t *tokens,

@@ -303,11 +303,11 @@ typedef struct {
 TNK_API int tnk_numbers_append(const char *path, int64_t step,
                                const tnk_number_t *numbers, size_t n);
 
-/** The name of a phase, such as "accepted". "" for an unknown phase. The string
- * is static. Thread: any. Since: 0.1 */
+/** Get the name of a phase, such as "accepted"; "" for an unknown phase. The
+ * string is static. Thread: any. Since: 0.1 */
 TNK_API const char *tnk_phase_name(tnk_phase_t phase);
-/** The name of a tnk_waits_for_t, such as "back-off". "" for an unknown value.
- * The string is static. Thread: any. Since: 0.1 */
+/** Get the name of a tnk_waits_for_t, such as "back-off"; "" for an unknown
+ * value. The string is static. Thread: any. Since: 0.1 */
 TNK_API const char *tnk_waits_for_name(tnk_waits_for_t what);
 
 #ifdef __cplusplus

@@ -186,6 +186,7 @@ TNK_API tnk_promise_t *tnk_quorum(tnk_promise_t *const *promises, size_t n,
  * @param timeout_ms  Milliseconds from now. 0 rejects in the next iteration of
  *                    the loop if the promise is still pending.
  *
+ * @return The new promise; one reference, owned by the caller.
  * Rejects with: TNK_ETIMEDOUT, the error of @p promise, TNK_ECANCELED,
  *   TNK_ECLOSED as tnk_all() does, TNK_ENOMEM.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -321,37 +322,44 @@ TNK_API tnk_training_t *tnk_take_training(tnk_promise_t *promise, char *why,
 TNK_API tnk_sampling_t *tnk_take_sampling(tnk_promise_t *promise, char *why,
                                           size_t why_size);
 
-/* Results by type. Each accessor returns NULL unless the promise resolved with
- * that type. A result belongs to the promise and lives as long as it does. */
+/* Results by type. Each function returns NULL unless the promise resolved with
+ * that type. The promise owns its result. */
 
 /** Get the training client that a create call made; NULL after the client was
  * closed. The client stays open without the promise. While the promise lives, a
  * late call on the closed client rejects with TNK_ECLOSED.
  * Thread: loop thread. Since: 0.1 */
 TNK_API tnk_training_t *tnk_promise_training(const tnk_promise_t *promise);
-/** Get the sampling client that a create call or a save made. Its lifetime is
- * as for tnk_promise_training(). Thread: loop thread. Since: 0.1 */
+/** Get the sampling client that a create call or a save made, as
+ * tnk_promise_training(). Thread: loop thread. Since: 0.1 */
 TNK_API tnk_sampling_t *tnk_promise_sampling(const tnk_promise_t *promise);
-/** Get the result of forward, forward_backward or forward_backward_custom.
+/** Get the result of forward, forward_backward or forward_backward_custom, or
+ * NULL. Lifetime: as long as the promise.
  * Thread: loop thread, or taker. Since: 0.1 */
 TNK_API const tnk_pass_t *tnk_promise_pass(const tnk_promise_t *promise);
-/** Get the result of sample. Thread: loop thread, or taker. Since: 0.1 */
+/** Get the result of sample, or NULL. Lifetime: as long as the promise.
+ * Thread: loop thread, or taker. Since: 0.1 */
 TNK_API const tnk_samples_t *tnk_promise_samples(const tnk_promise_t *promise);
-/** Get the result of compute_logprobs: one value for each prompt token, NaN
- * where the service gave none. @p n receives their number.
+/** Get the result of compute_logprobs, or NULL: one value for each prompt
+ * token, NaN where the service gave none. @p n receives their number.
+ * Lifetime: as long as the promise.
  * Thread: loop thread, or taker. Since: 0.1 */
 TNK_API const float *tnk_promise_logprobs(const tnk_promise_t *promise,
                                           size_t *n);
-/** Get the result of optim_step. Thread: loop thread, or taker. Since: 0.1 */
+/** Get the result of optim_step, or NULL. Lifetime: as long as the promise.
+ * Thread: loop thread, or taker. Since: 0.1 */
 TNK_API const tnk_metrics_t *tnk_promise_metrics(const tnk_promise_t *promise);
 /** Get the "tinker://" path of a save, load or copy, the file of a download or
  * of a model, or the URL of a trace. NULL if the server returned no path.
+ * Lifetime: as long as the promise.
  * Thread: loop thread, or taker. Since: 0.1 */
 TNK_API const char *tnk_promise_path(const tnk_promise_t *promise);
-/** Get the result of tnk_service_create_loss().
+/** Get the result of tnk_service_create_loss(), or NULL. Lifetime: as long as
+ * the promise.
  * Thread: loop thread. Since: 0.1 */
 TNK_API const tnk_loss_t *tnk_promise_loss(const tnk_promise_t *promise);
-/** Get the result of tnk_service_capabilities().
+/** Get the result of tnk_service_capabilities(), or NULL. Lifetime: as long as
+ * the promise.
  * Thread: loop thread, or taker. Since: 0.1 */
 TNK_API const tnk_capabilities_t *
 tnk_promise_capabilities(const tnk_promise_t *promise);

@@ -10,7 +10,8 @@ extern "C" {
 
 /*
  * Records of the service: runs, checkpoints, sessions, keys, usage and others.
- * The calls of rest.h return them.
+ * The calls of rest.h return them in pages. A promise owns its page, and the
+ * page owns its records, so all pointers are valid as long as the promise.
  */
 
 /** Page: the records of one response, all of the same kind. Immutable; belongs
@@ -208,8 +209,8 @@ TNK_API const tnk_page_t *tnk_promise_page(const tnk_promise_t *promise);
 /** Get the number of records of the page. Thread: any. Since: 0.1 */
 TNK_API size_t tnk_page_count(const tnk_page_t *page);
 
-/** Check whether this is the last page of its list. 1 also for single records
- * and for lists that have only one page. Thread: any. Since: 0.1 */
+/** Check whether this is the last page of its list. Returns 1 also for single
+ * records and for lists that have only one page. Thread: any. Since: 0.1 */
 TNK_API int tnk_page_is_last(const tnk_page_t *page);
 
 /** Get the number of records of the whole list as the server stated it with
@@ -222,64 +223,55 @@ TNK_API int64_t tnk_page_total(const tnk_page_t *page);
 TNK_API uint64_t tnk_page_end(const tnk_page_t *page);
 
 /** Get training run @p index; NULL if there is none or the page has another
- * kind.
- * Thread: any. Since: 0.1 */
+ * kind. Lifetime: as long as the promise. Thread: any. Since: 0.1 */
 TNK_API const tnk_run_t *tnk_page_run(const tnk_page_t *page, size_t index);
 
 /** Get checkpoint @p index; NULL if there is none or the page has another
- * kind.
- * Thread: any. Since: 0.1 */
+ * kind. Lifetime: as long as the promise. Thread: any. Since: 0.1 */
 TNK_API const tnk_checkpoint_t *tnk_page_checkpoint(const tnk_page_t *page,
                                                     size_t index);
 
 /** Get weights info @p index; NULL if there is none or the page has another
- * kind.
- * Thread: any. Since: 0.1 */
+ * kind. Lifetime: as long as the promise. Thread: any. Since: 0.1 */
 TNK_API const tnk_weights_info_t *tnk_page_weights_info(const tnk_page_t *page,
                                                         size_t index);
 
-/** Get the external files @p index; NULL if there is none or the page has
- * another kind. Thread: any. Since: 0.1 */
+/** Get the external files @p index; NULL if there are none or the page has
+ * another kind. Lifetime: as long as the promise. Thread: any. Since: 0.1 */
 TNK_API const tnk_external_files_t *
 tnk_page_external_files(const tnk_page_t *page, size_t index);
 
 /** Get session @p index; NULL if there is none or the page has another
- * kind.
- * Thread: any. Since: 0.1 */
+ * kind. Lifetime: as long as the promise. Thread: any. Since: 0.1 */
 TNK_API const tnk_session_t *tnk_page_session(const tnk_page_t *page,
                                               size_t index);
 
 /** Get sampler @p index; NULL if there is none or the page has another
- * kind.
- * Thread: any. Since: 0.1 */
+ * kind. Lifetime: as long as the promise. Thread: any. Since: 0.1 */
 TNK_API const tnk_sampler_t *tnk_page_sampler(const tnk_page_t *page,
                                               size_t index);
 
 /** Get identity @p index; NULL if there is none or the page has another
- * kind.
- * Thread: any. Since: 0.1 */
+ * kind. Lifetime: as long as the promise. Thread: any. Since: 0.1 */
 TNK_API const tnk_identity_t *tnk_page_identity(const tnk_page_t *page,
                                                 size_t index);
 
 /** Get API key @p index; NULL if there is none or the page has another
- * kind.
- * Thread: any. Since: 0.1 */
+ * kind. Lifetime: as long as the promise. Thread: any. Since: 0.1 */
 TNK_API const tnk_api_key_t *tnk_page_api_key(const tnk_page_t *page,
                                               size_t index);
 
 /** Get usage row @p index; NULL if there is none or the page has another
- * kind.
- * Thread: any. Since: 0.1 */
+ * kind. Lifetime: as long as the promise. Thread: any. Since: 0.1 */
 TNK_API const tnk_usage_t *tnk_page_usage(const tnk_page_t *page, size_t index);
 
 /** Get storage row @p index; NULL if there is none or the page has another
- * kind.
- * Thread: any. Since: 0.1 */
+ * kind. Lifetime: as long as the promise. Thread: any. Since: 0.1 */
 TNK_API const tnk_storage_t *tnk_page_storage(const tnk_page_t *page,
                                               size_t index);
 
 /** Get audit log entry @p index; NULL if there is none or the page has another
- * kind. Thread: any. Since: 0.1 */
+ * kind. Lifetime: as long as the promise. Thread: any. Since: 0.1 */
 TNK_API const tnk_audit_entry_t *tnk_page_audit_entry(const tnk_page_t *page,
                                                       size_t index);
 

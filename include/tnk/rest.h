@@ -81,6 +81,7 @@ TNK_API tnk_promise_t *tnk_rest_list_runs(tnk_service_t *service,
  * @param run_id  The id of the run, which is also the id of its model. Copied.
  * @param scope   TNK_SCOPE_ACCESSIBLE for a run of another user.
  *
+ * Protocol: rest-and-cli, get run.
  * @return A promise of tnk_promise_page() with one tnk_page_run().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -93,6 +94,7 @@ TNK_API tnk_promise_t *tnk_rest_get_run(tnk_service_t *service,
  *
  * @param run_id  Copied.
  *
+ * Protocol: rest-and-cli, list run checkpoints.
  * @return A promise of tnk_promise_page(). Read it with tnk_page_checkpoint().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -106,6 +108,7 @@ TNK_API tnk_promise_t *tnk_rest_list_run_checkpoints(tnk_service_t *service,
  * @param options  NULL for defaults. `scope` and `project_id` must not be set.
  *                 Copied.
  *
+ * Protocol: rest-and-cli, list own checkpoints.
  * @return A promise of tnk_promise_page(). Read it with tnk_page_checkpoint().
  * Rejects with: Caller, Transport, Service (groups of error.h).
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -119,6 +122,7 @@ tnk_rest_list_checkpoints(tnk_service_t *service,
  *
  * @param path  Any "tinker://" path of weights. Copied.
  *
+ * Protocol: rest-and-cli, weights info.
  * @return A promise of tnk_promise_page() with one tnk_page_weights_info().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -150,6 +154,7 @@ TNK_API tnk_promise_t *tnk_rest_get_external_files(tnk_service_t *service,
  *
  * @param path  For example tnk_checkpoint_t.path. Copied.
  *
+ * Protocol: rest-and-cli, delete checkpoint.
  * @return A promise without a result.
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -163,6 +168,7 @@ TNK_API tnk_promise_t *tnk_rest_delete_checkpoint(tnk_service_t *service,
  *
  * @param path  Copied.
  *
+ * Protocol: rest-and-cli, publish.
  * @return A promise without a result.
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -175,6 +181,7 @@ TNK_API tnk_promise_t *tnk_rest_publish_checkpoint(tnk_service_t *service,
  *
  * @param path  Copied.
  *
+ * Protocol: rest-and-cli, unpublish.
  * @return A promise without a result.
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -189,6 +196,7 @@ TNK_API tnk_promise_t *tnk_rest_unpublish_checkpoint(tnk_service_t *service,
  * @param ttl_seconds  Seconds until its removal, counted from the arrival of
  *                     the request: one hour to ten years. 0 keeps it forever.
  *
+ * Protocol: rest-and-cli, set / remove TTL.
  * @return A promise without a result.
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EINVAL for
  *   other lifetimes; TNK_ENOTFOUND.
@@ -221,6 +229,7 @@ typedef struct {
  *
  * @param options  Copied.
  *
+ * Protocol: rest-and-cli, copy weights.
  * @return A promise of tnk_promise_path(): the path of the copy.
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EINVAL
  *   without a path or a project; TNK_EAUTH, TNK_ENOTFOUND.
@@ -237,6 +246,7 @@ TNK_API tnk_promise_t *tnk_rest_copy_weights(tnk_service_t *service,
  * @param session_id  Copied.
  * @param scope       TNK_SCOPE_ACCESSIBLE for a session of another user.
  *
+ * Protocol: rest-and-cli, get session.
  * @return A promise of tnk_promise_page() with one tnk_page_session().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -251,6 +261,7 @@ TNK_API tnk_promise_t *tnk_rest_get_session(tnk_service_t *service,
  *
  * @param options  NULL for defaults. `project_id` must not be set. Copied.
  *
+ * Protocol: rest-and-cli, list sessions.
  * @return A promise of tnk_promise_page(). Read it with tnk_page_session().
  * Rejects with: Caller, Transport, Service (groups of error.h).
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -318,6 +329,7 @@ tnk_rest_search_sessions(tnk_service_t *service,
  * @param session_id  Copied.
  * @param project_id  Copied.
  *
+ * Protocol: rest-and-cli, move session.
  * @return A promise without a result.
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -332,6 +344,7 @@ TNK_API tnk_promise_t *tnk_rest_move_session(tnk_service_t *service,
  *
  * @param session_id  Copied.
  *
+ * Protocol: rest-and-cli, trace export.
  * @return A promise of tnk_promise_path(): the URL of a Perfetto file. It
  *         expires after about an hour. Anyone with the URL can read the trace.
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND;
@@ -346,6 +359,7 @@ TNK_API tnk_promise_t *tnk_rest_export_trace(tnk_service_t *service,
  *
  * @param sampler_id  For example tnk_sampling_id(). Copied.
  *
+ * Protocol: rest-and-cli, get sampler.
  * @return A promise of tnk_promise_page() with one tnk_page_sampler().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_ENOTFOUND.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -413,6 +427,7 @@ TNK_API tnk_promise_t *tnk_rest_get_usage(tnk_service_t *service,
  *
  * @param project_id  NULL means the whole organization. Copied.
  *
+ * Protocol: rest-and-cli, current checkpoint storage.
  * @return A promise of tnk_promise_page(). Read it with tnk_page_storage().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EAUTH.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -428,6 +443,7 @@ TNK_API tnk_promise_t *tnk_rest_get_storage(tnk_service_t *service,
  * @param day         A day in UTC such as "2026-01-02"; NULL means today.
  *                    Copied.
  *
+ * Protocol: rest-and-cli, audit log.
  * @return A promise of tnk_promise_page(). Read it with tnk_page_audit_entry().
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EAUTH.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
@@ -449,6 +465,7 @@ TNK_API tnk_promise_t *tnk_rest_get_audit_log(tnk_service_t *service,
  * @param service  The service of @p page, or another one with the same key.
  * @param page     Not the last page. It may be freed after this call.
  *
+ * Protocol: rest-and-cli, paging.
  * @return A promise of tnk_promise_page() with records of the same kind. The
  *         page may be empty without being the last one.
  * Rejects with: Caller, Transport, Service (groups of error.h): TNK_EINVAL if

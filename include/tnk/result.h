@@ -30,11 +30,12 @@ typedef enum {
 
 /** Get the number of metrics. Thread: any. Since: 0.1 */
 TNK_API size_t tnk_metrics_count(const tnk_metrics_t *metrics);
-/** Key of metric @p index, such as "loss:sum". Thread: any. Since: 0.1 */
+/** Get the key of metric @p index, such as "loss:sum".
+ * Thread: any. Since: 0.1 */
 TNK_API const char *tnk_metrics_key(const tnk_metrics_t *metrics, size_t index);
-/** Value of metric @p index. Thread: any. Since: 0.1 */
+/** Get the value of metric @p index. Thread: any. Since: 0.1 */
 TNK_API double tnk_metrics_value(const tnk_metrics_t *metrics, size_t index);
-/** Value of @p key, or NaN if there is none. Thread: any. Since: 0.1 */
+/** Get the value of @p key, or NaN if there is none. Thread: any. Since: 0.1 */
 TNK_API double tnk_metrics_get(const tnk_metrics_t *metrics, const char *key);
 /**
  * Get the value of a `hash2` metric as an unsigned 64-bit number, which a
@@ -61,50 +62,54 @@ TNK_API int tnk_metrics_hash(uint64_t *out, const tnk_metrics_t *metrics,
  * Thread: any. Since: 0.1
  */
 TNK_API double tnk_pass_loss(const tnk_pass_t *pass);
-/** All metrics, combined over the requests of the pass. Never NULL.
+/** Get all metrics, combined over the requests of the pass. Never NULL.
  * Thread: any. Since: 0.1 */
 TNK_API const tnk_metrics_t *tnk_pass_metrics(const tnk_pass_t *pass);
-/** The server's name for the kind of output. Thread: any. Since: 0.1 */
+/** Get the server's name for the kind of output; NULL if it sent none.
+ * Thread: any. Since: 0.1 */
 TNK_API const char *tnk_pass_output_type(const tnk_pass_t *pass);
 /** Get the number of examples with outputs, in the order of the call's data. It
  * is the number of all examples, or less if the server has removed the outputs
  * of a request. Any other number rejects the pass with TNK_EPROTO.
  * Thread: any. Since: 0.1 */
 TNK_API size_t tnk_pass_count(const tnk_pass_t *pass);
-/** Number of tensors of example @p index. Thread: any. Since: 0.1 */
+/** Get the number of tensors of example @p index. Thread: any. Since: 0.1 */
 TNK_API size_t tnk_pass_field_count(const tnk_pass_t *pass, size_t index);
-/** Name of tensor @p field of example @p index. Thread: any. Since: 0.1 */
+/** Get the name of tensor @p field of example @p index.
+ * Thread: any. Since: 0.1 */
 TNK_API const char *tnk_pass_field_name(const tnk_pass_t *pass, size_t index,
                                         size_t field);
-/** Tensor @p name of example @p index, such as "logprobs"; NULL without one.
+/** Get tensor @p name of example @p index, such as "logprobs"; NULL without
+ * one.
  * Thread: any. Since: 0.1 */
 TNK_API const tnk_tensor_t *tnk_pass_tensor(const tnk_pass_t *pass,
                                             size_t index, const char *name);
 
 /** Get the number of sequences. Thread: any. Since: 0.1 */
 TNK_API size_t tnk_samples_count(const tnk_samples_t *samples);
-/** Token ids of sequence @p index; @p n receives their number.
+/** Get the token ids of sequence @p index; @p n receives their number.
  * Thread: any. Since: 0.1 */
 TNK_API const int32_t *tnk_samples_tokens(const tnk_samples_t *samples,
                                           size_t index, size_t *n);
-/** Log-probability of each token of sequence @p index, or NULL if the server
- * sent none; @p n receives their number. Thread: any. Since: 0.1 */
+/** Get the log-probability of each token of sequence @p index, or NULL if the
+ * server sent none; @p n receives their number. Thread: any. Since: 0.1 */
 TNK_API const float *tnk_samples_logprobs(const tnk_samples_t *samples,
                                           size_t index, size_t *n);
-/** Why sequence @p index ended. Thread: any. Since: 0.1 */
+/** Get the reason why sequence @p index ended. Thread: any. Since: 0.1 */
 TNK_API tnk_stop_reason_t tnk_samples_stop_reason(const tnk_samples_t *samples,
                                                   size_t index);
-/** The service's id of sequence @p index, for provenance; NULL if the server
- * gives none. Thread: any. Since: 0.1 */
+/** Get the service's id of sequence @p index, for provenance; NULL if the
+ * server gives none. Thread: any. Since: 0.1 */
 TNK_API const char *tnk_samples_sequence_id(const tnk_samples_t *samples,
                                             size_t index);
-/** Logprob of each prompt token given the tokens before it; NaN if not
+/** Get the logprob of each prompt token given the tokens before it; NaN if not
  * computed, as always for the first one. NULL if not requested. @p n receives
  * their number.
  * Thread: any. Since: 0.1 */
 TNK_API const float *tnk_samples_prompt_logprobs(const tnk_samples_t *samples,
                                                  size_t *n);
-/** Prompt tokens that were billed as cache hits. Thread: any. Since: 0.1 */
+/** Get the number of prompt tokens that were billed as cache hits.
+ * Thread: any. Since: 0.1 */
 TNK_API int32_t tnk_samples_cache_hit_tokens(const tnk_samples_t *samples);
 
 /** The k likeliest tokens at each of `length` positions, row by row. */
@@ -115,21 +120,21 @@ typedef struct {
   const float *logprobs; /**< ... with the log-probability -99999. */
 } tnk_topk_t;
 
-/** Top-k of the prompt's positions, or NULL. Thread: any. Since: 0.1 */
+/** Get the top-k of the prompt's positions, or NULL. Thread: any. Since: 0.1 */
 TNK_API const tnk_topk_t *tnk_samples_prompt_topk(const tnk_samples_t *samples);
-/** Top-k of the tokens of sequence @p index, or NULL.
+/** Get the top-k of the tokens of sequence @p index, or NULL.
  * Thread: any. Since: 0.1 */
 TNK_API const tnk_topk_t *tnk_samples_topk(const tnk_samples_t *samples,
                                            size_t index);
-/** Result of target_prompt_logprobs, with the same shape, or NULL.
+/** Get the result of target_prompt_logprobs, with the same shape, or NULL.
  * Thread: any. Since: 0.1 */
 TNK_API const tnk_tensor_t *
 tnk_samples_target_logprobs(const tnk_samples_t *samples);
-/** Result of prompt_alt_tokens_k: ids, i64 [prompt - 1, k], or NULL.
+/** Get the result of prompt_alt_tokens_k: ids, i64 [prompt - 1, k], or NULL.
  * Thread: any. Since: 0.1 */
 TNK_API const tnk_tensor_t *
 tnk_samples_alt_tokens(const tnk_samples_t *samples);
-/** Log-probabilities of those ids, f32 of the same shape, or NULL.
+/** Get the log-probabilities of those ids, f32 of the same shape, or NULL.
  * Thread: any. Since: 0.1 */
 TNK_API const tnk_tensor_t *
 tnk_samples_alt_logprobs(const tnk_samples_t *samples);
@@ -144,7 +149,8 @@ typedef struct {
 
 /** Get the number of models that the server lists. Thread: any. Since: 0.1 */
 TNK_API size_t tnk_capabilities_count(const tnk_capabilities_t *capabilities);
-/** Model @p index. Thread: any. Since: 0.1 */
+/** Get model @p index; NULL beyond the last one.
+ * Thread: any. Since: 0.1 */
 TNK_API const tnk_model_t *
 tnk_capabilities_model(const tnk_capabilities_t *capabilities, size_t index);
 

@@ -17,12 +17,12 @@ extern "C" {
  *
  * Common parameters:
  *
- *   sampled  log q(x): logprobs of the sampled tokens under the sampler, from
- *            tnk_samples_logprobs()
- *   trained  log p(x): logprobs of the same tokens under the trained model,
- * from tnk_pass_tensor() with the name "logprobs" weights  weight of each
- * token, at least 0, for example a mask of 0 and 1. NULL means 1 for every
- * token.
+ * - `sampled`: log q(x), the logprobs of the sampled tokens under the sampler,
+ *   from tnk_samples_logprobs().
+ * - `trained`: log p(x), the logprobs of the same tokens under the trained
+ *   model, from tnk_pass_tensor() with the name "logprobs".
+ * - `weights`: the weight of each token, at least 0, for example a mask of 0
+ *   and 1. NULL means 1 for every token.
  *
  * A mean of no values, or with all weights 0, is NaN.
  */

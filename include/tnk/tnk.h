@@ -18,9 +18,8 @@
  * operation is refused with TNK_EFORKED, and closing and canceling do nothing.
  * Open a service of its own, on a loop of its own, in the child.
  *
- * What is on the wire is described in src/lib/wire/protocol of the sources. A
- * line such as "Protocol: training." cites a document there, or a heading in
- * it.
+ * src/lib/wire/protocol of the sources describes the protocol. A line such as
+ * "Protocol: training." cites a document there, or a heading in it.
  */
 #include "tnk/batch.h"
 #include "tnk/bindings.h"
