@@ -256,7 +256,7 @@ typedef struct {
   /** The server's tnk_training_info_t.tokenizer_id. NULL derives the tokenizer
    * from the name of the model. */
   const char *tokenizer_id;
-  const char *revision;  /**< NULL means that of the rules, else "main". */
+  const char *revision;  /**< NULL means the rule's revision, else "main". */
   const char *directory; /**< Folder with the files; NULL for the hub. */
   const tnk_pair_t *overrides; /**< Settings that the plug-in defines. */
   size_t n_overrides;

@@ -177,7 +177,7 @@ typedef struct {
   const char *cursor;
   uint64_t batch; /**< Next batch to train on; 0 means the number of steps. */
   uint64_t epoch;
-  uint64_t ttl_seconds;      /**< 0 means that of the ledger's options. */
+  uint64_t ttl_seconds;      /**< 0 means the value of the ledger's options. */
   tnk_choice_t with_sampler; /**< Also save sampler weights. Default: no. */
   tnk_choice_t is_final;     /**< The run ends with this save. Default: no. */
   /** Later saves replace it. Default: as in the ledger's options, except for

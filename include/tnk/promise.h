@@ -186,7 +186,8 @@ TNK_API tnk_promise_t *tnk_quorum(tnk_promise_t *const *promises, size_t n,
  * @param timeout_ms  Milliseconds from now. 0 rejects in the next iteration of
  *                    the loop if the promise is still pending.
  *
- * @return The new promise; one reference, owned by the caller.
+ * @return The new promise; one reference, owned by the caller. NULL as for
+ *         tnk_all().
  * Rejects with: TNK_ETIMEDOUT, the error of @p promise, TNK_ECANCELED,
  *   TNK_ECLOSED as tnk_all() does, TNK_ENOMEM.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1

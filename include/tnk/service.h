@@ -446,7 +446,7 @@ tnk_service_create_lora(tnk_service_t *service,
 typedef struct {
   size_t size;            /**< Set by TNK_RESTORE_OPTIONS_INIT. */
   const char *path;       /**< Required: `tinker://RUN/weights/NAME`. */
-  const char *base_model; /**< NULL means that of the checkpoint. */
+  const char *base_model; /**< NULL means the checkpoint's base model. */
   /** TNK_YES also restores the moments and the step count of the optimizer.
    * Default: no. */
   tnk_choice_t with_optimizer;

@@ -7,7 +7,7 @@
 #include "gateway/reply.h"
 #include "tnk/error.h"
 
-/* More than the limit of any key, and far from an overflow. */
+/* This is more than the limit of any key, and far from an overflow. */
 #define TOO_MUCH (INT64_C(1) << 62)
 
 /* `n_cached` of the prompt's tokens were cache hits. */

@@ -9,7 +9,7 @@
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 
-/* Far beyond any date, and exact in a double. */
+/* This limit is far beyond any date, and exact in a double. */
 #define MAX_SECONDS 1e15
 
 int tnk__token_is_sound(const char *token) {

@@ -136,7 +136,7 @@ const cli_option_t train_options[] = {
      .value = "NAME",
      .choice = &train_args.schedule,
      .choices = train_schedules,
-     .help = "How the learning rate decays: constant, linear, cosine "
+     .help = "Decay of the learning rate: constant, linear, cosine "
              "(linear)."},
     {.name = "beta",
      .value = "X",
