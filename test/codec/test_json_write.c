@@ -278,7 +278,7 @@ TEST(doubles_are_as_short_as_can_be) {
   check_double(1e16, "1e16");
   check_double(1.25e300, "1.25e300");
   check_double(0.3, "0.3");
-  check_double(0.1 + 0.2, "0.30000000000000004");
+  check_double(0.30000000000000004, "0.30000000000000004");
   check_double(1.0 / 3, "0.3333333333333333");
   check_double(9007199254740993.0, "9007199254740992.0");
   check_double(DBL_MAX, "1.7976931348623157e308");

@@ -11,7 +11,7 @@
 /*
  * A copy of a struct that ends where the memory ends: right behind it is a page
  * that nobody may touch. One byte too far ends the case, also without a
- * sanitizer. Sizes are multiples of 8, so that members are aligned.
+ * sanitizer. Sizes are multiples of a pointer's, so that pointers are aligned.
  */
 typedef struct {
   char *pages;
@@ -29,7 +29,7 @@ static inline guarded_t guarded_copy(const void *from, size_t n, size_t size) {
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
   guarded_t guarded = {.n_pages = 3 * page, .size = size};
 
-  CHECK(size <= 2 * page && n <= size && size % 8 == 0);
+  CHECK(size <= 2 * page && n <= size && size % sizeof(void *) == 0);
   guarded.pages = mmap(NULL, guarded.n_pages, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(guarded.pages != MAP_FAILED);

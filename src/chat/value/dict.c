@@ -14,14 +14,16 @@ enum { FEW = 8 };
 
 /* ---- Hashes ---- */
 
-static size_t mix(size_t hash, size_t more) {
-  hash = (hash ^ more) * (size_t)0x9e3779b97f4a7c15u;
+/* Of 64 bits everywhere: the low half of a small number, as a double, is zero,
+ * so its hash must take the low bits from the high half. */
+static uint64_t mix(uint64_t hash, uint64_t more) {
+  hash = (hash ^ more) * UINT64_C(0x9e3779b97f4a7c15);
   return hash ^ hash >> 29;
 }
 
-static size_t hash_bytes(const char *text, size_t n, size_t seed) {
-  size_t hash = n ^ seed;
-  size_t word;
+static uint64_t hash_bytes(const char *text, size_t n, uint64_t seed) {
+  uint64_t hash = n ^ seed;
+  uint64_t word;
 
   for (; n >= sizeof(word); text += sizeof(word), n -= sizeof(word)) {
     memcpy(&word, text, sizeof(word));
@@ -32,8 +34,8 @@ static size_t hash_bytes(const char *text, size_t n, size_t seed) {
   return mix(hash, word);
 }
 
-static size_t hash_depth(tnk__value_t value, size_t seed, int depth) {
-  size_t hash = 7 ^ seed;
+static uint64_t hash_depth(tnk__value_t value, uint64_t seed, int depth) {
+  uint64_t hash = 7 ^ seed;
   double real = 0;
 
   if (value.kind == TNK__VALUE_TEXT)
@@ -51,14 +53,14 @@ static size_t hash_depth(tnk__value_t value, size_t seed, int depth) {
     return hash;
   }
   if (value.kind == TNK__VALUE_OBJECT)
-    return mix(hash, (size_t)(uintptr_t)value.as.object);
+    return mix(hash, (uintptr_t)value.as.object);
   return mix(hash, value.kind);
 }
 
 /* The hash depends on the address of the dict. A peer does not know it, so it
  * cannot choose keys that collide. */
 static size_t hash_of(const tnk__value_dict_t *dict, tnk__value_t value) {
-  return hash_depth(value, mix((size_t)(uintptr_t)dict, 0), 0);
+  return (size_t)hash_depth(value, mix((uintptr_t)dict, 0), 0);
 }
 
 static int is_hashable(tnk__value_t value, int depth) {
