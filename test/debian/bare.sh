@@ -41,6 +41,8 @@ mirror=$(mirror)
 
 root=$(mktemp -d "${TMPDIR:-/var/tmp}/bare-$release.XXXXXX")
 trap 'rm -rf --one-file-system "$root"' EXIT
+# apt and man-db work as other users in there.
+chmod 755 "$root"
 trap 'exit 1' INT TERM HUP
 
 began=$(date +%s)

@@ -119,9 +119,9 @@ check program.c tnk libuv
 check gateway.c tnk-gateway libuv
 if ask --exists tnk-tokenizers; then
   check tokenizers.c tnk-tokenizers
-  if [ -n "$(find "$stage" -name libtnk-sentencepiece.so -path '*/tnk-[0-9]*')" ]; then
+  if [ -n "$(find "$stage" -name 'libtnk-sentencepiece*.so' -path '*/tnk-[0-9]*')" ]; then
     "$stage/program" "$data/sp_bpe.model"
-  elif [ -n "$(find "$stage" -name libtnk-sentencepiece.so)" ]; then
+  elif [ -n "$(find "$stage" -name 'libtnk-sentencepiece*.so')" ]; then
     echo 'the module of SentencePiece is in no folder of its version'
     exit 1
   fi
