@@ -24,6 +24,10 @@ SHOWN = ("| S1.4a | Tea. |\n| A2 | Milk. |\n| S-2 | Sugar. |\n| 9.13 | blanks | 
          "| 9.13 | `?` | `P9_13_marks` |\n| 9.13 | keep `:` raw | `P9_13_b`, `P9_13_m` |\n"
          "| 11.10 | cells | `P11_10_cells` |\n| 11.10 | time | `P11_10_time`: not built |\n")
 LAYERS = "test/hygiene/layers.txt"
+FEATURES = ("fast", "small", "round", "docs")
+DECIDED = "-Dfast=enabled -Dsmall=disabled -Dround=enabled\n"
+LIBRARIES = "aa bb cc dd ee\n"
+LOOKED_FOR = ("library libaa >= 1", "header bb.h", "library cc", "header dd/dd.h", "library libee")
 GOOD = {
     "src/README.md": check_layers.BEGIN + check_layers.draw({"lib/base": set()}) + check_layers.END,
     LAYERS: "# Rows\nlib/base:\n",
@@ -63,10 +67,26 @@ GOOD = {
     "test/REQUIREMENTS.md": "| row | demand |\n|---|---|\n" + SHOWN,
     "test/abi/caller.c": "MAKE(tnk_s_t, s, TNK_S_INIT);\n",
     "bench/t.c": "", "examples/t.c": "",
+    **{f".ci/debian/libtnk{n}0.1.install": "" for n in ("", "-a", "-b", "-c", "-d", "-e", "-f")},
+    ".ci/debian/changelog": "tnk (0.1.2) unstable\n",
+    ".ci/debian/control": "Package: libtnk0.1\nDepends:\n libtnk0.1 (= 1),\n" + LIBRARIES,
+    ".ci/debian/rules": "-Dcli=false " + DECIDED,
+    ".ci/packages/alpine/APKBUILD": "pkgver=0.1.2\n" + DECIDED + LIBRARIES,
+    ".ci/packages/homebrew/tnk.rb": '  url "https://a/tnk-0.1.2.tar.xz"\n' + DECIDED + LIBRARIES,
+    ".ci/packages/vcpkg/portfile.cmake": DECIDED,
+    ".ci/packages/vcpkg/vcpkg.json": '{\n  "version": "0.1.2"\n' + LIBRARIES + "}\n",
+    "src/bindings/node/package.json": '{\n  "version": "0.1.2"\n}\n',
+    "src/bindings/python/pyproject.toml": 'version = "0.1.2"\n',
+    "meson.build": "project('tnk', 'c',\n  version: '0.1.2',\n)\n",
+    "meson_options.txt": "option('cli', type: 'boolean')\n" +
+                         "".join(f"option('{n}', type: 'feature')\n" for n in FEATURES),
+    "test/install.sh": "".join(f"build | {n} | {kind} | lib{n}-dev\n" for n, kind in
+                               zip(LIBRARIES.split(), LOOKED_FOR)),
 }
 MARKS = {".h": "/* SPDX-License-Identifier: MIT */\n",
          ".c": "/* SPDX-License-Identifier: MIT */\n",
-         ".py": "# SPDX-License-Identifier: MIT\n"}
+         ".py": "# SPDX-License-Identifier: MIT\n",
+         ".sh": "# SPDX-License-Identifier: MIT\n"}
 CALLS = "test/hygiene/calls.txt"
 A_CALLS_C = "int c(void);\n\nint a(void) {\n  return c();\n}\n"
 C = "int b(void);\n\nint c(void) {\n  return b();\n}\n"
@@ -95,6 +115,22 @@ FAULTS = [
      "its first line is not /* SPDX-License-Identifier: MIT */"),
     ("check_license.py", ".", {"test/t.py": "#!/bin/sh\n\n"},
      "its first line is not # SPDX-License-Identifier: MIT"),
+    ("check_packages.py", ".", {"src/bindings/node/package.json": '{\n  "version": "0.1.1"\n'},
+     "package.json is not of version 0.1.2"),
+    ("check_packages.py", ".", {".ci/debian/libtnk-a0.1.install": None,
+                                ".ci/debian/libtnk-a0.2.install": ""},
+     "libtnk-a0.2.install is not of soname 0.1"),
+    ("check_packages.py", ".", {".ci/debian/control": " libtnk0.2 (= 1)\n" + LIBRARIES},
+     "libtnk0.2 is not of soname 0.1"),
+    ("check_packages.py", ".", {".ci/debian/rules": DECIDED.replace("-Dround=enabled", "")},
+     "no value for the feature round"),
+    ("check_packages.py", ".", {".ci/debian/rules": DECIDED + "-Dgone=enabled"},
+     "there is no option gone"),
+    ("check_packages.py", ".", {".ci/packages/vcpkg/vcpkg.json":
+                                '{\n  "version": "0.1.2"\n' + LIBRARIES.replace("dd", "")},
+     "no dd, which a build on vcpkg needs"),
+    ("check_packages.py", ".", {".ci/debian/control": LIBRARIES, "meson_options.txt": ""},
+     "looks at the wrong place"),
     ("check_cycles.py", "src", {"src/lib/base/a.c": '#include "lib/base/b.h"\n'},
      "include cycle"),
     ("check_docs.py", "include",

@@ -10,6 +10,7 @@ class Tnk < Formula
   depends_on "meson" => :build
   depends_on "ninja" => :build
   depends_on "pkgconf" => [:build, :test]
+  depends_on "hiredis"
   depends_on "jansson"
   depends_on "libnghttp2"
   depends_on "libuv"
@@ -18,9 +19,12 @@ class Tnk < Formula
   depends_on "protobuf-c"
   depends_on "sentencepiece"
   depends_on "zstd"
+  uses_from_macos "zlib"
 
   def install
-    system "meson", "setup", "build", "-Dexamples=false", *std_meson_args
+    features = %w[http2 tokenizers valkey].map { |name| "-D#{name}=enabled" } +
+               %w[lua node python].map { |name| "-D#{name}=disabled" }
+    system "meson", "setup", "build", "-Dexamples=false", *features, *std_meson_args
     system "meson", "compile", "-C", "build", "--verbose"
     system "meson", "install", "-C", "build"
     pkgshare.install "examples/hello.c"

@@ -5,7 +5,8 @@ if(NOT DEFINED ENV{TNK_SOURCE})
 endif()
 set(SOURCE_PATH "$ENV{TNK_SOURCE}")
 
-foreach(feature http2 tokenizers)
+vcpkg_add_to_path("${CURRENT_HOST_INSTALLED_DIR}/tools/protobuf-c")
+foreach(feature http2 tokenizers valkey)
   set(${feature} disabled)
   if(${feature} IN_LIST FEATURES)
     set(${feature} enabled)
@@ -19,6 +20,10 @@ vcpkg_configure_meson(
     -Dexamples=false
     -Dhttp2=${http2}
     -Dtokenizers=${tokenizers}
+    -Dvalkey=${valkey}
+    -Dlua=disabled
+    -Dnode=disabled
+    -Dpython=disabled
 )
 vcpkg_install_meson()
 vcpkg_fixup_pkgconfig()
