@@ -2,5 +2,5 @@
 #include "tokenizer_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  return fuzz_load(data, size, TNK_TOKENIZER_HF_JSON);
+  return fuzz_load(data, size, TNK_TOKENIZER_HF_JSON, NULL);
 }

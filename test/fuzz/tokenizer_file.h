@@ -39,15 +39,17 @@ static inline void fuzz_use(const tnk_tokenizer_t *tok) {
   tnk_tokens_free(tokens);
 }
 
-/* Load, and use what was loaded. */
+/* Load, and use what was loaded. `pattern` is NULL or that of a rank file. */
 static inline int fuzz_load(const uint8_t *data, size_t size,
-                            tnk_tokenizer_format_t format) {
+                            tnk_tokenizer_format_t format,
+                            const char *pattern) {
   tnk_tokenizer_options_t options = TNK_TOKENIZER_OPTIONS_INIT;
   tnk_tokenizer_error_t error;
   tnk_tokenizer_t *tok;
   int err;
 
   options.format = format;
+  options.pattern = pattern;
   err = tnk_tokenizer_load_memory(&tok, data, size, &options, &error);
   FUZZ_CHECK((err == TNK_OK) == (tok != NULL));
   FUZZ_CHECK(error.code == err && (err == TNK_OK || error.text[0] != '\0'));
