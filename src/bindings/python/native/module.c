@@ -311,6 +311,7 @@ static PyMethodDef functions[] = {
     {"next_loss", next_loss, METH_NOARGS, NULL},
     {"finish_loss", finish_loss, METH_VARARGS, NULL},
     {"close_losses", close_losses, METH_NOARGS, NULL},
+    {"rl", rl_call, METH_VARARGS, NULL},
     {"stop", stop, METH_NOARGS, NULL},
     {"error_name", error_name, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};

@@ -117,6 +117,9 @@ PyObject *unpack_record(const char *type, const void *record);
 int read_argument(op_t *op, tnk_value_t *out, PyObject *value);
 const char *op_string(op_t *op, PyObject *text);
 
+/* rl.c */
+PyObject *rl_call(PyObject *module, PyObject *args);
+
 /* queue.c, loss.c */
 PyObject *promise_object(tnk_promise_t *promise);
 PyObject *op_object(op_t *op);

@@ -28,6 +28,7 @@ from ._native import version as __version__
 
 if TYPE_CHECKING:
     from . import _compat_types as types
+    from . import rl
     from ._compat_errors import (
         APIConnectionError,
         APIError,
@@ -107,6 +108,7 @@ _TYPES = (
     "TensorDtype",
     "TrainingRun",
 )
+_MODULES = ("rl",)
 _REST = ("AdminClient", "ExperimentalWarning", "RestClient")
 _ERRORS = (
     "APIConnectionError",
@@ -140,6 +142,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "__version__",
     "install",
     "types",
+    *_MODULES,
     *_TYPES,
     *_REST,
     *_ERRORS,
@@ -160,6 +163,10 @@ def __getattr__(name: str) -> Any:
         from . import _errors
 
         found = _errors.get(name)
+    elif name in _MODULES:
+        import importlib
+
+        found = importlib.import_module(f"tnk.{name}")
     elif name in _REST:
         from . import _rest
 
