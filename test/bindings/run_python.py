@@ -455,7 +455,7 @@ def documents():
             ran = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, timeout=120, env=env,
                                  check=False, cwd=FOLDER)
             check(ran.returncode == 0 and ran.stdout and not ran.stderr, f"program {n_blocks} of {path} runs", ran)
-    check(n_blocks == 5, "all programs of the documents were found", n_blocks)
+    check(n_blocks == 8, "all programs of the documents were found", n_blocks)
 
 
 def main():

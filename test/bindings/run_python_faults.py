@@ -63,6 +63,17 @@ def allocations(url):
         check(reached > 100, f"without each allocation of a life, {i + 1} of {N_PROCESSES}", (code, out, err))
 
 
+def own_allocations(url):
+    life = str(HERE / "python_own_life.py")
+    # The name of each call, and the least number of its allocations.
+    calls = {"numbers": 5, "texts": 20, "conversations": 50, "parsers": 20, "gateways": 100, "services": 20}
+    running = {name: start(f"own-{name}", life, url, name) for name in calls}
+    for name, process in running.items():
+        code, out, err = end(process)
+        reached = int(out.split()[-1]) if code == 0 else 0
+        check(reached > calls[name], f"without each allocation of {name}", (code, reached, out[-2000:], err))
+
+
 # The thread of the runtime stops where it has released the lock for the n-th time. If
 # the program has not ended by then, it ends now, and the thread continues after the
 # thread of the losses has gone.
@@ -98,6 +109,7 @@ def losses_at_the_end(url):
 def main():
     server, url = serve(TNK)
     allocations(url)
+    own_allocations(url)
     losses_at_the_end(url)
     server.stdin.close()
     server.wait(20)

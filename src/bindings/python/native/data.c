@@ -133,8 +133,7 @@ static int as_list(PyObject **out, PyObject *sequence) {
 }
 
 /* Token ids: a buffer of 32-bit integers is read in place. */
-static int read_tokens(op_t *op, const int32_t **out, size_t *n,
-                       PyObject *tokens) {
+int read_ids(op_t *op, const int32_t **out, size_t *n, PyObject *tokens) {
   PyObject *list;
   int err;
 
@@ -316,7 +315,7 @@ static int read_chunk(op_t *op, tnk_chunk_t *out, PyObject *chunk) {
   if (tokens == NULL)
     return PyErr_Occurred() ? -1 : read_media(op, out, chunk);
   out->kind = TNK_CHUNK_TEXT;
-  err = read_tokens(op, &out->tokens, &out->n_tokens, tokens);
+  err = read_ids(op, &out->tokens, &out->n_tokens, tokens);
   Py_DECREF(tokens);
   return err;
 }
@@ -348,7 +347,7 @@ int read_input(op_t *op, tnk_model_input_t *out, PyObject *input) {
   int err;
 
   if (PyList_Check(input) || PyObject_CheckBuffer(input))
-    return read_tokens(op, &out->tokens, &out->n_tokens, input);
+    return read_ids(op, &out->tokens, &out->n_tokens, input);
   chunks = attribute(input, CHUNKS);
   err = chunks != NULL && as_list(&list, chunks) == 0
             ? read_chunks(op, out, list)

@@ -14,6 +14,7 @@ struct block {
 
 engine_t engine = {.lock = PTHREAD_MUTEX_INITIALIZER,
                    .loss_wanted = PTHREAD_COND_INITIALIZER,
+                   .job_done = PTHREAD_COND_INITIALIZER,
                    .last = &engine.first};
 
 PyObject *raise_code(int code) {
@@ -270,6 +271,41 @@ void engine_must_submit(op_t *op) {
     op_unref(op);
 }
 
+/* ---- Jobs ---- */
+
+static void run_job(op_t *op) {
+  job_t *job = op->call.args[0].pointer;
+
+  job->run(job);
+}
+
+/* On the runtime's thread: the job has ended, and may be gone then. */
+void engine_done(job_t *job) {
+  pthread_mutex_lock(&engine.lock);
+  job->is_done = 1;
+  pthread_cond_broadcast(&engine.job_done);
+  pthread_mutex_unlock(&engine.lock);
+}
+
+/* Run a job on the runtime's thread and wait for its end, without the
+ * interpreter's lock. The caller's reference to the operation goes with it. */
+int engine_run(job_t *job, op_t *op) {
+  int err;
+
+  op->run = run_job;
+  op->call.args[0].pointer = job;
+  err = engine_submit(op);
+  if (err != TNK_OK) {
+    op_unref(op);
+    return err;
+  }
+  Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&engine.lock);
+  while (!job->is_done)
+    pthread_cond_wait(&engine.job_done, &engine.lock);
+  pthread_mutex_unlock(&engine.lock);
+  Py_END_ALLOW_THREADS return TNK_OK;
+}
+
 int engine_start(void) {
   int err = TNK_OK;
 
@@ -287,6 +323,8 @@ int engine_start(void) {
 void engine_after_fork(void) {
   pthread_mutex_init(&engine.lock, NULL);
   pthread_cond_init(&engine.loss_wanted, NULL);
+  pthread_cond_init(&engine.job_done, NULL);
+  gateways_after_fork();
   engine.runtime = NULL;
   engine.first = NULL;
   engine.last = &engine.first;

@@ -6,10 +6,13 @@
 #include "bindings/python/native/native.h"
 
 /* (status, sentence); the sentence may be empty. */
-static PyObject *raise_why(int status, const char *why) {
-  PyObject *value = Py_BuildValue("(is)", status,
-                                  why[0] != '\0' ? why : tnk_strerror(status));
+PyObject *raise_text(int status, const char *why) {
+  PyObject *value;
 
+  if (status == TNK_ENOMEM)
+    return PyErr_NoMemory();
+  value = Py_BuildValue("(is)", status,
+                        why[0] != '\0' ? why : tnk_strerror(status));
   if (value != NULL)
     PyErr_SetObject(PyExc_OSError, value);
   Py_XDECREF(value);
@@ -56,7 +59,7 @@ static PyObject *open_service(PyObject *module, PyObject *args) {
   op->call.args[2].pointer = options;
   err = call_with_why(queue, op, 3, why, sizeof(why));
   op_unref(op);
-  return err == TNK_OK ? PyLong_FromVoidPtr(service) : raise_why(err, why);
+  return err == TNK_OK ? PyLong_FromVoidPtr(service) : raise_text(err, why);
 }
 
 /* set_budget(queue, service, budget) */
@@ -83,7 +86,7 @@ static PyObject *set_budget(PyObject *module, PyObject *args) {
   if (PyErr_Occurred())
     return NULL;
   if (err != TNK_OK)
-    return raise_why(err, why);
+    return raise_text(err, why);
   Py_RETURN_NONE;
 }
 
@@ -135,7 +138,8 @@ static PyObject *dump_service(PyObject *module, PyObject *args) {
 
 /* ---- Closing ---- */
 
-static void on_closed(void *user) {
+/* What an operation closes has closed. */
+void op_closed(void *user) {
   op_t *op = user;
 
   queue_extra(op, TNK_OK);
@@ -148,16 +152,16 @@ static void run_close(op_t *op) {
   op_ref(op);
   switch (op->call.args[1].integer) {
   case 0:
-    tnk_service_close(handle, on_closed, op);
+    gateways_close_service(op);
     break;
   case 1:
-    tnk_training_close(handle, on_closed, op);
+    tnk_training_close(handle, op_closed, op);
     break;
   case 2:
-    tnk_sampling_close(handle, on_closed, op);
+    tnk_sampling_close(handle, op_closed, op);
     break;
   default:
-    tnk_ledger_close(handle, on_closed, op);
+    tnk_ledger_close(handle, op_closed, op);
   }
 }
 
@@ -280,6 +284,7 @@ static PyObject *stop(PyObject *module, PyObject *unused) {
   (void)module;
   (void)unused;
   engine_collect();
+  gateways_end();
   pthread_mutex_lock(&engine.lock);
   runtime = engine.runtime;
   engine.runtime = NULL;
@@ -341,6 +346,10 @@ PyMODINIT_FUNC PyInit__native(void) {
   if (module == NULL)
     return NULL;
   if (add_types(module) != 0 ||
+      PyModule_AddFunctions(module, tokenizer_methods) != 0 ||
+      PyModule_AddFunctions(module, chat_methods) != 0 ||
+      PyModule_AddFunctions(module, parser_methods) != 0 ||
+      PyModule_AddFunctions(module, gateway_methods) != 0 ||
       PyModule_AddStringConstant(module, "version", tnk_version()) != 0 ||
       pthread_atfork(NULL, NULL, engine_after_fork) != 0) {
     Py_DECREF(module);

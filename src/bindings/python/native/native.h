@@ -7,11 +7,15 @@
  * and hand them to the thread of a runtime, which never takes the interpreter's
  * lock. Results come back through queues (tnk/bindings.h).
  */
+#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <pthread.h>
 
 #include "tnk/bindings.h"
+#include "tnk/chat.h"
+#include "tnk/gateway.h"
 #include "tnk/tnk.h"
+#include "tnk/tokenizers.h"
 
 typedef struct block block_t;
 typedef struct extra extra_t;
@@ -35,6 +39,14 @@ struct op {
   int is_borrowing; /* the library calls release_op() when it has read them */
 };
 
+/* Work on the runtime's thread for which a thread of Python waits. */
+typedef struct job job_t;
+
+struct job {
+  void (*run)(job_t *job); /* engine_done() ends it, then or later */
+  int is_done;
+};
+
 /* An item of a queue that is not a promise. */
 struct extra {
   extra_t *next;
@@ -55,6 +67,7 @@ struct queue {
 typedef struct {
   pthread_mutex_t lock;
   pthread_cond_t loss_wanted;
+  pthread_cond_t job_done;
   tnk_runtime_t *runtime;
   op_t *first; /* not yet run */
   op_t **last;
@@ -87,6 +100,8 @@ enum {
 int engine_start(void);
 int engine_submit(op_t *op);
 void engine_must_submit(op_t *op);
+int engine_run(job_t *job, op_t *op);
+void engine_done(job_t *job);
 void engine_collect(void);
 void engine_after_fork(void);
 op_t *op_make(void);
@@ -99,9 +114,12 @@ void op_release(void *op);
 void queue_unref(queue_t *queue);
 void queue_extra(op_t *op, int status);
 PyObject *raise_code(int code);
+PyObject *raise_text(int status, const char *why);
+void op_closed(void *op);
 
 /* data.c */
 int read_input(op_t *op, tnk_model_input_t *out, PyObject *input);
+int read_ids(op_t *op, const int32_t **out, size_t *n, PyObject *tokens);
 int read_tensor(op_t *op, tnk_tensor_t *out, PyObject *tensor);
 int read_data(op_t *op, tnk_datum_t *out, PyObject *data);
 int read_stop(op_t *op, tnk_sampling_params_t *out, PyObject *stop);
@@ -114,15 +132,33 @@ PyObject *tensor_of(const tnk_tensor_t *tensor);
 /* record.c */
 void *pack_record(op_t *op, const char *type, PyObject *values);
 PyObject *unpack_record(const char *type, const void *record);
+int pack_pairs(op_t *op, const void **out, size_t *n, PyObject *dict);
+int pack_texts(op_t *op, const void **out, size_t *n, PyObject *list);
 int read_argument(op_t *op, tnk_value_t *out, PyObject *value);
 const char *op_string(op_t *op, PyObject *text);
 
 /* rl.c */
 PyObject *rl_call(PyObject *module, PyObject *args);
 
+/* text.c, chat.c, parser.c */
+extern PyMethodDef tokenizer_methods[];
+extern PyMethodDef chat_methods[];
+extern PyMethodDef parser_methods[];
+int read_tokenizer(tnk_chat_tokenizer_t *out, PyObject *capsule);
+int read_template(tnk_chat_template_t **out, PyObject *capsule);
+int read_texts(op_t *op, const char *const **out, PyObject *list);
+tnk_chat_t *read_conversation(op_t *op, PyObject *tuple);
+
+/* gateway.c */
+extern PyMethodDef gateway_methods[];
+void gateways_close_service(op_t *op);
+void gateways_end(void);
+void gateways_after_fork(void);
+
 /* queue.c, loss.c */
 PyObject *promise_object(tnk_promise_t *promise);
 PyObject *op_object(op_t *op);
+PyObject *submit_op(op_t *op);
 tnk_promise_t *promise_of(PyObject *object);
 PyObject *start_custom(PyObject *self, PyObject *args);
 PyObject *next_loss(PyObject *self, PyObject *args);

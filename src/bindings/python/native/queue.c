@@ -260,7 +260,7 @@ static void queue_dealloc(PyObject *object) {
 }
 
 /* Submit an operation that is ready; its object, or NULL. */
-static PyObject *submit(op_t *op) {
+PyObject *submit_op(op_t *op) {
   PyObject *object = op_object(op);
   int err;
 
@@ -311,7 +311,7 @@ static PyObject *queue_start(PyObject *self, PyObject *args) {
     return NULL;
   }
   memcpy((char *)op->call.function, name, strlen(name) + 1);
-  return submit(op);
+  return submit_op(op);
 }
 
 /* call(function, arguments): the result of a call that returns at once. */
@@ -426,7 +426,7 @@ static PyObject *queue_sample(PyObject *self, PyObject *args) {
     op_unref(op);
     return NULL;
   }
-  return submit(op);
+  return submit_op(op);
 }
 
 /* logprobs(tag, handle, prompt, options) */
@@ -455,7 +455,7 @@ static PyObject *queue_logprobs(PyObject *self, PyObject *args) {
     op_unref(op);
     return NULL;
   }
-  return submit(op);
+  return submit_op(op);
 }
 
 /* start_pass(tag, is_backward, handle, data, options): reads arrays in place.
@@ -494,7 +494,7 @@ static PyObject *queue_pass(PyObject *self, PyObject *args) {
   op->call.args[1].pointer = data;
   op->call.args[2].integer = PyList_Size(list);
   op->call.args[3].pointer = options;
-  return submit(op);
+  return submit_op(op);
 }
 
 static PyObject *queue_filenos(PyObject *self, PyObject *unused) {

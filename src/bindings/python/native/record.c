@@ -282,6 +282,49 @@ static const member_t totals[] = {
     ONE(T, cost_usd, F64),          ONE(T, doubtful_usd, F64)};
 #undef T
 
+#define T tnk_gateway_options_t
+static const member_t gateway_options[] = {ONE(T, host, TEXT),
+                                           ONE(T, key, TEXT),
+                                           ONE(T, model, TEXT),
+                                           ONE(T, record, TEXT),
+                                           MANY(T, variables, PAIRS),
+                                           ONE(T, family, I32),
+                                           ONE(T, port, I32),
+                                           ONE(T, max_requests, U32),
+                                           ONE(T, max_tokens, I32),
+                                           ONE(T, max_memory, U64),
+                                           ONE(T, max_body, U64),
+                                           ONE(T, max_connections, U32),
+                                           ONE(T, keep_alive_ms, U32),
+                                           ONE(T, tls_cert, TEXT),
+                                           ONE(T, tls_key, TEXT),
+                                           ONE(T, record_sync, CHOICE),
+                                           ONE(T, keep_control_tokens, CHOICE),
+                                           ONE(T, admin_key, TEXT),
+                                           ONE(T, usd_prompt, F64),
+                                           ONE(T, usd_sampled, F64),
+                                           ONE(T, usd_cached, F64),
+                                           ONE(T, formats, I32),
+                                           ONE(T, max_attempts, U32),
+                                           ONE(T, repeat_ms, U32)};
+#undef T
+#define T tnk_gateway_key_options_t
+static const member_t gateway_key_options[] = {
+    ONE(T, session, TEXT),       ONE(T, expires_in_s, U64),
+    ONE(T, max_requests, U64),   ONE(T, max_tokens, U64),
+    ONE(T, max_turns, U64),      ONE(T, max_usd, F64),
+    ONE(T, max_body, U64),       ONE(T, max_concurrent, U32),
+    ONE(T, max_per_minute, U32), ONE(T, may_reward, CHOICE)};
+#undef T
+#define T tnk_gateway_stats_t
+static const member_t gateway_stats[] = {
+    ONE(T, n_requests, U64),  ONE(T, n_answered, U64),
+    ONE(T, n_failed, U64),    ONE(T, n_gone, U64),
+    ONE(T, n_tokens, U64),    ONE(T, n_continued, U64),
+    ONE(T, n_under_way, U32), ONE(T, n_connections, U32),
+    ONE(T, version, U32),     ONE(T, n_old_samplers, U32)};
+#undef T
+
 #define TABLE(type, members)                                                   \
   { #type, sizeof(type), members, sizeof(members) / sizeof(*(members)) }
 static const record_t records[] = {
@@ -320,7 +363,10 @@ static const record_t records[] = {
     TABLE(tnk_usage_t, usage),
     TABLE(tnk_storage_t, storage),
     TABLE(tnk_audit_entry_t, audit_entry),
-    TABLE(tnk_totals_t, totals)};
+    TABLE(tnk_totals_t, totals),
+    TABLE(tnk_gateway_options_t, gateway_options),
+    TABLE(tnk_gateway_key_options_t, gateway_key_options),
+    TABLE(tnk_gateway_stats_t, gateway_stats)};
 
 static const record_t *find_record(const char *name) {
   size_t i;
@@ -365,7 +411,7 @@ const char *op_string(op_t *op, PyObject *text) {
   return copy;
 }
 
-static int pack_pairs(op_t *op, const void **out, size_t *n, PyObject *dict) {
+int pack_pairs(op_t *op, const void **out, size_t *n, PyObject *dict) {
   tnk_pair_t *pairs;
   Py_ssize_t position = 0;
   PyObject *name;
@@ -415,7 +461,7 @@ static int pack_settings(op_t *op, const void **out, size_t *n,
   return rows != NULL ? 0 : -1;
 }
 
-static int pack_texts(op_t *op, const void **out, size_t *n, PyObject *list) {
+int pack_texts(op_t *op, const void **out, size_t *n, PyObject *list) {
   const Py_ssize_t length = PyList_Check(list) ? PyList_Size(list) : -1;
   const char **texts;
   Py_ssize_t i;
@@ -548,7 +594,9 @@ void *pack_record(op_t *op, const char *type, PyObject *values) {
 
   if (out == NULL)
     return NULL;
-  tnk_init(type, out, record->size);
+  /* Structs of other libraries than libtnk are zero, but for their size. */
+  if (tnk_init(type, out, record->size) != TNK_OK)
+    memcpy(out, &record->size, sizeof(record->size));
   while (PyDict_Next(values, &position, &name, &value)) {
     const member_t *member;
     if (value == Py_None)

@@ -28,7 +28,7 @@ from ._native import version as __version__
 
 if TYPE_CHECKING:
     from . import _compat_types as types
-    from . import rl
+    from . import chat, gateway, rl
     from ._compat_errors import (
         APIConnectionError,
         APIError,
@@ -108,7 +108,7 @@ _TYPES = (
     "TensorDtype",
     "TrainingRun",
 )
-_MODULES = ("rl",)
+_MODULES = ("chat", "gateway", "rl")
 _REST = ("AdminClient", "ExperimentalWarning", "RestClient")
 _ERRORS = (
     "APIConnectionError",
