@@ -68,6 +68,19 @@ def trains(training):
     check(info.model_data.model_name == "tnk/byte-lm" and info.lora_rank == 8, "a client has its model's data", info)
 
 
+class Index:
+    """An integer of another type, as those of numpy."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+    def __repr__(self):
+        return f"Index({self.value})"
+
+
 def reads_buffers(training):
     """The same numbers in each form give the same loss."""
     def loss(tokens, targets, weights):
@@ -85,6 +98,11 @@ def reads_buffers(training):
                                                               "weights": made([1.0] * 4, "float32", [2, 2])})
     error = raised(lambda: training.forward([big]).result(60))
     check(isinstance(error, ValueError) and "weights" in str(error), "a wrong shape is refused", error)
+    check(loss([Index(token) for token in b"hell"], list(b"ello"), numbers) == wanted, "tokens may have __index__")
+    for token, kind in ((-1, ValueError), (Index(-1), ValueError), (1 << 31, OverflowError), (1 << 70, OverflowError),
+                        (None, TypeError), (1.5, TypeError)):
+        error = raised(lambda token=token: loss([104, token, 108, 108], list(b"ello"), numbers))
+        check(isinstance(error, kind), f"the token {token!r} is refused", error)
     error = raised(lambda: training.forward([tnk.Datum(tnk.ModelInput.from_ints([1 << 40]), {})]))
     check(isinstance(error, OverflowError), "a token above 32 bits is refused", error)
     error = raised(lambda: training.forward([tnk.Datum(tnk.ModelInput.from_ints(["a"]), {})]))

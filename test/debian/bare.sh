@@ -6,7 +6,8 @@
 #
 #   sh test/debian/bare.sh 12|13 [COMMAND ...]
 #
-# COMMAND ... is run in place of them, in the folder of the export. Packages
+# COMMAND ... is run in place of them, in the folder of the export. The files that
+# TNK_FILES names are then in the folder /root/files. Packages
 # come from the mirror that this machine's apt uses. Nothing is left behind but
 # what is told. Needs root; ends with 77 and a reason where it cannot be done.
 set -eu
@@ -68,6 +69,9 @@ if [ -n "${TNK_TARBALL:-}" ]; then
 else
   git -C "$top" archive HEAD | tar -x -C "$root/root/tnk"
 fi
+mkdir "$root/root/files"
+# shellcheck disable=SC2086 # a list of names
+[ -z "${TNK_FILES:-}" ] || cp $TNK_FILES "$root/root/files/"
 
 # inside COMMAND ...: run it in the root, with an environment of its own.
 inside() {

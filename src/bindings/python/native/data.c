@@ -107,15 +107,27 @@ static int tokens_of_list(op_t *op, const int32_t **out, size_t *n,
                           PyObject *list) {
   const Py_ssize_t length = PyList_Size(list);
   int32_t *tokens = op_alloc(op, (size_t)length + 1, sizeof(*tokens));
-  int64_t token;
+  /* In registers, so that a call takes no detour over the linker's table. */
+  PyObject *(*const get)(PyObject *, Py_ssize_t) = PyList_GetItem;
+  long long (*const number_of)(PyObject *) = PyLong_AsLongLong;
+  long long token;
+  int64_t number;
   Py_ssize_t i;
 
   if (tokens == NULL)
     return -1;
   for (i = 0; i < length; i++) {
-    if (int_at(&token, list, i) != 0)
-      return -1;
-    if (token < INT32_MIN || token > INT32_MAX) {
+    PyObject *item = get(list, i);
+
+    /* -1 may be an error; int_at() finds out. */
+    token = item != NULL ? number_of(item) : -1;
+    if (token == -1) {
+      PyErr_Clear();
+      if (int_at(&number, list, i) != 0)
+        return -1;
+      token = number;
+    }
+    if (token != (int32_t)token) {
       PyErr_Format(PyExc_OverflowError, "token %zd does not fit 32 bits", i);
       return -1;
     }
