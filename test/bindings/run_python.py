@@ -179,6 +179,42 @@ def threads_share(sampler):
     check(inner.wait(60), "a callback may wait for another result")
 
 
+def threads_share_service():
+    """Each call of a service, by two threads at once, on a service that neither has opened."""
+    def trains_and_steps(service):
+        training = service.create_lora_training_client("tnk/byte-lm", 8).result(60)
+        training.forward_backward([DATUM])
+        return training.optim_step(tnk.AdamParams()).result(60).metrics["step"] == 1
+
+    calls = {
+        "create and train": trains_and_steps,
+        "create_sampling_client": lambda s: s.create_sampling_client(base_model="tnk/byte-lm").result(60),
+        "create_rest_client": lambda s: s.create_rest_client().list_training_runs(limit=1).result(60),
+        "get_session_id": lambda s: s.create_sampling_client(base_model="tnk/byte-lm").result(60) and s.get_session_id(),
+        "dump": lambda s: s.dump(),
+        "totals": lambda s: s.totals(),
+        "set_budget": lambda s: s.set_budget(max_tokens=1 << 40) is None,
+        "close": lambda s: s.dump() and s.close().result(60) is None,
+    }
+    for name, call in calls.items():
+        service = tnk.ServiceClient(base_url=URL, api_key=KEY)
+        start, found = threading.Barrier(2), []
+
+        def work(call=call, service=service, start=start, found=found):
+            start.wait()
+            try:
+                found.append(bool(call(service)))
+            except RuntimeError as error:  # the other thread has closed it
+                found.append("ServiceClient is closed" in str(error) and name == "close")
+        both = [threading.Thread(target=work) for _ in range(2)]
+        for thread in both:
+            thread.start()
+        for thread in both:
+            thread.join()
+        check(found == [True, True], f"two threads share a service: {name}", found)
+        service.close().result(60)
+
+
 def cancels_much(sampler):
     """Operations that are canceled while their results are taken."""
     for _ in range(20):
@@ -486,6 +522,7 @@ def main():
     sampler = samples(training)
     awaits(sampler)
     threads_share(sampler)
+    threads_share_service()
     cancels_much(sampler)
     leaves_nothing(sampler)
     fails(service, training)
