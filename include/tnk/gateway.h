@@ -113,7 +113,9 @@ typedef struct {
    * recording continues in it; opening fails if it was recorded with another
    * vocabulary. NULL keeps the record in memory. The address
    * valkey://[[USER]:PASSWORD@]HOST[:PORT]/NAME, or redis://, shares the record
-   * with other gateways: each of them continues the conversations of all. Its
+   * with other gateways: each of them continues the conversations of all. With
+   * valkeys:// or rediss:// the connection uses TLS, and the server's
+   * certificate must be trusted and name the host. Its
    * server is Valkey, or Redis 5 or later. A turn is in the server before its
    * response is sent. If the server does not answer, requests wait for it for
    * 30 seconds and then get 503, and nothing is sampled. Keys with their totals
@@ -184,6 +186,14 @@ typedef struct {
    * means 30,000. 1 cancels it at once. */
   uint32_t repeat_ms;
   uint32_t reserved; /**< Must be 0. */
+  /** For a shared record with TLS: PEM file of trusted certificates. It
+   * replaces SSL_CERT_FILE and the system's store. Copied. */
+  const char *record_ca_file;
+  /** For a server of a shared record that wants a client certificate: PEM file
+   * of the certificate, and PEM file of its key without a passphrase. Both may
+   * be the same file. Both NULL means no client certificate. Copied. */
+  const char *record_cert_file;
+  const char *record_key_file;
 } tnk_gateway_options_t;
 
 #define TNK_GATEWAY_OPTIONS_INIT TNK_SIZED(tnk_gateway_options_t)
@@ -209,9 +219,10 @@ typedef struct {
  * @return TNK_OK, or TNK_EINVAL (an argument is NULL, an option is out of
  *         range, the tokenizer cannot decode, or a non-loopback address has no
  *         key), TNK_ENOTSUP (an option that this library does not know),
- *         TNK_EFILE (the record), TNK_ECONN (the server of a shared record),
- *         TNK_ESYSTEM (cannot listen on the address), TNK_ENOMEM.
- * Blocks: reads the record. Thread: loop thread. Since: 0.1
+ *         TNK_EFILE (the record), TNK_EDNS, TNK_ECONN, TNK_ETIMEDOUT,
+ *         TNK_ECERT or TNK_ETLS (the server of a shared record), TNK_ESYSTEM
+ * (cannot listen on the address), TNK_ENOMEM. Blocks: reads the record. Thread:
+ * loop thread. Since: 0.1
  */
 TNK_API int tnk_gateway_open(tnk_gateway_t **out, uv_loop_t *loop,
                              tnk_service_t *service,

@@ -183,6 +183,8 @@ static const char *check(const tnk_gateway_options_t *o) {
     return "max_attempts is above 16";
   if ((o->tls_cert == NULL) != (o->tls_key == NULL))
     return "a certificate and its key go together";
+  if ((o->record_cert_file == NULL) != (o->record_key_file == NULL))
+    return "record_cert_file and record_key_file go together";
   return NULL;
 }
 
@@ -268,6 +270,10 @@ static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
       .alloc = &gateway->alloc,
       .loop = gateway->loop,
       .path = o->record,
+      .ca_file = o->record_ca_file,
+      .cert_file = o->record_cert_file,
+      .key_file = o->record_key_file,
+      .logger = o->logger,
       .syncs = o->record_sync == TNK_YES,
       .max_memory = (size_t)o->max_memory,
       /* If an earlier process lost the end of its record, numbers of its turns

@@ -177,7 +177,6 @@ def refused(store, service):
     for what, url, part in (
             ("a wrong password", store.url("x", "canary2"), "the user or the password was rejected"),
             ("an address without a name", store.url(""), "a slash and a name"),
-            ("TLS", store.url("x").replace("valkey", "valkeys"), "TLS is not supported"),
             ("a wrong port", store.url("x").replace(f":{store.port}", ":0"), "the port"),
             ("another layout", store.url("other"), "another layout"),
             ("another type", store.url("kind"), "WRONGTYPE")):

@@ -10,22 +10,33 @@ IN_URL = "canary%2Fof%20the%20store"
 SERVER = shutil.which("valkey-server") or shutil.which("redis-server")
 
 
-class Store:
-    """A server with an append-only file, as long as the with-block."""
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
-    def __init__(self, folder):
+
+class Store:
+    """A server with an append-only file, as long as the with-block. With `tls`,
+    more arguments, it also listens on `tls_port`."""
+
+    def __init__(self, folder, tls=()):
         self.folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
+        self.tls = tls
+        self.tls_port = free_port() if tls else None
 
     def url(self, name, password=IN_URL):
         return f"valkey://:{password}@127.0.0.1:{self.port}/{name}"
 
+    def secure_url(self, name, password=IN_URL):
+        return f"valkeys://:{password}@127.0.0.1:{self.tls_port}/{name}"
+
     def start(self):
+        tls = ["--tls-port", str(self.tls_port), *map(str, self.tls)] if self.tls else []
         self.process = subprocess.Popen(
             [SERVER, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder, "--save", "",
-             "--appendonly", "yes", "--appendfsync", "always", "--requirepass", PASSWORD],
+             "--appendonly", "yes", "--appendfsync", "always", "--requirepass", PASSWORD, *tls],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(600):
             try:

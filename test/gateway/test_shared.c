@@ -602,8 +602,10 @@ TEST(addresses_are_read_and_shown_without_secrets) {
       {"valkey://:p%2f%40@h/n", "valkey://h:6379/n", "", "p/@"},
       {"valkey://u:p:q@h:1/n", "valkey://h:1/n", "u", "p:q"},
       {"valkey://u:p@q@h:1/n", "valkey://h:1/n", "u", "p@q"},
-      {"valkeys://h/n", NULL, "", ""},
-      {"rediss://h/n", NULL, "", ""},
+      {"valkeys://h/n", "valkeys://h:6379/n", "", ""},
+      {"rediss://u:p@[::1]:7/n", "valkeys://[::1]:7/n", "u", "p"},
+      {"valkeys://h", NULL, "", ""},
+      {"rediss://u:canary%2@h/n", NULL, "", ""},
       {"valkey://h", NULL, "", ""},
       {"valkey://h/", NULL, "", ""},
       {"valkey://h/a/b", NULL, "", ""},
@@ -630,6 +632,9 @@ TEST(addresses_are_read_and_shown_without_secrets) {
 
     test_context(all[i].text);
     CHECK(tnk__gw_is_where(all[i].text));
+    CHECK_INT(tnk__gw_is_secure_where(all[i].text),
+              strncmp(all[i].text, "valkeys:", 8) == 0 ||
+                  strncmp(all[i].text, "rediss:", 7) == 0);
     if (all[i].shown == NULL) {
       CHECK(wrong != NULL && strstr(wrong, "canary") == NULL);
       continue;

@@ -39,12 +39,18 @@ typedef struct {
    * means that the line is malformed. May be NULL. */
   int (*take)(void *user, const char *type, const json_t *line);
   void *user;
+  /* For a shared record with TLS, see shared.h. */
+  const char *ca_file;
+  const char *cert_file;
+  const char *key_file;
+  const tnk_logger_t *logger;
   char *why; /* receives a sentence if opening fails */
   size_t n_why;
 } tnk__gw_record_options_t;
 
 /* Open the record, and read the file of an earlier process. Blocks. Returns
- * TNK_OK, TNK_ENOMEM, or TNK_EFILE, also for a file of a different format. */
+ * TNK_OK, TNK_ENOMEM, or TNK_EFILE, also for a file of a different format. A
+ * shared record has the codes of tnk__gw_shared_load() too. */
 int tnk__gw_record_open(tnk__gw_record_t **out,
                         const tnk__gw_record_options_t *options);
 /* Write the remaining lines and free the record; then `closed` runs, see

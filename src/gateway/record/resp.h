@@ -3,45 +3,48 @@
 #define TNK_GATEWAY_RECORD_RESP_H
 
 #include <hiredis/hiredis.h>
-#include <uv.h>
+#include <stdint.h>
 
 #include "tnk/common.h"
 
+struct tnk__net;
+
 /*
  * One connection to a server that speaks RESP, the protocol of Valkey and
- * Redis. hiredis reads replies and formats commands; libuv carries them.
+ * Redis. hiredis reads replies and formats commands; a stream of the library
+ * carries them, over TLS if the address says so.
  * Callbacks never run inside a call of these functions.
  */
 typedef struct tnk__gw_resp tnk__gw_resp_t;
 
 typedef struct {
-  uv_loop_t *loop;
+  struct tnk__net *net;
   const tnk_allocator_t *alloc;
-  const char *host; /* name or numeric address */
-  int port;
-  size_t max_reply; /* bytes of replies that are incomplete */
+  const char *host; /* name or numeric address; valid until it is closed */
+  uint16_t port;
+  int is_tls;
+  uint64_t connect_ms; /* how long connecting may take, with TLS */
+  size_t max_reply;    /* bytes of replies that are incomplete */
   void (*on_open)(void *user);
   /* Takes a reply, which the connection frees. Returns 0, or -1 if the
    * connection has been closed inside. */
   int (*on_reply)(void *user, const redisReply *reply);
-  /* The connection is lost; `why` is a static text. The owner closes it. */
-  void (*on_lost)(void *user, const char *why);
+  /* The connection is lost; `why` is valid until this returns. The owner closes
+   * it. TNK_ETOOBIG: a reply is longer than `max_reply`. */
+  void (*on_lost)(void *user, int code, const char *why);
   /* The connection is closed, and its memory free. */
   void (*on_closed)(void *user);
   void *user;
 } tnk__gw_resp_options_t;
 
-extern const char tnk__gw_resp_too_long[]; /* a reason of on_lost() */
-
-/* Connect to the first address of the host that accepts. Returns TNK_OK,
- * TNK_ENOMEM or TNK_ESYSTEM. */
+/* Connect to the first address of the host that accepts. Returns TNK_OK or
+ * TNK_ENOMEM. */
 int tnk__gw_resp_open(tnk__gw_resp_t **out,
                       const tnk__gw_resp_options_t *options);
+/* Whether it is connected. */
+int tnk__gw_resp_is_open(const tnk__gw_resp_t *resp);
 /* Send bytes of commands. They are copied. Returns TNK_OK or TNK_ENOMEM. */
 int tnk__gw_resp_send(tnk__gw_resp_t *resp, const void *data, size_t n);
-/* Stop waiting for the address that is being connected to, and try the next
- * one. Returns whether there is one. */
-int tnk__gw_resp_skip(tnk__gw_resp_t *resp);
 /* Close at once. Only on_closed() is called afterwards. */
 void tnk__gw_resp_close(tnk__gw_resp_t *resp);
 

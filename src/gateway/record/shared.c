@@ -9,7 +9,9 @@
 #include "gateway/record/map.h"
 #include "gateway/record/resp.h"
 #include "lib/base/alloc.h"
+#include "lib/base/log.h"
 #include "lib/base/number.h"
+#include "lib/io/net/net.h"
 #include "tnk/error.h"
 
 enum {
@@ -57,11 +59,14 @@ typedef struct {
 struct tnk__gw_shared {
   tnk__gw_shared_options_t options;
   tnk_allocator_t alloc;
+  tnk_logger_t logger;
   tnk__gw_where_t where;
   char keys[4][TNK__GW_MAX_NAME + 24]; /* layout, vocabulary, writers, lines */
   uv_loop_t *loop;
+  tnk__context_t context; /* of the streams */
+  tnk__net_t *net;
   uv_timer_t timer;
-  size_t n_open;        /* the timer and connections */
+  size_t n_open;        /* the timer, the context and connections */
   tnk__gw_resp_t *resp; /* NULL: none */
   uint64_t now_ms;
   uint64_t next_ms;  /* when to connect */
@@ -90,6 +95,7 @@ struct tnk__gw_shared {
   int code;      /* of `why` */
   int is_busy;   /* the server is loading its own file */
   char why[512]; /* "": nothing is wrong */
+  int is_loaded; /* the log may say what is wrong */
   int is_closing;
   uint64_t close_ms;
   void (*closed)(void *user);
@@ -159,8 +165,13 @@ static void end_connection(tnk__gw_shared_t *shared) {
 
 /* Try again later. `why` has no secrets. */
 static void lose(tnk__gw_shared_t *shared, int code, const char *why) {
-  (void)snprintf(shared->why, sizeof(shared->why), "%s: %s",
-                 shared->where.shown, why);
+  char now[sizeof(shared->why)];
+
+  (void)snprintf(now, sizeof(now), "%s: %s", shared->where.shown, why);
+  /* The log has each reason once. */
+  if (shared->is_loaded && strcmp(now, shared->why) != 0)
+    tnk__log(&shared->logger, TNK_LOG_WARN, "gateway", "%s", now);
+  memcpy(shared->why, now, sizeof(now));
   shared->code = code;
   end_connection(shared);
   shared->next_ms = shared->now_ms + shared->backoff_ms;
@@ -395,6 +406,9 @@ static int take_entries(tnk__gw_shared_t *shared, const redisReply *reply) {
   shared->count = MAX_COUNT;
   shared->n_read = shared->n_begun;
   if (!shared->is_current) {
+    if (shared->is_loaded && shared->why[0] != '\0')
+      tnk__log(&shared->logger, TNK_LOG_WARN, "gateway",
+               "%s: the store answers again", shared->where.shown);
     shared->is_current = 1;
     shared->backoff_ms = BACKOFF_MS;
     shared->why[0] = '\0';
@@ -472,13 +486,13 @@ static int on_reply(void *user, const redisReply *reply) {
   return 0;
 }
 
-static void on_lost(void *user, const char *why) {
+static void on_lost(void *user, int code, const char *why) {
   tnk__gw_shared_t *shared = user;
 
   /* Fewer entries may fit. */
-  if (why == tnk__gw_resp_too_long)
+  if (code == TNK_ETOOBIG)
     shared->count = shared->count > 4 ? shared->count / 4 : 1;
-  lose(shared, TNK_ECONN, why);
+  lose(shared, code, why);
 }
 
 /* ---- Time ---- */
@@ -495,10 +509,12 @@ static void on_resp_closed(void *user) {
 }
 
 static void connect_now(tnk__gw_shared_t *shared) {
-  const tnk__gw_resp_options_t options = {.loop = shared->loop,
+  const tnk__gw_resp_options_t options = {.net = shared->net,
                                           .alloc = &shared->alloc,
                                           .host = shared->where.host,
                                           .port = shared->where.port,
+                                          .is_tls = shared->where.is_tls,
+                                          .connect_ms = SILENCE_MS,
                                           .max_reply =
                                               shared->options.max_reply,
                                           .on_open = on_open,
@@ -518,25 +534,21 @@ static void connect_now(tnk__gw_shared_t *shared) {
 
 static void end(tnk__gw_shared_t *shared);
 
-/* Nothing was heard for SILENCE_MS. Another address may accept. */
-static void end_silence(tnk__gw_shared_t *shared) {
-  if (tnk__gw_resp_skip(shared->resp))
-    shared->heard_ms = shared->now_ms;
-  else
-    lose(shared, TNK_ECONN, "the server does not answer");
-}
-
 void tnk__gw_shared_tick(tnk__gw_shared_t *shared, uint64_t now_ms) {
-  int is_due = !shared->is_greeted || shared->n_heard < shared->due.len;
+  int is_due;
+  uint64_t passed_ms = now_ms - shared->now_ms;
 
   shared->now_ms = now_ms;
+  if (shared->options.has_no_timer)
+    tnk__context_advance(&shared->context, passed_ms);
+  is_due = shared->resp != NULL && tnk__gw_resp_is_open(shared->resp) &&
+           shared->n_heard < shared->due.len;
   if (shared->err != TNK_OK)
     ;
   else if (shared->resp == NULL && now_ms >= shared->next_ms)
     connect_now(shared);
-  else if (shared->resp != NULL && is_due &&
-           now_ms - shared->heard_ms >= SILENCE_MS)
-    end_silence(shared);
+  else if (is_due && now_ms - shared->heard_ms >= SILENCE_MS)
+    lose(shared, TNK_ECONN, "the server does not answer");
   else if (shared->is_current && !shared->is_reading &&
            now_ms - shared->polled_ms >= POLL_MS)
     begin_reads(shared);
@@ -564,6 +576,8 @@ int tnk__gw_shared_new(tnk__gw_shared_t **out,
   shared->options = *options;
   shared->alloc = *options->alloc;
   shared->where = *options->where;
+  if (options->logger != NULL)
+    shared->logger = *options->logger;
   if (options->patience_ms == 0)
     shared->options.patience_ms = PATIENCE_MS;
   if (options->max_reply == 0)
@@ -582,22 +596,62 @@ int tnk__gw_shared_new(tnk__gw_shared_t **out,
   return TNK_OK;
 }
 
+static void on_context_ended(void *user) {
+  release(user);
+}
+
+/* The streams and their clock. */
+static int open_net(tnk__gw_shared_t *shared, uv_loop_t *loop) {
+  const tnk__gw_shared_options_t *o = &shared->options;
+  int err;
+
+  if (tnk__context_init(&shared->context, loop, &shared->alloc, NULL) != 0) {
+    shared->context.uv = NULL;
+    return TNK_ESYSTEM;
+  }
+  tnk__context_start(&shared->context);
+  if (o->has_no_timer)
+    tnk__context_fake_clock(&shared->context, 0);
+  shared->n_open++;
+  err = tnk__net_new(&shared->net, &shared->context, o->ca_file);
+  if (err == TNK_OK && o->cert_file != NULL)
+    err = tnk__net_identify(shared->net, o->cert_file, o->key_file);
+  return err;
+}
+
+static void on_timer_closed(uv_handle_t *handle) {
+  release(handle->data);
+}
+
+/* Close everything; release() then frees it. */
+static void end(tnk__gw_shared_t *shared) {
+  if (uv_is_closing((uv_handle_t *)&shared->timer))
+    return;
+  end_connection(shared);
+  tnk__net_unref(shared->net);
+  shared->net = NULL;
+  if (shared->context.uv != NULL)
+    tnk__context_end(&shared->context, on_context_ended, shared);
+  uv_close((uv_handle_t *)&shared->timer, on_timer_closed);
+}
+
 int tnk__gw_shared_begin(tnk__gw_shared_t *shared, uv_loop_t *loop) {
+  int err;
+
   if (uv_timer_init(loop, &shared->timer) != 0)
     return TNK_ESYSTEM;
   shared->loop = loop;
   shared->timer.data = shared;
   shared->n_open++;
+  err = open_net(shared, loop);
+  if (err != TNK_OK)
+    return err;
   uv_update_time(loop);
   shared->now_ms = shared->next_ms =
       shared->options.has_no_timer ? 0 : uv_now(loop);
   if (!shared->options.has_no_timer)
     (void)uv_timer_start(&shared->timer, on_timer, 0, TICK_MS);
   return TNK_OK;
-}
-
-static void on_timer_closed(uv_handle_t *handle) {
-  release(handle->data);
 }
 
 int tnk__gw_shared_load(tnk__gw_shared_t *shared, char *why, size_t n_why) {
@@ -613,15 +667,15 @@ int tnk__gw_shared_load(tnk__gw_shared_t *shared, char *why, size_t n_why) {
          (shared->why[0] == '\0' ||
           (shared->is_busy && uv_now(&loop) - began_ms < LOAD_MS)))
     (void)uv_run(&loop, UV_RUN_ONCE);
-  if (err == TNK_OK) {
+  if (err == TNK_OK)
     err = shared->is_current ? TNK_OK : shared->code;
-    end_connection(shared);
-    uv_close((uv_handle_t *)&shared->timer, on_timer_closed);
-  }
+  if (shared->loop != NULL)
+    end(shared);
   (void)uv_run(&loop, UV_RUN_DEFAULT);
   (void)uv_loop_close(&loop);
   shared->loop = NULL;
   shared->backoff_ms = BACKOFF_MS;
+  shared->is_loaded = err == TNK_OK;
   if (err != TNK_OK && n_why > 0)
     (void)snprintf(why, n_why, "%s", shared->why);
   return err;
@@ -652,14 +706,6 @@ static void free_shared(tnk__gw_shared_t *shared) {
   tnk__free(&alloc, shared);
   if (closed != NULL)
     closed(user);
-}
-
-/* Close everything; release() then frees it. */
-static void end(tnk__gw_shared_t *shared) {
-  if (uv_is_closing((uv_handle_t *)&shared->timer))
-    return;
-  end_connection(shared);
-  uv_close((uv_handle_t *)&shared->timer, on_timer_closed);
 }
 
 void tnk__gw_shared_close(tnk__gw_shared_t *shared, void (*closed)(void *user),

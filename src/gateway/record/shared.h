@@ -33,10 +33,19 @@ typedef struct {
   const tnk_allocator_t *alloc;
   const tnk__gw_where_t *where; /* copied */
   uint64_t vocabulary;          /* 0 accepts any */
+  /* For an address with TLS: files in PEM. The names must stay valid until
+   * tnk__gw_shared_begin() returns. NULL: SSL_CERT_FILE, else the system's
+   * certificates; no client certificate. */
+  const char *ca_file;
+  const char *cert_file;
+  const char *key_file;
   int is_read_only;
   uint64_t patience_ms; /* of those who wait; 0: 30,000 */
   size_t max_reply;     /* bytes; 0: 192 MiB */
-  int has_no_timer;     /* tests call tnk__gw_shared_tick() */
+  /* Gets a warning when the store fails after it was read, and when it is back.
+   * Copied. NULL: no log. */
+  const tnk_logger_t *logger;
+  int has_no_timer; /* tests call tnk__gw_shared_tick() */
   /* Called with each line. `is_own`: this object wrote it. Returns TNK_OK, or a
    * code that ends everything. */
   int (*on_line)(void *user, const char *line, size_t n, int is_own);
@@ -47,10 +56,12 @@ typedef struct {
 int tnk__gw_shared_new(tnk__gw_shared_t **out,
                        const tnk__gw_shared_options_t *options);
 /* Read the lines that exist, and get a number as a writer. Blocks, with a loop
- * of its own. Returns TNK_OK, or a code with a sentence in `why`: TNK_ECONN,
- * TNK_EFILE, TNK_ENOMEM or TNK_ESYSTEM. */
+ * of its own. Returns TNK_OK, or a code with a sentence in `why`: TNK_EDNS,
+ * TNK_ECONN, TNK_ETIMEDOUT, TNK_ECERT, TNK_ETLS, TNK_EFILE, TNK_ETOOBIG,
+ * TNK_ENOMEM or TNK_ESYSTEM. */
 int tnk__gw_shared_load(tnk__gw_shared_t *shared, char *why, size_t n_why);
-/* Connect on this loop and stay connected. Returns TNK_OK or TNK_ESYSTEM. */
+/* Connect on this loop and stay connected. Returns TNK_OK, TNK_ENOMEM or
+ * TNK_ESYSTEM. */
 int tnk__gw_shared_begin(tnk__gw_shared_t *shared, uv_loop_t *loop);
 /* Do what is due: connect, poll, and end waits. A timer calls this. Times only
  * pass here. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "gateway/record/where.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +21,10 @@ static const char *after(const char *text, const char *const *names, size_t n) {
 
 int tnk__gw_is_where(const char *text) {
   return after(text, schemes, 2) != NULL || after(text, secure, 2) != NULL;
+}
+
+int tnk__gw_is_secure_where(const char *text) {
+  return after(text, secure, 2) != NULL;
 }
 
 static int digit(char c) {
@@ -96,7 +99,7 @@ static int read_host(const char *text, size_t n, tnk__gw_where_t *out) {
     if (tnk__text_u64(digits, 65535, &port) != TNK_OK || port == 0)
       return -1;
   }
-  out->port = (int)port;
+  out->port = (uint16_t)port;
   if ((size_t)(host_end - host) > TNK__GW_MAX_HOST)
     return -1;
   memcpy(out->host, host, (size_t)(host_end - host));
@@ -116,14 +119,16 @@ static int is_name(const char *text) {
 }
 
 const char *tnk__gw_where_read(const char *text, tnk__gw_where_t *out) {
-  const char *rest = after(text, schemes, 2);
+  const char *safe = after(text, secure, 2);
+  const char *rest = safe != NULL ? safe : after(text, schemes, 2);
   const char *slash;
   const char *at = NULL;
 
   memset(out, 0, sizeof(*out));
   if (rest == NULL)
-    return "the address of a shared record starts with valkey:// or redis://; "
-           "TLS is not supported";
+    return "the address of a shared record starts with valkey:// or redis://, "
+           "with TLS with valkeys:// or rediss://";
+  out->is_tls = safe != NULL;
   slash = strchr(rest, '/');
   if (slash == NULL || !is_name(slash + 1))
     return "the address of a shared record ends with a slash and a name of 1 "
@@ -139,7 +144,8 @@ const char *tnk__gw_where_read(const char *text, tnk__gw_where_t *out) {
     return "the host or the port in the address of the shared record is "
            "malformed";
   (void)snprintf(out->name, sizeof(out->name), "%s", slash + 1);
-  (void)snprintf(out->shown, sizeof(out->shown), "valkey://%s%s%s:%d/%s",
+  (void)snprintf(out->shown, sizeof(out->shown), "valkey%s://%s%s%s:%d/%s",
+                 out->is_tls ? "s" : "",
                  strchr(out->host, ':') != NULL ? "[" : "", out->host,
                  strchr(out->host, ':') != NULL ? "]" : "", out->port,
                  out->name);

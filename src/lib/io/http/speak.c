@@ -118,6 +118,7 @@ static tnk__speaks_t guess(const tnk__pool_t *pool) {
       [TNK__ALPN_HTTP_1] = TNK__SPEAKS_HTTP_1,
       [TNK__ALPN_HTTP_2] = TNK__SPEAKS_HTTP_2,
       [TNK__ALPN_BOTH] = TNK__SPEAKS_UNKNOWN,
+      [TNK__ALPN_NONE] = TNK__SPEAKS_UNKNOWN, /* never offered */
   };
 
   return guesses[tnk__speak_offer(pool)];

@@ -59,6 +59,7 @@ typedef enum {
   TNK__ALPN_HTTP_1 = 0, /* default */
   TNK__ALPN_HTTP_2,
   TNK__ALPN_BOTH,
+  TNK__ALPN_NONE, /* no offer, for protocols other than HTTP */
   TNK__N_ALPN
 } tnk__alpn_t;
 

@@ -320,7 +320,7 @@ static void end_tls(tls_t *tls, int cause) {
 
 /* A hint for an end of the connection before any byte arrived. */
 static const char *words_of_end(const tls_t *tls) {
-  return tls->state == OPEN && !tls->has_read &&
+  return tls->state == OPEN && !tls->has_read && tls->alpn != TNK__ALPN_NONE &&
                  mbedtls_ssl_get_alpn_protocol(&tls->ssl) == NULL
              ? " before it sent anything; it may support only HTTP/2"
              : "";

@@ -263,6 +263,7 @@ static const char *const alpn[TNK__N_ALPN][3] = {
     [TNK__ALPN_HTTP_1] = {"http/1.1", NULL},
     [TNK__ALPN_HTTP_2] = {"h2", NULL},
     [TNK__ALPN_BOTH] = {"h2", "http/1.1", NULL},
+    [TNK__ALPN_NONE] = {NULL},
 };
 
 static const char *system_file(void) {
@@ -355,7 +356,9 @@ static int configure(tnk__trust_t *trust, tnk__alpn_t offer) {
 #if defined(MBEDTLS_SSL_RENEGOTIATION)
   mbedtls_ssl_conf_renegotiation(config, MBEDTLS_SSL_RENEGOTIATION_DISABLED);
 #endif
-  return mbedtls_ssl_conf_alpn_protocols(config, (const char **)alpn[offer]);
+  return alpn[offer][0] != NULL ? mbedtls_ssl_conf_alpn_protocols(
+                                      config, (const char **)alpn[offer])
+                                : 0;
 }
 
 /* Returns 0 on failure; nothing else is kept then either. */

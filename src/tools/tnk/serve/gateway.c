@@ -30,6 +30,7 @@ static struct {
   const char *checkpoint, *host, *key, *record, *name;
   const char *datums, *atif, *tls_cert, *tls_key, *admin_key, *admin_file;
   const char *prices, *formats;
+  const char *record_ca, *record_cert, *record_key;
   int64_t port, max_tokens, linger_s, drain_s, format_attempts, repeat_s;
   int only_rewarded, exit_with_stdin, syncs, keeps_controls;
 } args = {.max_tokens = 1024, .drain_s = 30, .repeat_s = 30};
@@ -88,7 +89,24 @@ static const cli_option_t options[] = {
      .offer = CLI_OFFER_FILES,
      .help = "Record each turn in this file before it is answered. If the file "
              "exists, recording continues in it. valkey://HOST/NAME shares the "
-             "record with other gateways."},
+             "record with other gateways, valkeys:// with TLS."},
+    {.name = "record-ca",
+     .value = "FILE",
+     .text = &args.record_ca,
+     .offer = CLI_OFFER_FILES,
+     .help = "For valkeys://: trust the certificates in this file, in PEM. "
+             "Default: SSL_CERT_FILE, else those of the system."},
+    {.name = "record-cert",
+     .value = "FILE",
+     .text = &args.record_cert,
+     .offer = CLI_OFFER_FILES,
+     .help = "For valkeys://: the client certificate, in PEM, if the server "
+             "wants one."},
+    {.name = "record-key",
+     .value = "FILE",
+     .text = &args.record_key,
+     .offer = CLI_OFFER_FILES,
+     .help = "The key of --record-cert, without passphrase."},
     {.name = "sync",
      .flag = &args.syncs,
      .help = "With --record: sync each turn to disk before it is answered. "
@@ -196,10 +214,25 @@ static const char *check_formats(void) {
              : NULL;
 }
 
+static const char *check_store(void) {
+  const char *record = args.datums != NULL ? args.datums
+                       : args.atif != NULL ? args.atif
+                                           : args.record;
+
+  if ((args.record_cert == NULL) != (args.record_key == NULL))
+    return "--record-cert and --record-key need each other";
+  if ((args.record_ca != NULL || args.record_cert != NULL) &&
+      (record == NULL || !tnk__gw_is_secure_where(record)))
+    return "--record-ca and --record-cert need a record at valkeys://";
+  return NULL;
+}
+
 static const char *check(const cli_t *cli) {
-  const char *wrong;
+  const char *wrong = check_store();
 
   (void)cli;
+  if (wrong != NULL)
+    return wrong;
   if (args.datums != NULL && args.atif != NULL)
     return "--datums and --atif exclude each other";
   if (args.datums != NULL || args.atif != NULL)
@@ -236,6 +269,9 @@ static int print_record(const cli_t *cli) {
                                          .path = path,
                                          .max_turns = SIZE_MAX,
                                          .max_memory = SIZE_MAX,
+                                         .ca_file = args.record_ca,
+                                         .cert_file = args.record_cert,
+                                         .key_file = args.record_key,
                                          .why = why,
                                          .n_why = sizeof(why)};
   tnk__gw_record_t *record;
@@ -295,6 +331,9 @@ static int open_gateway(work_t *work, const char *admin_key) {
                              .admin_key = admin_key,
                              .model = args.name,
                              .record = args.record,
+                             .record_ca_file = args.record_ca,
+                             .record_cert_file = args.record_cert,
+                             .record_key_file = args.record_key,
                              .port = (int32_t)args.port,
                              .max_tokens = (int32_t)args.max_tokens,
                              .tls_cert = args.tls_cert,
