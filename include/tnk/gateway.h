@@ -181,11 +181,6 @@ typedef struct {
   /** Samples for one response with TNK_GATEWAY_FORMATS_RETRY. 0 means 3, and
    * the maximum is 16. */
   uint32_t max_attempts;
-  /** Time in milliseconds for which a sample continues after its client has
-   * disconnected, so that the client receives it if it repeats the request. 0
-   * means 30,000. 1 cancels it at once. */
-  uint32_t repeat_ms;
-  uint32_t reserved; /**< Must be 0. */
   /** For a shared record with TLS: PEM file of trusted certificates. It
    * replaces SSL_CERT_FILE and the system's store. Copied. */
   const char *record_ca_file;
@@ -194,6 +189,18 @@ typedef struct {
    * be the same file. Both NULL means no client certificate. Copied. */
   const char *record_cert_file;
   const char *record_key_file;
+  /** Name of this process among those that share its port, 1 to 32 letters,
+   * digits, '-' and '_'. All metrics have it as the label `worker`. NULL means
+   * no label. Copied. */
+  const char *worker;
+  /** Time in milliseconds for which a sample continues after its client has
+   * disconnected, so that the client receives it if it repeats the request. 0
+   * means 30,000. 1 cancels it at once. */
+  uint32_t repeat_ms;
+  /** TNK_YES lets other processes of this user listen on the same port, if they
+   * set it too. The system spreads the connections over them. It needs Linux or
+   * FreeBSD. Such gateways should share their record. Default: no. */
+  tnk_choice_t share_port;
 } tnk_gateway_options_t;
 
 #define TNK_GATEWAY_OPTIONS_INIT TNK_SIZED(tnk_gateway_options_t)
@@ -220,9 +227,9 @@ typedef struct {
  *         range, the tokenizer cannot decode, or a non-loopback address has no
  *         key), TNK_ENOTSUP (an option that this library does not know),
  *         TNK_EFILE (the record), TNK_EDNS, TNK_ECONN, TNK_ETIMEDOUT,
- *         TNK_ECERT or TNK_ETLS (the server of a shared record), TNK_ESYSTEM
- * (cannot listen on the address), TNK_ENOMEM. Blocks: reads the record. Thread:
- * loop thread. Since: 0.1
+ *         TNK_ECERT or TNK_ETLS (the server of a shared record),
+ *         TNK_ESYSTEM (cannot listen on the address), TNK_ENOMEM.
+ * Blocks: reads the record. Thread: loop thread. Since: 0.1
  */
 TNK_API int tnk_gateway_open(tnk_gateway_t **out, uv_loop_t *loop,
                              tnk_service_t *service,

@@ -159,6 +159,13 @@ static int is_price(double usd) {
   return usd >= 0 && usd <= TNK__GW_MAX_USD;
 }
 
+static int is_worker(const char *name) {
+  size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                          "0123456789-_");
+
+  return n > 0 && n < sizeof(((tnk_gateway_t *)0)->worker) && name[n] == '\0';
+}
+
 static const char *check(const tnk_gateway_options_t *o) {
   const char *host = o->host != NULL ? o->host : "127.0.0.1";
 
@@ -173,6 +180,8 @@ static const char *check(const tnk_gateway_options_t *o) {
   if (!is_price(o->usd_prompt) || !is_price(o->usd_sampled) ||
       !is_price(o->usd_cached))
     return "a price must be from 0 to 1000000";
+  if (o->worker != NULL && !is_worker(o->worker))
+    return "a worker's name has 1 to 32 letters, digits, '-' and '_'";
   if (o->port < 0 || o->port > 65535)
     return "the port is out of range";
   if (o->max_tokens < 0)
@@ -315,6 +324,7 @@ static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
       .why = why,
       .n_why = why_size,
       .alloc = &gateway->alloc,
+      .shares_port = o->share_port == TNK_YES,
       .admit = tnk__gw_admit,
       .refuse = tnk__gw_refuse_early,
       .handle = tnk__gw_handle,
@@ -380,6 +390,8 @@ static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
   gateway->keeps_controls =
       o->keep_control_tokens == TNK_YES || !lists_controls(&o->tokenizer);
   gateway->formats = o->formats;
+  (void)snprintf(gateway->worker, sizeof(gateway->worker), "%s",
+                 o->worker != NULL ? o->worker : "");
   gateway->max_attempts = o->max_attempts > 0 ? o->max_attempts : ATTEMPTS;
   gateway->max_tokens = o->max_tokens > 0 ? o->max_tokens : MAX_TOKENS;
   gateway->max_jobs = o->max_requests > 0 ? o->max_requests : MAX_REQUESTS;

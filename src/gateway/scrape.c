@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* GET /metrics: the state of the gateway for Prometheus. */
 #include <stdio.h>
+#include <string.h>
 
 #include "gateway/send.h"
 #include "lib/base/alloc.h"
@@ -73,16 +74,57 @@ static void put_state(const tnk_gateway_t *gateway,
                             "{version=\"" TNK_VERSION_STRING "\"}", 1);
 }
 
-void tnk__gw_scrape(const tnk__gw_call_t *call) {
+/* Add a label to each line. A name has no brace, so the first one begins the
+ * labels. */
+static void put_label(const char *text, size_t n, const char *worker,
+                      tnk__buf_t *out) {
+  while (n > 0) {
+    const char *newline = memchr(text, '\n', n);
+    size_t n_line = newline != NULL ? (size_t)(newline - text) + 1 : n;
+    size_t n_name = 0;
+    int has_labels;
+
+    while (n_name < n_line && text[n_name] != '{' && text[n_name] != ' ')
+      n_name++;
+    has_labels = n_name < n_line && text[n_name] == '{';
+    if (text[0] == '#')
+      n_name = n_line;
+    (void)tnk__buf_append(out, text, n_name);
+    if (text[0] != '#') {
+      (void)tnk__buf_printf(out, "{worker=\"%s\"%s", worker,
+                            has_labels ? "," : "}");
+      n_name += (size_t)has_labels;
+      (void)tnk__buf_append(out, text + n_name, n_line - n_name);
+    }
+    text += n_line;
+    n -= n_line;
+  }
+}
+
+static void put_all(const tnk_gateway_t *gateway, tnk__buf_t *out) {
   tnk_gateway_stats_t stats = TNK_GATEWAY_STATS_INIT;
+  tnk__buf_t plain;
+
+  (void)tnk_gateway_stats(&stats, gateway);
+  tnk__buf_init(&plain, &gateway->alloc, MAX_BODY);
+  tnk__gw_metrics_put(&gateway->metrics, alias_of(gateway), &plain);
+  put_state(gateway, &stats, &plain);
+  if (plain.err != TNK_OK)
+    out->err = plain.err;
+  else if (gateway->worker[0] == '\0')
+    (void)tnk__buf_append(out, plain.data, plain.len);
+  else
+    put_label((const char *)plain.data, plain.len, gateway->worker, out);
+  tnk__buf_deinit(&plain);
+}
+
+void tnk__gw_scrape(const tnk__gw_call_t *call) {
   tnk__buf_t body;
   uint8_t *data;
   size_t n = 0;
 
-  (void)tnk_gateway_stats(&stats, call->gateway);
   tnk__buf_init(&body, &call->gateway->alloc, MAX_BODY);
-  tnk__gw_metrics_put(&call->gateway->metrics, alias_of(call->gateway), &body);
-  put_state(call->gateway, &stats, &body);
+  put_all(call->gateway, &body);
   if (body.err != TNK_OK) {
     tnk__gw_call_refuse(call, 500, NULL, "%s", tnk_strerror(body.err));
     tnk__buf_deinit(&body);

@@ -115,6 +115,7 @@ struct tnk_gateway {
   tnk_close_cb closed;
   void *closed_user;
   tnk_logger_t logger;
+  char worker[33]; /* label of the metrics; "": none */
   char address[128];
 };
 

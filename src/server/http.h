@@ -128,6 +128,7 @@ typedef struct {
   char *why;
   size_t n_why;
   const tnk_allocator_t *alloc;
+  int shares_port; /* other processes of this user may listen on the port too */
   /* Fault injection. May be NULL. Must outlive the server. */
   const tnk__srv_hooks_t *hooks;
   void *hooks_user;
@@ -192,6 +193,19 @@ int tnk__srv_has_h2(void);
  * TNK_OK or a negative code, which may be libuv's. */
 int tnk__srv_open(tnk__srv_t *http, uv_loop_t *loop,
                   const tnk__srv_config_t *config);
+/* Bind a port, 0 for a free one, so that processes with `shares_port` can
+ * listen on it until the descriptor is closed. Returns the port, or libuv's
+ * code: UV_EADDRINUSE if another program has the port, UV_ENOTSUP if this
+ * system spreads no connections. */
+int tnk__srv_reserve(const char *host, int port, int *fd);
+/* Make a socket for TCP, which commands do not inherit. Returns it or libuv's
+ * code. */
+int tnk__srv_socket(int family);
+/* Let other sockets be bound to the port of this one. Call it before bind().
+ * Returns 0 or libuv's code. */
+int tnk__srv_share(int fd);
+/* Read a numeric address. Returns 0 or libuv's code. */
+int tnk__srv_address(struct sockaddr_storage *out, const char *host, int port);
 /* Close the connections that have waited since before `since_ms` (loop time)
  * for the rest of a request or for the next one. */
 void tnk__srv_sweep(tnk__srv_t *http, uint64_t since_ms);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/alloc.h"
 #include "server/state.h"
@@ -235,16 +236,26 @@ static void on_connection(uv_stream_t *stream, int status) {
   take(http);
 }
 
+/* The option must be set before bind(), so the socket is made here. */
+static int share_listener(tnk__srv_t *http, int family) {
+  int fd = tnk__srv_socket(family);
+  int err = fd < 0 ? fd : tnk__srv_share(fd);
+
+  if (err == 0)
+    err = uv_tcp_open(&http->listener, fd);
+  if (err != 0 && fd >= 0)
+    (void)close(fd);
+  return err;
+}
+
 static int bind_listener(tnk__srv_t *http) {
   struct sockaddr_storage addr;
   int len = sizeof(addr);
   /* Numeric addresses only: resolving a name could select another host. */
-  int err = uv_ip4_addr(http->config.host, http->config.port,
-                        (struct sockaddr_in *)&addr);
+  int err = tnk__srv_address(&addr, http->config.host, http->config.port);
 
-  if (err < 0)
-    err = uv_ip6_addr(http->config.host, http->config.port,
-                      (struct sockaddr_in6 *)&addr);
+  if (err == 0 && http->config.shares_port)
+    err = share_listener(http, addr.ss_family);
   if (err < 0)
     return err;
   err = uv_tcp_bind(&http->listener, (struct sockaddr *)&addr, 0);

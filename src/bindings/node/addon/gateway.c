@@ -33,7 +33,9 @@ static const field_t gateway_fields[] = {
     OPTION(usd_cached, "usdCached", FIELD_DOUBLE),
     FIELD_NAMED(tnk_gateway_options_t, formats, "formats", formats),
     OPTION(max_attempts, "maxAttempts", FIELD_U32),
+    OPTION(worker, "worker", FIELD_TEXT),
     OPTION(repeat_ms, "repeatMs", FIELD_U32),
+    OPTION(share_port, "sharePort", FIELD_CHOICE),
 };
 #undef OPTION
 

@@ -504,7 +504,15 @@ export interface GatewayOptions {
   usdCached?: number;
   formats?: 'hint' | 'retry' | 'refuse';
   maxAttempts?: number;
+  /** For a record at valkeys://: trusted certificates, and a client certificate. */
+  recordCaFile?: string;
+  recordCertFile?: string;
+  recordKeyFile?: string;
+  /** The label of this process in the metrics. */
+  worker?: string;
   repeatMs?: number;
+  /** Lets other processes listen on the same port. */
+  sharePort?: boolean;
 }
 
 export interface WeightsOptions extends OperationOptions {

@@ -192,6 +192,10 @@ static int watch(cli_ask_t *ask) {
 
 /* ---- The service ---- */
 
+static const char *log_name(const cli_ask_t *ask) {
+  return ask->log_name != NULL ? ask->log_name : "tnk";
+}
+
 static void on_log(tnk_log_level_t level, const char *subject,
                    const char *message, size_t length, void *user) {
   cli_ask_t *ask = user;
@@ -199,7 +203,7 @@ static void on_log(tnk_log_level_t level, const char *subject,
   (void)level;
   (void)subject;
   clear_line(ask);
-  cli_note(ask->cli, "tnk: %.*s", (int)length, message);
+  cli_note(ask->cli, "%s: %.*s", log_name(ask), (int)length, message);
 }
 
 tnk_logger_t cli_ask_logger(cli_ask_t *ask) {
@@ -220,8 +224,8 @@ static void on_event(const tnk_event_t *event, void *user) {
   if (what[0] == '\0')
     return;
   clear_line(ask);
-  cli_note(ask->cli, "tnk: %s %" PRIu64 ": %s", event->name, event->operation,
-           what);
+  cli_note(ask->cli, "%s: %s %" PRIu64 ": %s", log_name(ask), event->name,
+           event->operation, what);
 }
 
 /* The time for which a command retries failed requests. */

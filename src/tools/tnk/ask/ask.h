@@ -33,6 +33,7 @@ typedef struct cli_ask {
    * it between cli_ask_begin() and cli_ask_serve(). NULL: nothing. */
   void (*on_closed)(void *user);
   void *user;
+  const char *log_name; /* begins the lines of the log; NULL: "tnk" */
 } cli_ask_t;
 
 /* Open the service. `options` is NULL or TNK_SERVICE_OPTIONS_INIT with changes;

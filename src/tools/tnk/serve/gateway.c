@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "tools/tnk/keys/admin.h"
 #include "tools/tnk/serve/input.h"
 #include "tools/tnk/serve/words.h"
+#include "tools/tnk/serve/workers.h"
 
 /* ---- The gateway ---- */
 
@@ -32,6 +34,7 @@ static struct {
   const char *prices, *formats;
   const char *record_ca, *record_cert, *record_key;
   int64_t port, max_tokens, linger_s, drain_s, format_attempts, repeat_s;
+  int64_t workers;
   int only_rewarded, exit_with_stdin, syncs, keeps_controls;
 } args = {.max_tokens = 1024, .drain_s = 30, .repeat_s = 30};
 
@@ -107,6 +110,13 @@ static const cli_option_t options[] = {
      .text = &args.record_key,
      .offer = CLI_OFFER_FILES,
      .help = "The key of --record-cert, without passphrase."},
+    {.name = "workers",
+     .value = "N",
+     .number = &args.workers,
+     .min = 1,
+     .max = CLI_MAX_WORKERS,
+     .help = "Serve with so many processes on one port, and start a process "
+             "again when it ends. More than one need a shared record."},
     {.name = "sync",
      .flag = &args.syncs,
      .help = "With --record: sync each turn to disk before it is answered. "
@@ -244,6 +254,13 @@ static const char *check(const cli_t *cli) {
     return "--model is missing";
   if (args.only_rewarded)
     return "--rewarded needs --datums or --atif";
+  if (args.workers > 1 &&
+      (args.record == NULL || !tnk__gw_is_where(args.record)))
+    return args.record == NULL
+               ? "--workers needs a record that processes can share: --record "
+                 "valkey://HOST/NAME"
+               : "--workers cannot share a file, which has one writer: use "
+                 "--record valkey://HOST/NAME";
   if (args.syncs && args.record == NULL)
     return "--sync needs --record";
   if (args.admin_key != NULL && args.admin_file != NULL)
@@ -298,10 +315,14 @@ typedef struct {
   tnk_gateway_t *gateway;
   cli_words_t words;
   cli_input_t input;
+  const cli_worker_t *worker; /* NULL: it is the only process */
+  uv_pipe_t stop;             /* at its end when the parent says so */
+  int has_stop;
   uv_timer_t timer; /* limit for what happens after a signal */
   int has_timer;
   int is_late;
   int has_ended; /* the input has ended */
+  int is_ending; /* a signal or the end of the input has come */
   int is_closed;
 } work_t;
 
@@ -325,22 +346,24 @@ static int read_prices(tnk_gateway_options_t *o) {
 
 static int open_gateway(work_t *work, const char *admin_key) {
   const char *key = args.key != NULL ? args.key : getenv("TNK_GATEWAY_KEY");
-  tnk_gateway_options_t o = {.size = sizeof(o),
-                             .host = args.host,
-                             .key = key,
-                             .admin_key = admin_key,
-                             .model = args.name,
-                             .record = args.record,
-                             .record_ca_file = args.record_ca,
-                             .record_cert_file = args.record_cert,
-                             .record_key_file = args.record_key,
-                             .port = (int32_t)args.port,
-                             .max_tokens = (int32_t)args.max_tokens,
-                             .tls_cert = args.tls_cert,
-                             .tls_key = args.tls_key,
-                             .record_sync = args.syncs ? TNK_YES : TNK_NO,
-                             .keep_control_tokens =
-                                 args.keeps_controls ? TNK_YES : TNK_NO};
+  tnk_gateway_options_t o = {
+      .size = sizeof(o),
+      .host = args.host,
+      .key = key,
+      .admin_key = admin_key,
+      .model = args.name,
+      .record = args.record,
+      .record_ca_file = args.record_ca,
+      .record_cert_file = args.record_cert,
+      .record_key_file = args.record_key,
+      .port = work->worker != NULL ? work->worker->port : (int32_t)args.port,
+      .worker = work->worker != NULL ? work->worker->label : NULL,
+      .share_port = work->worker != NULL ? TNK_YES : TNK_NO,
+      .max_tokens = (int32_t)args.max_tokens,
+      .tls_cert = args.tls_cert,
+      .tls_key = args.tls_key,
+      .record_sync = args.syncs ? TNK_YES : TNK_NO,
+      .keep_control_tokens = args.keeps_controls ? TNK_YES : TNK_NO};
   const tnk_logger_t logger = cli_ask_logger(&work->ask);
   char why[512] = "";
   int err;
@@ -394,17 +417,21 @@ static int serve(work_t *work) {
   tnk_promise_unref(promise);
   if (status != CLI_EXIT_OK)
     return status;
-  printf("%s%s%s\n", work->cli->json ? "{\"url\": \"" : "listening on ",
-         tnk_gateway_address(work->gateway), work->cli->json ? "\"}" : "");
+  if (work->worker != NULL)
+    cli_worker_is_ready(work->worker, tnk_gateway_address(work->gateway));
+  else
+    printf("%s%s%s\n", work->cli->json ? "{\"url\": \"" : "listening on ",
+           tnk_gateway_address(work->gateway), work->cli->json ? "\"}" : "");
   /* The parent process waits for this line, possibly through a pipe. */
   if (fflush(stdout) != 0)
     return CLI_EXIT_FILE;
-  if (args.exit_with_stdin &&
+  if (args.exit_with_stdin && work->worker == NULL &&
       !cli_input_watch(&work->input, &work->ask.loop, on_input_end, work))
     work->has_ended = 1;
   while (!cli_ask_is_over(&work->ask) && !work->has_ended)
     uv_run(&work->ask.loop, UV_RUN_ONCE);
   /* The signal was a normal request to end. */
+  work->is_ending = 1;
   work->ask.signal_number = 0;
   return CLI_EXIT_OK;
 }
@@ -458,19 +485,58 @@ static void close_gateway(work_t *work) {
     uv_run(&work->ask.loop, UV_RUN_ONCE);
 }
 
-static int run(cli_t *cli) {
+static void on_stop_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
+  static char ignored[16];
+
+  (void)handle, (void)hint;
+  *buf = uv_buf_init(ignored, sizeof(ignored));
+}
+
+/* The parent wants the worker to end, or has died. A signal does what is needed
+ * in each state, unless the worker has got one before. */
+static void on_stop(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
+  work_t *work = stream->data;
+
+  (void)buf;
+  if (n >= 0)
+    return;
+  uv_close((uv_handle_t *)stream, NULL);
+  work->has_stop = 0;
+  if (!cli_ask_is_over(&work->ask) && !work->is_ending)
+    (void)raise(SIGTERM);
+}
+
+static int open_stop(work_t *work) {
+  if (work->worker == NULL)
+    return CLI_EXIT_OK;
+  work->ask.log_name = work->worker->log_name;
+  if (uv_pipe_init(&work->ask.loop, &work->stop, 0) != 0 ||
+      uv_pipe_open(&work->stop, work->worker->stop_fd) != 0)
+    return cli_fail(work->cli, CLI_EXIT_FAILED, "no pipe to the parent");
+  work->has_stop = 1;
+  work->stop.data = work;
+  (void)uv_read_start((uv_stream_t *)&work->stop, on_stop_alloc, on_stop);
+  uv_unref((uv_handle_t *)&work->stop);
+  return CLI_EXIT_OK;
+}
+
+/* `worker` is NULL in a process that serves alone. */
+static int run_one(cli_t *cli, const cli_worker_t *worker) {
   tnk_service_options_t service = TNK_SERVICE_OPTIONS_INIT;
   static work_t work;
   int status;
 
-  if (args.datums != NULL || args.atif != NULL)
-    return print_record(cli);
   work.cli = cli;
+  work.worker = worker;
   /* Each agent uses a connection. */
   cli_raise_file_limit();
   /* A service that was restarted knows no sampler of before. */
   service.recovery = TNK_YES;
-  status = cli_ask_open(&work.ask, cli, &service);
+  status = cli_ask_begin(&work.ask, cli);
+  if (status == CLI_EXIT_OK)
+    status = open_stop(&work);
+  if (status == CLI_EXIT_OK)
+    status = cli_ask_serve(&work.ask, &service);
   if (status == CLI_EXIT_OK)
     status = cli_words_open(&work.words, cli, &args.words);
   if (status == CLI_EXIT_OK)
@@ -480,9 +546,24 @@ static int run(cli_t *cli) {
   if (status == CLI_EXIT_OK)
     drain(&work);
   close_gateway(&work);
+  if (work.has_stop)
+    uv_close((uv_handle_t *)&work.stop, NULL);
   status = cli_ask_close(&work.ask, status);
   cli_words_close(&work.words);
   return status;
+}
+
+static int run(cli_t *cli) {
+  const cli_workers_t how = {.n = args.workers,
+                             .host = args.host,
+                             .port = args.port,
+                             .end_s = args.linger_s + args.drain_s,
+                             .watches_stdin = args.exit_with_stdin,
+                             .run = run_one};
+
+  if (args.datums != NULL || args.atif != NULL)
+    return print_record(cli);
+  return args.workers > 0 ? cli_workers_run(cli, &how) : run_one(cli, NULL);
 }
 
 static const cli_item_t endpoints[] = {
