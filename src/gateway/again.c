@@ -242,7 +242,9 @@ static tnk__gw_same_t same_of(const tnk__gw_job_t *job, const once_t *once) {
   size_t n_key = once->n_name - n_session;
   tnk__gw_same_t same = {.session = job->session,
                          .has_key = once->has_key,
-                         .body = {once->body[0], once->body[1]}};
+                         .body = {once->body[0], once->body[1]},
+                         .is_repeat = job->says_repeat,
+                         .may_repeat = job->may_repeat};
 
   if (once->has_key)
     for (size_t i = 0; i < 2; i++)
@@ -260,6 +262,18 @@ int tnk__gw_again_asked(const tnk__gw_job_t *job) {
   return tnk__gw_elsewhere_asked(job, &same);
 }
 
+int tnk__gw_again_same(const tnk__gw_job_t *job, tnk__gw_same_t *same) {
+  if (!job->gateway->elsewhere.has_claims || job->once == NULL)
+    return 0;
+  *same = same_of(job, job->once);
+  return same->has_key || same->is_repeat || same->may_repeat;
+}
+
+int tnk__gw_again_other_body(const tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  (void)other_body(job->once->name + strlen(job->session) + 2, fault);
+  return -1;
+}
+
 /* Decide about a request that is new to this gateway. Another gateway may know
  * it. */
 static tnk__gw_again_is_t find_elsewhere(tnk__gw_job_t *job, const once_t *new_,
@@ -270,9 +284,9 @@ static tnk__gw_again_is_t find_elsewhere(tnk__gw_job_t *job, const once_t *new_,
 
   if (!job->gateway->elsewhere.is_on)
     return TNK__GW_AGAIN_NEW;
+  job->says_repeat = said.is_retry;
+  job->may_repeat = !said.counts && strcmp(job->session, TNK__GW_UNNAMED) != 0;
   same = same_of(job, new_);
-  same.is_repeat = said.is_retry;
-  same.may_repeat = !said.counts && strcmp(job->session, TNK__GW_UNNAMED) != 0;
   switch (tnk__gw_elsewhere_find(job->gateway, &same, other, &job->answer)) {
   case TNK__GW_NOT_ELSEWHERE:
     break;

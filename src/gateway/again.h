@@ -2,7 +2,7 @@
 #ifndef TNK_GATEWAY_AGAIN_H
 #define TNK_GATEWAY_AGAIN_H
 
-#include "gateway/state.h"
+#include "gateway/elsewhere.h"
 
 /*
  * Requests that clients repeat. A repeated request joins the one that is in
@@ -47,6 +47,12 @@ tnk__gw_again_is_t tnk__gw_again_find(tnk__gw_job_t *job,
 /* Record that a request is about to be sampled. Returns TNK_OK or a code of the
  * record. */
 int tnk__gw_again_asked(const tnk__gw_job_t *job);
+/* Whether another gateway may get the same request at the same time. Then *same
+ * receives what it is found by. */
+int tnk__gw_again_same(const tnk__gw_job_t *job, tnk__gw_same_t *same);
+/* Reject a request whose key another gateway has used with another body.
+ * Returns -1. */
+int tnk__gw_again_other_body(const tnk__gw_job_t *job, tnk__gw_fault_t *fault);
 /* The request has its samples, but no client to receive them. */
 void tnk__gw_again_keep(tnk__gw_job_t *job);
 /* The samples are taken after all. */

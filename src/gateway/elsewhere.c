@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/again.h"
 #include "lib/base/alloc.h"
 #include "lib/wire/format/json_read.h"
 #include "lib/wire/format/json_write.h"
@@ -76,6 +77,7 @@ void tnk__gw_elsewhere_init(tnk_gateway_t *gateway) {
   tnk__gw_map_init(&gateway->elsewhere.numbers, &gateway->alloc);
   tnk__list_init(&gateway->elsewhere.order);
   tnk__list_init(&gateway->elsewhere.waiting);
+  tnk__list_init(&gateway->elsewhere.claims);
 }
 
 void tnk__gw_elsewhere_deinit(tnk_gateway_t *gateway) {
@@ -165,6 +167,29 @@ static int take_asked(tnk_gateway_t *gateway, const json_t *line,
   return TNK_ENOMEM;
 }
 
+static other_t *find(const tnk_gateway_t *gateway, const tnk__gw_same_t *same);
+
+/* The own line has been read. All requests of others that are known now were
+ * before it. */
+static void take_own(tnk_gateway_t *gateway, uint64_t number) {
+  TNK__LIST_FOREACH (node, &gateway->elsewhere.claims) {
+    tnk__gw_job_t *job = WAITER(node);
+    tnk__gw_same_t same;
+    const other_t *other;
+
+    if (job->number != number || job->claim != TNK__GW_CLAIMING)
+      continue;
+    other = tnk__gw_again_same(job, &same) ? find(gateway, &same) : NULL;
+    job->claim = TNK__GW_CLAIM_WON;
+    if (other != NULL && other->state != FAILED) {
+      job->claim = TNK__GW_CLAIM_LOST;
+      job->claimed_by = other->by_number.key;
+    }
+    wake(gateway);
+    return;
+  }
+}
+
 /* Returns TNK_OK, or TNK_ENOMEM if the answer is not known then. */
 static int take_answer(tnk_gateway_t *gateway, other_t *other,
                        const json_t *text) {
@@ -229,12 +254,19 @@ int tnk__gw_elsewhere_take(tnk_gateway_t *gateway, const char *type,
   if (tnk__json_get_int(line, "number", 1, INT64_MAX, &number) !=
       TNK__JSON_FOUND)
     return TNK_EPROTO;
+  /* While the record is opened, it has lines of earlier processes only. */
+  if (gateway->record != NULL &&
+      tnk__gw_record_is_own(gateway->record, (uint64_t)number)) {
+    if (strcmp(type, "again") == 0)
+      take_again(gateway, (uint64_t)number);
+    else if (strcmp(type, "asked") == 0)
+      take_own(gateway, (uint64_t)number);
+    return TNK_OK;
+  }
   other = find_number(gateway, (uint64_t)number);
   if (strcmp(type, "asked") == 0)
     err = take_asked(gateway, line, (uint64_t)number);
-  else if (strcmp(type, "again") == 0)
-    take_again(gateway, (uint64_t)number);
-  else if (other != NULL)
+  else if (other != NULL && strcmp(type, "again") != 0)
     err = take_news(gateway, other, type, line);
   heed(gateway);
   return err;
@@ -357,12 +389,67 @@ static void ask(tnk_gateway_t *gateway, other_t *other, uint64_t now_ms) {
                             other->by_number.key);
 }
 
+/* A wait begins. The time without the store counts from now on. */
+static void begin_wait(tnk_gateway_t *gateway) {
+  if (tnk__list_empty(&gateway->elsewhere.waiting) &&
+      tnk__list_empty(&gateway->elsewhere.claims))
+    gateway->elsewhere.available_ms = uv_now(gateway->loop);
+}
+
+void tnk__gw_elsewhere_claim(tnk__gw_job_t *job) {
+  tnk_gateway_t *gateway = job->gateway;
+
+  begin_wait(gateway);
+  job->claim = TNK__GW_CLAIMING;
+  tnk__list_append(&gateway->elsewhere.claims, &job->follow);
+  /* Ask for the line at once. If that fails, the next poll reads it. */
+  tnk__gw_record_hurry(gateway->record);
+  gateway->elsewhere.timer.data = gateway;
+  if (!uv_is_active((uv_handle_t *)&gateway->elsewhere.timer))
+    (void)uv_timer_start(&gateway->elsewhere.timer, on_timer,
+                         TNK__GW_ELSEWHERE_TICK_MS, TNK__GW_ELSEWHERE_TICK_MS);
+}
+
+static tnk__gw_job_t *next_claim(const tnk_gateway_t *gateway, int is_late) {
+  TNK__LIST_FOREACH (node, &gateway->elsewhere.claims) {
+    if (is_late || WAITER(node)->claim != TNK__GW_CLAIMING)
+      return WAITER(node);
+  }
+  return NULL;
+}
+
+/* End the claims that are decided. Each may end other jobs. */
+static void end_claims(tnk_gateway_t *gateway, uint64_t away_ms) {
+  tnk__gw_job_t *job;
+
+  while ((job = next_claim(gateway, away_ms >= TNK__GW_ELSEWHERE_AWAY_MS)) !=
+         NULL) {
+    const tnk__gw_claim_t claim = job->claim;
+    other_t *other = claim == TNK__GW_CLAIM_LOST
+                         ? find_number(gateway, job->claimed_by)
+                         : NULL;
+    tnk__gw_same_t same;
+    char body[N_HASH];
+    int err = TNK_OK;
+
+    tnk__list_remove(&job->follow);
+    job->claim = TNK__GW_NO_CLAIM;
+    if (other != NULL && other->state == FAILED)
+      other = NULL;
+    if (other != NULL && tnk__gw_again_same(job, &same)) {
+      to_text(same.body, body);
+      err = strcmp(body, other->body) != 0 ? TNK_EINVAL : TNK_OK;
+    }
+    tnk__gw_job_claimed(job, other,
+                        claim == TNK__GW_CLAIMING ? TNK_ECONN : err);
+  }
+}
+
 void tnk__gw_elsewhere_wait(tnk__gw_job_t *job, struct tnk__gw_other *other) {
   tnk_gateway_t *gateway = job->gateway;
   uint64_t now_ms = uv_now(gateway->loop);
 
-  if (tnk__list_empty(&gateway->elsewhere.waiting))
-    gateway->elsewhere.available_ms = now_ms;
+  begin_wait(gateway);
   if (tnk__list_empty(&other->waiters)) {
     other->heard_ms = now_ms;
     ask(gateway, other, now_ms);
@@ -427,6 +514,7 @@ void tnk__gw_elsewhere_tick(tnk_gateway_t *gateway, uint64_t now_ms) {
     gateway->elsewhere.available_ms = now_ms;
   away_ms = now_ms - gateway->elsewhere.available_ms;
   tnk__gw_jobs_wanted(gateway);
+  end_claims(gateway, away_ms);
   while ((other = next_due(gateway, now_ms, away_ms)) != NULL) {
     if (tnk__list_empty(&other->waiters)) /* their clients have gone */
       tnk__list_remove(&other->wait);
@@ -434,6 +522,7 @@ void tnk__gw_elsewhere_tick(tnk_gateway_t *gateway, uint64_t now_ms) {
       tell(gateway, other,
            away_ms >= TNK__GW_ELSEWHERE_AWAY_MS ? TNK_ECONN : TNK_OK);
   }
-  if (tnk__list_empty(&gateway->elsewhere.waiting))
+  if (tnk__list_empty(&gateway->elsewhere.waiting) &&
+      tnk__list_empty(&gateway->elsewhere.claims))
     (void)uv_timer_stop(&gateway->elsewhere.timer);
 }

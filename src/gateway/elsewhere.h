@@ -15,6 +15,12 @@
  *   answer  the whole response; its turns are before it
  *   failed, gone  there is no answer
  *
+ * Two gateways may get the same request at the same time. All gateways read the
+ * lines in one order, so the first "asked" is the same for all of them. A
+ * gateway that gets a request which others may have too samples it when it has
+ * read its own "asked" (a claim). If another "asked" was before it, that
+ * gateway has the request, and this one waits for its answer.
+ *
  * A gateway that waits writes "again" every few seconds. If nothing comes back
  * for TNK__GW_ELSEWHERE_MS, the other gateway counts as dead, and the request
  * is sampled here. That time does not pass while the store is unavailable,
@@ -65,6 +71,10 @@ tnk__gw_elsewhere_is_t tnk__gw_elsewhere_find(tnk_gateway_t *gateway,
                                               tnk__buf_t *answer);
 /* Wait for the answer. Afterwards tnk__gw_job_told() is called. */
 void tnk__gw_elsewhere_wait(tnk__gw_job_t *job, struct tnk__gw_other *other);
+
+/* Wait until the own line "asked" has been read. Afterwards
+ * tnk__gw_job_claimed() is called, with the earlier request, or NULL. */
+void tnk__gw_elsewhere_claim(tnk__gw_job_t *job);
 
 /* Write the line "asked" of a job, for the other gateways. */
 int tnk__gw_elsewhere_asked(const tnk__gw_job_t *job,

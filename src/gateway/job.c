@@ -332,6 +332,8 @@ static void abandon(tnk__gw_job_t *job) {
   if (job->is_ending)
     return;
   job->gone_ms = uv_now(job->gateway->loop);
+  if (job->claim == TNK__GW_CLAIMING)
+    (void)note(job, "gone", "why", tnk_err_name(TNK_ECANCELED));
   if (job->promise == NULL || job->gateway->repeat_ms <= CANCEL_AT_ONCE)
     cancel(job);
   if (tnk__gw_render_leave(job) && job->promise == NULL &&
@@ -389,11 +391,31 @@ static int check_prompts(const tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   return 0;
 }
 
+/* No other gateway has the request. */
+static int sample_claimed(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  if (tnk__gw_account_begin(job, fault) == 0) {
+    job->gateway->stats.n_continued += job->parent != 0;
+    if (tnk__gw_draw(job, on_sample, fault) == 0)
+      return 0;
+  }
+  (void)note(job, "failed", "why", tnk_err_name(TNK_ECANCELED));
+  return -1;
+}
+
 static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
+  tnk__gw_same_t same;
   int err;
 
   if (check_prompts(job, fault) != 0)
     return -1;
+  if (tnk__gw_again_same(job, &same)) {
+    job->number = tnk__gw_record_number(job->gateway->record);
+    err = tnk__gw_again_asked(job);
+    if (err != TNK_OK)
+      return not_recorded(fault, err);
+    tnk__gw_elsewhere_claim(job);
+    return 0;
+  }
   job->number = tnk__gw_record_number(job->gateway->record);
   if (tnk__gw_account_begin(job, fault) != 0)
     return -1;
@@ -604,6 +626,35 @@ static void start(tnk__gw_job_t *job) {
   }
 }
 
+void tnk__gw_job_claimed(tnk__gw_job_t *job, struct tnk__gw_other *other,
+                         int err) {
+  tnk__gw_fault_t fault;
+
+  if (err != TNK_OK || other != NULL)
+    (void)note(job, "gone", "why", tnk_err_name(TNK_ECANCELED));
+  if (err == TNK_OK && other != NULL) {
+    job->wanted = TNK__GW_NOT_WANTED;
+    job->is_follower = 1;
+    tnk__gw_elsewhere_wait(job, other);
+    return;
+  }
+  if (err == TNK_EINVAL)
+    (void)tnk__gw_again_other_body(job, &fault);
+  else if (err != TNK_OK)
+    (void)not_recorded(&fault, err);
+  else if (sample_claimed(job, &fault) == 0)
+    return;
+  fail(job, &fault);
+}
+
+/* The gateway that had the request before this one has no answer. */
+static void claim_again(tnk__gw_job_t *job) {
+  tnk__gw_fault_t fault;
+
+  if (sample(job, &fault) != 0)
+    fail(job, &fault);
+}
+
 void tnk__gw_job_told(tnk__gw_job_t *job, const tnk__buf_t *answer, int err) {
   tnk__gw_fault_t fault;
 
@@ -612,7 +663,10 @@ void tnk__gw_job_told(tnk__gw_job_t *job, const tnk__buf_t *answer, int err) {
     fail(job, &fault);
   } else if (answer == NULL) {
     job->is_follower = 0;
-    start(job);
+    if (job->once != NULL)
+      claim_again(job);
+    else
+      start(job);
   } else if (answer->err == TNK_OK &&
              tnk__buf_append(&job->answer, answer->data, answer->len) ==
                  TNK_OK) {

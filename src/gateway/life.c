@@ -299,7 +299,8 @@ static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
 
   if (err != TNK_OK)
     return err;
-  gateway->elsewhere.is_on = tnk__gw_record_is_shared(gateway->record);
+  gateway->elsewhere.is_on = gateway->elsewhere.has_claims =
+      tnk__gw_record_is_shared(gateway->record);
   gateway->version = tnk__gw_record_version(gateway->record);
   gateway->grants.record = gateway->record;
   if (gateway->grants.n > 0 && gateway->key == NULL &&

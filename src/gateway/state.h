@@ -45,6 +45,8 @@ typedef struct {
   tnk__gw_map_t numbers; /* by number in the record */
   tnk__list_t order;     /* the one with the latest line last */
   tnk__list_t waiting;   /* those that jobs wait for */
+  int has_claims;        /* the record returns the own lines */
+  tnk__list_t claims;    /* jobs, by `follow`, that wait for their own line */
   size_t n;
   size_t n_bytes;        /* of answers */
   uint64_t available_ms; /* when a wait has last found the store available */
@@ -153,6 +155,14 @@ typedef enum {
   TNK__GW_WANTED_TOLD /* it has got that */
 } tnk__gw_wanted_t;
 
+/* Whether a job has the right to sample its request, see elsewhere.h. */
+typedef enum {
+  TNK__GW_NO_CLAIM = 0, /* none is needed */
+  TNK__GW_CLAIMING,
+  TNK__GW_CLAIM_WON,
+  TNK__GW_CLAIM_LOST /* to the request `claimed_by` */
+} tnk__gw_claim_t;
+
 /* A request in progress. While it is rendered, the thread uses its conversation
  * and its ids, and the loop does not. */
 typedef struct tnk__gw_job {
@@ -170,6 +180,10 @@ typedef struct tnk__gw_job {
   int is_ending;    /* its clients are being answered */
   int is_kept;      /* has samples, but no client */
   tnk__gw_wanted_t wanted;
+  int says_repeat; /* the client says that it repeats a request */
+  int may_repeat;  /* it may repeat one that is in progress */
+  tnk__gw_claim_t claim;
+  uint64_t claimed_by;
   char *session;
   tnk__gw_grant_t *grant; /* of its key, or NULL; see account.h */
   tnk__gw_use_t most;     /* reserved for it */
@@ -270,6 +284,11 @@ void tnk__gw_jobs_resume(tnk_gateway_t *gateway);
  * and the request is sampled here, or it fails with `err`, a code of the
  * record. */
 void tnk__gw_job_told(tnk__gw_job_t *job, const tnk__buf_t *answer, int err);
+/* The claim of a job is decided: it samples, or waits for the earlier request
+ * of another gateway. TNK_EINVAL: that one has its key, and another body.
+ * Another code is the record's. */
+void tnk__gw_job_claimed(tnk__gw_job_t *job, struct tnk__gw_other *other,
+                         int err);
 /* Tell other gateways that the requests they wait for are here. Take the
  * samples of those that have them. */
 void tnk__gw_jobs_wanted(tnk_gateway_t *gateway);

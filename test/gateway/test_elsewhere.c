@@ -418,6 +418,169 @@ TEST_LIMIT(nothing_is_said_of_requests_that_have_ended, 60) {
   close_rig();
 }
 
+/* ---- Two gateways that get a request at the same time ---- */
+
+/* The record is a file, which does not return the own lines: the test does. */
+static void read_own(void) {
+  char text[sizeof(latest)];
+
+  memcpy(text, own_line("asked"), sizeof(text));
+  CHECK_INT(take(text), TNK_OK);
+}
+
+/* The other gateway has asked for what this one is asking for. `body` replaces
+ * the hash of the body, if it is not NULL. */
+static void asked_too(const char *body) {
+  const char *own = own_line("asked");
+  const char *session = strstr(own, ",\"session\":");
+  char text[1024];
+
+  CHECK(session != NULL);
+  snprintf(text, sizeof(text), "{\"type\":\"asked\",\"number\":" OTHER "%s",
+           session);
+  if (body != NULL)
+    memcpy(strstr(text, "\"body\":\"") + strlen("\"body\":\""), body,
+           strlen(body));
+  CHECK_INT(take(text), TNK_OK);
+}
+
+static peer_t *begin_claim(const char *header) {
+  peer_t *peer;
+
+  open_rig(0);
+  CHECK_INT(peer_end(&rig, post("/s/me", header, "ho")), 200);
+  rig.gateway->elsewhere.has_claims = 1;
+  peer = post("/s/you", header, "hi");
+  while (n_lines("asked") < 2)
+    uv_run(&rig.e2e.uv, UV_RUN_ONCE);
+  /* The own line is written, and has not been read. */
+  for (int i = 0; i < 20; i++)
+    uv_run(&rig.e2e.uv, UV_RUN_NOWAIT);
+  tick(0);
+  CHECK_INT(n_calls(&rig, "asample"), 1);
+  return peer;
+}
+
+static const char *const claiming[] = {KEY, RETRY, ""};
+
+TEST_LIMIT(the_first_of_two_gateways_samples, 60) {
+  for (size_t i = 0; i < 3; i++)
+    for (int others = 0; others < 2; others++) {
+      peer_t *peer = begin_claim(claiming[i]);
+
+      read_own();
+      if (others)
+        asked_too(NULL);
+      expect_own(peer);
+      CHECK_STR(own_line("gone"), "");
+      close_rig();
+    }
+}
+
+TEST_LIMIT(the_second_of_two_gateways_waits, 60) {
+  for (size_t i = 0; i < 3; i++)
+    for (int is_early = 0; is_early < 2; is_early++) {
+      peer_t *peer = begin_claim(claiming[i]);
+
+      asked_too(NULL);
+      read_own();
+      /* The answer may be there before the wait begins. */
+      if (!is_early)
+        until_line("again");
+      told("answer", ANSWER);
+      expect_theirs(peer);
+      until_line("gone");
+      close_rig();
+    }
+}
+
+/* Without an answer of the other gateway, the request is asked for again. */
+TEST_LIMIT(a_claim_is_repeated_if_the_first_one_fails, 60) {
+  static const char *const ends[] = {"failed", "gone"};
+
+  for (size_t i = 0; i < 2; i++)
+    for (int moment = 0; moment < 3; moment++) {
+      peer_t *peer = begin_claim(KEY);
+
+      asked_too(NULL);
+      if (moment == 0)
+        told(ends[i], "");
+      read_own();
+      if (moment == 1)
+        told(ends[i], "");
+      if (moment == 2) {
+        until_line("again");
+        told(ends[i], "");
+        while (n_lines("asked") < 3)
+          uv_run(&rig.e2e.uv, UV_RUN_ONCE);
+        read_own();
+      }
+      expect_own(peer);
+      close_rig();
+    }
+}
+
+TEST_LIMIT(a_key_with_another_body_loses_its_claim, 60) {
+  peer_t *peer = begin_claim(KEY);
+
+  asked_too("0123456789abcdef");
+  read_own();
+  until_closed(&rig, peer);
+  CHECK(strstr(peer->got, "was used with another request") != NULL);
+  CHECK_INT(peer_end(&rig, peer), 422);
+  CHECK_INT(n_calls(&rig, "asample"), 1);
+  close_rig();
+}
+
+TEST_LIMIT(a_claim_waits_for_the_store_thirty_seconds, 60) {
+  peer_t *peer = begin_claim(KEY);
+  uint64_t began_ms = uv_now(&rig.e2e.uv);
+
+  tnk__gw_elsewhere_tick(rig.gateway, began_ms);
+  is_away = 1;
+  tnk__gw_elsewhere_tick(rig.gateway, began_ms + TNK__GW_ELSEWHERE_AWAY_MS - 1);
+  CHECK_INT(rig.gateway->n_jobs, 1);
+  tnk__gw_elsewhere_tick(rig.gateway, began_ms + TNK__GW_ELSEWHERE_AWAY_MS);
+  is_away = 0;
+  until_closed(&rig, peer);
+  CHECK(strstr(peer->got, "cannot be recorded") != NULL);
+  CHECK_INT(peer_end(&rig, peer), 503);
+  CHECK_INT(n_calls(&rig, "asample"), 1);
+  until_line("gone");
+  close_rig();
+}
+
+TEST_LIMIT(a_client_may_go_during_a_claim, 60) {
+  peer_t *peer = begin_claim(KEY);
+
+  peer_close(peer);
+  while (rig.gateway->n_jobs > 0)
+    uv_run(&rig.e2e.uv, UV_RUN_ONCE);
+  until_line("gone");
+  read_own();
+  tick(0);
+  CHECK_INT(n_calls(&rig, "asample"), 1);
+  (void)peer_end(&rig, peer);
+  close_rig();
+
+  peer = begin_claim(KEY);
+  close_rig();
+  free(peer);
+}
+
+/* Nobody else may get these at the same time. */
+TEST_LIMIT(other_requests_need_no_claim, 60) {
+  static const char *const headers[][2] = {{"/s/you", FIRST}, {"", ""}};
+
+  for (size_t i = 0; i < 2; i++) {
+    open_rig(0);
+    rig.gateway->elsewhere.has_claims = 1;
+    CHECK_INT(peer_end(&rig, post(headers[i][0], headers[i][1], "hi")), 200);
+    CHECK_INT(n_calls(&rig, "asample"), 1);
+    close_rig();
+  }
+}
+
 /* ---- Lines ---- */
 
 TEST_LIMIT(malformed_lines_are_refused, 20) {

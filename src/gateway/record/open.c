@@ -140,13 +140,16 @@ static int on_line(void *user, const char *data, size_t n, uint64_t offset) {
 }
 
 static int take_shared(void *user, const char *line, size_t n, int is_own) {
-  static const char reward[] = "{\"type\":\"reward\"";
-  size_t n_reward = sizeof(reward) - 1;
+  static const char *const ordered[] = {"{\"type\":\"reward\"",
+                                        "{\"type\":\"asked\""};
 
-  /* Own lines are in memory. Only the order of rewards matters. */
-  if (is_own && (n < n_reward || memcmp(line, reward, n_reward) != 0))
-    return TNK_OK;
-  return on_line(user, line, n, 0);
+  /* Own lines are in memory. Only the order of these among those of others
+   * matters. */
+  for (size_t i = 0; i < 2; i++)
+    if (!is_own || (n >= strlen(ordered[i]) &&
+                    memcmp(line, ordered[i], strlen(ordered[i])) == 0))
+      return on_line(user, line, n, 0);
+  return TNK_OK;
 }
 
 /* ---- Opening and closing ---- */

@@ -182,6 +182,11 @@ int tnk__gw_record_sync(tnk__gw_record_t *record, tnk__gw_waiter_t *waiter) {
   return tnk__gw_shared_sync(record->shared, waiter);
 }
 
+void tnk__gw_record_hurry(tnk__gw_record_t *record) {
+  if (record->shared != NULL)
+    tnk__gw_shared_hurry(record->shared);
+}
+
 void tnk__gw_record_leave(tnk__gw_waiter_t *waiter) {
   tnk__gw_journal_leave(waiter); /* a shared record has the same waiters */
 }
@@ -218,6 +223,10 @@ uint32_t tnk__gw_record_version(const tnk__gw_record_t *record) {
 
 uint64_t tnk__gw_record_next(const tnk__gw_record_t *record) {
   return record->next;
+}
+
+int tnk__gw_record_is_own(const tnk__gw_record_t *record, uint64_t number) {
+  return number >> TNK__GW_SHARED_BITS == record->next >> TNK__GW_SHARED_BITS;
 }
 
 uint64_t tnk__gw_record_number(tnk__gw_record_t *record) {

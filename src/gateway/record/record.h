@@ -69,6 +69,9 @@ int tnk__gw_record_wait(tnk__gw_record_t *record, tnk__gw_waiter_t *waiter);
 /* Wait until a shared record has all that other processes have written so far.
  * The same results, but never 1. */
 int tnk__gw_record_sync(tnk__gw_record_t *record, tnk__gw_waiter_t *waiter);
+/* Read what was written so far without waiting for the next poll. Does nothing
+ * if the record is not shared. */
+void tnk__gw_record_hurry(tnk__gw_record_t *record);
 /* Stop waiting. */
 void tnk__gw_record_leave(tnk__gw_waiter_t *waiter);
 /* Why the store of a shared record is not usable now, or NULL. */
@@ -99,6 +102,9 @@ int tnk__gw_record_ids(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
 int tnk__gw_record_line(const tnk__gw_record_t *record,
                         const tnk__gw_turn_t *turn, json_t **out);
 
+/* Returns whether this process of a shared record has given a request or turn
+ * this number. */
+int tnk__gw_record_is_own(const tnk__gw_record_t *record, uint64_t number);
 /* The number that the next turn gets. */
 uint64_t tnk__gw_record_next(const tnk__gw_record_t *record);
 /* Take a number for a request. No turn gets it. */

@@ -789,16 +789,19 @@ int tnk__gw_shared_wait(tnk__gw_shared_t *shared, tnk__gw_waiter_t *waiter) {
   return 1;
 }
 
-int tnk__gw_shared_sync(tnk__gw_shared_t *shared, tnk__gw_waiter_t *waiter) {
-  int err = begin_wait(shared, &shared->syncers, waiter, shared->n_begun + 1);
-
-  if (err != 0)
-    return err;
+void tnk__gw_shared_hurry(tnk__gw_shared_t *shared) {
   if (shared->is_current && !shared->is_reading)
     begin_reads(shared);
   else
     shared->wants_read = 1;
-  return 0;
+}
+
+int tnk__gw_shared_sync(tnk__gw_shared_t *shared, tnk__gw_waiter_t *waiter) {
+  int err = begin_wait(shared, &shared->syncers, waiter, shared->n_begun + 1);
+
+  if (err == 0)
+    tnk__gw_shared_hurry(shared);
+  return err;
 }
 
 const char *tnk__gw_shared_why(const tnk__gw_shared_t *shared) {

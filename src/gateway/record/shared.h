@@ -79,6 +79,8 @@ int tnk__gw_shared_wait(tnk__gw_shared_t *shared, tnk__gw_waiter_t *waiter);
 /* Wait until all lines are read that other gateways have appended so far. The
  * same results, but never 1. */
 int tnk__gw_shared_sync(tnk__gw_shared_t *shared, tnk__gw_waiter_t *waiter);
+/* Read the lines so far now, instead of with the next poll. */
+void tnk__gw_shared_hurry(tnk__gw_shared_t *shared);
 /* Why the store is not usable now, or NULL. */
 const char *tnk__gw_shared_why(const tnk__gw_shared_t *shared);
 /* Returns TNK_OK, or a code after which nothing works any more. */

@@ -42,6 +42,10 @@ int tnk__gw_shared_sync(tnk__gw_shared_t *shared, tnk__gw_waiter_t *waiter) {
   return TNK_ENOTSUP;
 }
 
+void tnk__gw_shared_hurry(tnk__gw_shared_t *shared) {
+  (void)shared;
+}
+
 const char *tnk__gw_shared_why(const tnk__gw_shared_t *shared) {
   (void)shared;
   return NULL;
