@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+//! The Tinker training API, on libtnk.
+//!
+//! [`Service`] is the connection to a server. It creates [`Training`] and [`Sampling`] clients.
+//! Their calls start an operation at once and return an [`Operation`]: a future for any
+//! executor, with [`Operation::wait`] for programs without one.
+//!
+//! The library runs on a thread of its own. A second thread takes results and calls wakers.
+//! Both begin with the first service and end with the last one. No call waits for a server,
+//! except `wait` and `wait_timeout`. Calls that say so wait for the thread of the library, for
+//! some microseconds.
+//!
+//! A child process of `fork()` has none of these threads. What its parent had fails there with
+//! [`Code::EFORKED`]; it can open services of its own.
+#![warn(missing_docs)]
+#![deny(unsafe_op_in_unsafe_fn)]
+
+mod data;
+mod engine;
+mod error;
+mod ledger;
+mod operation;
+mod result;
+mod sampling;
+mod service;
+mod text;
+mod training;
+
+pub use data::{Chunk, Datum, Elements, ImageFormat, Loss, ModelInput, Tensor};
+pub use error::{Category, Code, Error, Ran, Result};
+pub use ledger::{Entry, Ledger, LedgerOptions, LedgerSave};
+pub use operation::Operation;
+pub use result::{Checkpoint, Metrics, Model, Pass, Samples, Saved, Sequence, StopReason};
+pub use sampling::{Sampling, SamplingParams, Stop};
+pub use service::{LoraOptions, SamplingOptions, Service, ServiceOptions};
+pub use training::{AdamParams, SaveOptions, Training, TrainingInfo};
+
+/// The version of the linked libtnk, as "MAJOR.MINOR.PATCH".
+pub fn version() -> String {
+    unsafe { error::string(tnk_sys::tnk_version()) }.unwrap_or_default()
+}
