@@ -8,6 +8,7 @@ Without cargo, or without the crates that the tests need, everything but the com
 the generated files is skipped. PRELOAD is the library of preload.c. Output is TAP, see
 test/support/tap.py.
 """
+import json
 import os
 import pathlib
 import re
@@ -58,10 +59,12 @@ def is_generated():
 
 def missing():
     """Why nothing can be compiled, or None."""
+    # Where rustup puts it.
+    os.environ["PATH"] += f":{pathlib.Path.home() / '.cargo/bin'}"
     if shutil.which("cargo") is None:
         return "no cargo"
     # From the registry, or from what an earlier run has fetched.
-    ended = run("cargo", "fetch", "--locked", timeout=120)
+    ended = run("cargo", "fetch", "--locked", CARGO_NET_RETRY="1", CARGO_HTTP_TIMEOUT="20")
     if ended[0] != 0:
         return "the crates cannot be fetched: " + (ended[2].strip().splitlines() or ["?"])[-1]
     return None
@@ -103,6 +106,20 @@ def resumes(url, folder):
         check(code == 0 and begin >= last - last % 2, f"a run that is killed after loss {last} resumes",
               (first, out, err))
         check({**losses(first), **losses(out)} == wanted, "with the losses of the whole run", (first, out, wanted))
+
+
+def leaves(url):
+    """However a program ends, it does not crash, and the server knows that its session has ended."""
+    ways = {"drop": 0, "forget": 0, "exit": 0, "thread": 0, "waker": 0, "panic": 101}
+    for way, wanted in ways.items():
+        for _ in range(10):
+            code, out, err = run(TARGET / "debug/examples/leave", way, TINKER_BASE_URL=url, timeout=60)
+            if code != wanted:
+                break
+        check(code == wanted and (wanted or not err), f"a program ends: {way}", (code, err))
+        code, out, err = run(TNK, "session", "search", "--json", TINKER_BASE_URL=url)
+        states = [one["status"]["type"] for one in json.loads(out)["sessions"]]
+        check(len(states) >= 10 and set(states[:10]) == {"client_finished"}, "and so do its sessions", states)
 
 
 def documents(url, folder):
@@ -174,6 +191,7 @@ def main():
         folder = pathlib.Path(name)
         documents(url, folder)
         resumes(url, folder)
+        leaves(url)
         passes_valgrind(url, folder)
         fails_allocations(url, folder)
     server.stdin.close()

@@ -95,10 +95,16 @@ fn operations_end_at_each_moment() {
             let code = match end {
                 End::Drop => {
                     drop(operation);
+                    // The server has no answer for it, so only the cancellation ends it.
+                    while !service.dump().unwrap().contains("\"pending\":0,") {
+                        std::thread::yield_now();
+                    }
                     None
                 }
                 End::Detach => {
                     operation.detach();
+                    let pending = format!("\"pending\":{},", u8::from(is_pending));
+                    assert!(service.dump().unwrap().contains(&pending));
                     service.close().wait().unwrap();
                     None
                 }
