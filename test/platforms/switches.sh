@@ -13,7 +13,10 @@
 #   aliasing   warnings about aliasing and alignment are errors
 #   trap       no optimization, and signed integers that overflow trap
 #   lto        optimized at link time, with gcc's checks across files
-#   analyzer   gcc's static analyzer; its warnings are errors, and no test runs
+#   analyzer   gcc's static analyzer; its warnings are errors, and no test runs.
+#              Without two of its checks, of which each finding of gcc 12 was false:
+#              it takes no account of bit fields, of vectors, and of lists and arrays
+#              that cannot be empty. clang-tidy (test/lint.sh) has both checks.
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$top"
@@ -28,7 +31,10 @@ arguments() {
     aliasing) echo '-Wstrict-aliasing=3 -Wcast-align=strict -Wpointer-arith' ;;
     trap) echo '-O0 -ftrapv' ;;
     lto) ;;
-    analyzer) echo '-fanalyzer' ;;
+    analyzer)
+      echo '-fanalyzer -Wno-analyzer-use-of-uninitialized-value'
+      echo '-Wno-analyzer-null-dereference'
+      ;;
     *)
       echo "switches: there is no switch $part" >&2
       return 1
