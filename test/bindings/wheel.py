@@ -96,9 +96,10 @@ def builds_source(sdist, folder, build):
     env = {**os.environ, "PKG_CONFIG_PATH": str(build / "meson-uninstalled")}
     ran = run(*install, env=env)
     check(ran.returncode == 0, "the source distribution builds against an installed libtnk", ran)
-    env = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": str(build / "src")}
-    ran = run(python, "-c", "import tnk; print(tnk.__version__)", env=env)
-    check(ran.stdout == "0.1.0\n", "and can be imported", ran)
+    libraries = [str(build / "src" / name) for name in ("", "chat", "gateway", "tokenizers")]
+    env = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": ":".join(libraries)}
+    ran = run(python, "-c", "import tnk; print(tnk.__version__, tnk.chat.Template.from_text().stops)", env=env)
+    check(ran.stdout == "0.1.0 ['\\n\\nUser:']\n", "and can be imported", ran)
 
 
 def main():

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The package tnk for Python and the official client: the same programs, in turn in one
+run, against the same stub. Prints a table for src/bindings/python/README.md.
+
+    bench/python.py BUILD_DIR PYTHON PACKAGE [--rounds N] [--quick]
+
+PYTHON is an interpreter with the official client and numpy. PACKAGE is a folder with the
+package tnk, such as an unpacked wheel. The table has medians.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+IMPORT = """
+import json, resource, sys, time
+def rss():
+    return next(int(l.split()[1]) for l in open("/proc/self/status") if l.startswith("VmRSS:")) / 1024
+before, used = rss(), time.process_time()
+import {0}
+print(json.dumps({{"import_ms": (time.process_time() - used) * 1e3, "import_mib": rss() - before}}))
+"""
+
+
+class Lab:
+    def __init__(self, args):
+        self.args = args
+        self.env = {**os.environ, "no_proxy": "*", "TINKER_API_KEY": "tml-local", "PYTHONPATH": ""}
+
+    def run(self, is_tnk, *program):
+        head = [self.args.python]
+        if is_tnk and program[0] != "-c":
+            head += ["-m", "tnk", "run"]
+        env = {**self.env, "PYTHONPATH": f"{self.args.package if is_tnk else ''}:{HERE}"}
+        ran = subprocess.run([*head, *map(str, program)], env=env, capture_output=True, text=True, check=True, cwd=HERE)
+        return json.loads(ran.stdout.splitlines()[-1])
+
+    def medians(self, program, names):
+        """For each name (official client, tnk)."""
+        runs = [[self.run(is_tnk, *program(is_tnk)) for is_tnk in (False, True)] for _ in range(self.args.rounds)]
+        return {name: [statistics.median(pair[i][name] for pair in runs) for i in (0, 1)] for name in names}
+
+
+def rows(lab):
+    n = 2000 if lab.args.quick else 10000
+    for what, program, names in [
+        ("threads", lambda t: [HERE / "official_threads.py", n if t else n // 5, 1000], {"per_cpu_s": 1}),
+        ("asyncio", lambda t: [HERE / "official.py", "--samples", n if t else n // 5, "--in-flight", 1000, "--stall", 1],
+         {"per_cpu_s": 1, "stall_cpu_ms": 0}),
+        ("a pass of 1 M tokens", lambda t: [HERE / "official_passes.py", 256, 4096], {"cpu_ms": 0}),
+        ("import", lambda t: ["-c", IMPORT.format("tnk" if t else "tinker")], {"import_ms": 0, "import_mib": 0}),
+    ]:
+        for name, (official, tnk) in lab.medians(program, names).items():
+            yield what, name, official, tnk, tnk / official if names[name] else official / max(tnk, 0.01)
+
+
+LABELS = {"per_cpu_s": "samples per CPU second, 1,000 in flight", "stall_cpu_ms": "longest stall of the loop, ms",
+          "cpu_ms": "CPU ms", "import_ms": "CPU ms", "import_mib": "MiB"}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("python")
+    parser.add_argument("package", type=pathlib.Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="fewer samples")
+    args = parser.parse_args()
+    args.package = args.package.resolve()
+    lab = Lab(args)
+    with subprocess.Popen([args.build / "src/tools/tnk/tnk", "local", "--port", "0", "--stub", "--exit-with-stdin"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        lab.env["TINKER_BASE_URL"] = re.search(r"listening on (\S+)", server.stdout.readline())[1]
+        print(f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f}, medians of {args.rounds}\n")
+        print("| | official client | tnk | better by |\n|---|---:|---:|---:|")
+        for what, name, official, tnk, factor in rows(lab):
+            print(f"| {what}: {LABELS[name]} | {official:,.1f} | {tnk:,.1f} | {factor:.0f}x |", flush=True)
+        server.stdin.close()
+
+
+main()
