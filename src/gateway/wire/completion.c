@@ -232,8 +232,6 @@ static void put_chunk(const tnk__gw_answer_t *answer, tnk__buf_t *out,
 }
 
 static int write_stream(const tnk__gw_answer_t *answer, tnk__buf_t *out) {
-  tnk__gw_w_t w;
-
   for (size_t i = 0; i < answer->n_choices; i++) {
     const tnk__gw_said_t *said = &answer->choices[i].said;
 
@@ -243,16 +241,7 @@ static int write_stream(const tnk__gw_answer_t *answer, tnk__buf_t *out) {
       put_chunk(answer, out, i, PIECE, tnk__gw_said_piece(said, k));
     put_chunk(answer, out, i, END, NULL);
   }
-  if (answer->ask->with_usage) {
-    tnk__gw_event(&w, out, NULL);
-    tnk__gw_put_head(&w, answer, TNK__GW_COMPLETION, "text_completion");
-    tnk__json_key(&w, "choices");
-    tnk__json_begin_array(&w);
-    tnk__json_end(&w);
-    tnk__gw_put_usage(&w, answer);
-    tnk__gw_event_end(&w, out);
-  }
-  return tnk__buf_text(out, "data: [DONE]\n\n");
+  return tnk__gw_put_last(out, answer, TNK__GW_COMPLETION, "text_completion");
 }
 
 int tnk__gw_completion_write(const tnk__gw_answer_t *answer, tnk__buf_t *out) {

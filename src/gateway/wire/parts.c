@@ -215,3 +215,19 @@ void tnk__gw_put_usage(tnk__gw_w_t *w, const tnk__gw_answer_t *answer) {
   tnk__json_end(w);
   tnk__json_end(w);
 }
+
+int tnk__gw_put_last(tnk__buf_t *out, const tnk__gw_answer_t *answer,
+                     tnk__gw_api_t api, const char *object) {
+  tnk__gw_w_t w;
+
+  if (answer->ask->with_usage) {
+    tnk__gw_event(&w, out, NULL);
+    tnk__gw_put_head(&w, answer, api, object);
+    tnk__json_key(&w, "choices");
+    tnk__json_begin_array(&w);
+    tnk__json_end(&w);
+    tnk__gw_put_usage(&w, answer);
+    tnk__gw_event_end(&w, out);
+  }
+  return tnk__buf_text(out, "data: [DONE]\n\n");
+}

@@ -39,6 +39,11 @@ size_t tnk__gw_n_sampled(const tnk__gw_answer_t *answer);
 void tnk__gw_put_head(tnk__gw_w_t *w, const tnk__gw_answer_t *answer,
                       tnk__gw_api_t api, const char *object);
 void tnk__gw_put_usage(tnk__gw_w_t *w, const tnk__gw_answer_t *answer);
+/* Write the last events of a stream of these endpoints: the usage, if the
+ * client asked for it, and the end mark. Returns TNK_OK or the error of `out`.
+ */
+int tnk__gw_put_last(tnk__buf_t *out, const tnk__gw_answer_t *answer,
+                     tnk__gw_api_t api, const char *object);
 
 int tnk__gw_chat_write(const tnk__gw_answer_t *answer, tnk__buf_t *out);
 int tnk__gw_completion_write(const tnk__gw_answer_t *answer, tnk__buf_t *out);
