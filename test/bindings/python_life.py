@@ -66,7 +66,7 @@ def live():
 
 
 def fails(n, wanted):
-    """Whether the life had that many allocations."""
+    """Return whether the life had that many allocations."""
     fail_at(n)
     try:
         results = live()

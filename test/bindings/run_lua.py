@@ -60,7 +60,7 @@ def blocks(path):
 
 
 def missing(interpreter):
-    """Why the programs cannot run, or None."""
+    """Return why the programs cannot run, or None."""
     if interpreter not in NATIVES:
         return f"the headers of {interpreter} were missing in the build"
     if shutil.which(interpreter) is None:

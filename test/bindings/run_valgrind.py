@@ -35,7 +35,7 @@ def frames(error):
 
 
 def counts(error, leaks_of_callees):
-    """Whether it is an error of the binding."""
+    """Return whether it is an error of the binding."""
     stack = [frame for frame in frames(error) if frame[0] not in ALLOCATORS]
     if error.findtext("kind").startswith("Leak") and not leaks_of_callees:
         stack = stack[:1]

@@ -20,7 +20,7 @@ static tnk_chat_options_t guarded(void) {
   return options;
 }
 
-/* How many of the ids are marks of turns. */
+/* Returns how many of the ids are marks of turns. */
 static size_t count_marks(const tnk_chat_tokens_t *tokens) {
   size_t n, n_marks = 0;
   const int32_t *ids = tnk_chat_tokens_ids(tokens, &n);

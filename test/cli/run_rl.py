@@ -127,7 +127,7 @@ def words_of(name):
 
 
 def surroundings(folder):
-    """What an environment is told, and what it is not."""
+    """The variables that an environment gets, and those that it does not get."""
     said = folder / "said"
     said.mkdir()
     names = "OPENAI_BASE_URL OPENAI_API_KEY ANTHROPIC_BASE_URL ANTHROPIC_API_KEY TNK_GATEWAY_URL TNK_RL_SEED"
@@ -156,7 +156,7 @@ def surroundings(folder):
 
 
 def left_behind(folder):
-    """What an environment leaves running is ended with it, and is no failure."""
+    """Processes that an environment leaves running are ended with it, without a failure."""
     pids = folder / "left"
     pids.mkdir()
     command = f'sleep 600 & echo $! >"{pids}/$TNK_RL_MEMBER"; ' + play()[1]

@@ -62,7 +62,7 @@ def bad_options(folder, data):
 
 
 def whole_run(folder, data):
-    """What the other runs must end with."""
+    """Make the run with which the others are compared."""
     run = folder / "plain"
     got = tnk("train", data, "--local", "--run", run, *RUN)
     check(got.returncode == 0, "it trains", got)

@@ -37,7 +37,7 @@ PLAYED = [(f"{i // 5}?", "ab" if i % 5 < 2 else "cd", float(i % 5 < 2)) for i in
 
 
 def turns(prompt, said, reward, number):
-    """What the gateway adds to an example of one turn."""
+    """The members that the gateway adds to an example of one turn."""
     return {"session": f"s{number}", "turns": [{"turn": number, "version": 0, "offset": len(prompt) - 1,
                                                 "length": len(said), "reward": reward}]}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What several gateways with one record have answered, for tests in Python."""
+"""Responses of several gateways with one record, for tests in Python."""
 import json
 import pathlib
 import subprocess

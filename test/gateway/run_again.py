@@ -35,7 +35,7 @@ def both(url, versions, asks):
 
 
 def drawn_for(drawn, *texts):
-    """How many samples were drawn for these texts. Their prompts are bytes."""
+    """Return the number of samples that were drawn for these texts. Their prompts are bytes."""
     prompts = [bytes(i for i in r["prompt"] if i < 256) for r in records(drawn)]
     return sum(any(text.encode() in prompt for text in texts) for prompt in prompts)
 

@@ -63,7 +63,7 @@ class Place:
         return answer
 
     def harm(self):
-        """What no attack may change."""
+        """State that no attack may change."""
         lines = self.admin.ask("GET", "/tnk/datums")[1].splitlines()
         rows = [json.loads(line) for line in lines]
         keys = self.admin.ask("GET", "/tnk/sessions")[1]["data"]
@@ -224,7 +224,7 @@ def attacks(p):
 # ---- What is told ----
 
 def tells_nothing(p):
-    """What exists in another session is answered as what does not exist."""
+    """Objects of another session get the same answer as missing ones."""
     client = Client(p.url, x_api_key=p.rewards["key"])
     there, absent = p.response, "resp_" + "9" * len(p.response[5:])
     for name, ask in (
@@ -279,7 +279,7 @@ def hides_nothing(p):
 # ---- Connections ----
 
 def raw(p, *pieces):
-    """What comes when this was sent, until the gateway ends: all statuses."""
+    """Send this, and return all statuses until the connection ends."""
     with dial(p.url) as peer, peer.makefile("rb") as answer:
         peer.sendall(b"".join(pieces))
         return [int(status) for status in re.findall(rb"HTTP/1.1 (\d+) ", answer.read())]

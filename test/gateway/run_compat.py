@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What clients of OpenAI and Anthropic do beside plain requests.
+"""Requests of clients of OpenAI and Anthropic other than plain ones.
 
 usage: run_compat.py TNK_COMMAND
 
@@ -306,7 +306,7 @@ def continues_thoughts(folder):
 
 
 def continues_not(service, folder):
-    """What cannot be continued is refused by its name."""
+    """Conversations that cannot be continued are rejected with the reason."""
     thinks = pathlib.Path(folder) / "thinks.jinja"
     thinks.write_text(CALLING.replace("assistant\n{% endif", "assistant\n<think>\n{% endif"))
     trims = pathlib.Path(folder) / "trims.jinja"

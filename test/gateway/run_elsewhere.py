@@ -41,7 +41,7 @@ def send(url, headers, body):
 
 
 def n_drawn(drawn, text):
-    """How many samples were drawn for a text. Prompts are bytes."""
+    """Return the number of samples that were drawn for a text. Prompts are bytes."""
     return sum(text.encode() in bytes(i for i in r["prompt"] if i < 256) for r in records(drawn))
 
 

@@ -124,7 +124,7 @@ def change_weights(urls):
 
 
 def check_each(agents, turns, drawn):
-    """What was sampled but not answered. A kill may cause that, and a fault."""
+    """Report turns and samples that no client received. A kill or a fault may cause them."""
     n_seen = sum(len(a.seen) for a in agents)
     check(n_seen == AGENTS * TURNS, f"{n_seen} turns are answered, with {sum(a.n_retries for a in agents)} retries",
           [a.wrong[-3:] for a in agents if len(a.seen) < TURNS])

@@ -56,7 +56,7 @@ static void make_file(char *path) {
 
 /* ---- Costs ---- */
 
-/* What a request of 10 ids costs that samples 3 of at most 5, in 10^-12 USD. */
+/* Cost in 10^-12 USD of a request of 10 ids that samples 3 of at most 5. */
 static uint64_t cost_of(stage_t *stage, int32_t n_hits) {
   static tnk__sequence_t sequence = {.n_tokens = 3};
   const tnk_samples_t samples = {

@@ -231,7 +231,7 @@ TEST_LIMIT(a_key_names_a_request_that_has_failed, 60) {
 #define RETRY "X-Stainless-Retry-Count: 1\r\n"
 #define FIRST "X-Stainless-Retry-Count: 0\r\n"
 
-/* What a second request with the same body gets. */
+/* The response to a second request with the same body. */
 static void run_pair(const char *session, const char *first, const char *second,
                      at_t at, int is_repeat) {
   peer_t *a, *b;

@@ -6,7 +6,7 @@
 #include "support/test.h"
 #include "tnk/error.h"
 
-/* What Prometheus reads, byte by byte. */
+/* The metrics for Prometheus, byte by byte. */
 
 static tnk__gw_metrics_t metrics;
 static tnk__buf_t text;

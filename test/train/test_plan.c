@@ -8,7 +8,7 @@
 
 enum { MOST = 300 };
 
-/* Whether the shuffle has each of n numbers once. */
+/* Returns whether the shuffle has each of n numbers once. */
 static int is_permutation(uint64_t seed, uint64_t epoch, uint64_t n) {
   char seen[MOST] = "";
 
@@ -95,9 +95,9 @@ TEST(steps_have_whole_batches) {
   CHECK_INT(train_plan_count(&plan, 3), 4);
 }
 
-/* Whether the steps have all examples of the epochs in their order, and none
- * has more than `max` tokens, unless it has one example. The next example did
- * not fit. */
+/* Returns whether the steps have all examples of the epochs in their order, and
+ * none has more than `max` tokens, unless it has one example. The next example
+ * did not fit. */
 static int is_full(const train_plan_t *plan, const uint64_t *tokens,
                    uint64_t max) {
   uint64_t at = 0;

@@ -76,7 +76,7 @@ async function live() {
   }
 }
 
-/** Whether the life had that many allocations. */
+/** Returns whether the life had that many allocations. */
 async function fails(n, wanted) {
   failAt(n);
   try {
