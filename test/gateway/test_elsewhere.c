@@ -568,6 +568,26 @@ TEST_LIMIT(a_client_may_go_during_a_claim, 60) {
   free(peer);
 }
 
+TEST_LIMIT(each_allocation_of_a_claim_fails_in_turn, 60) {
+  int did_fail = 1;
+
+  for (long n = 0; did_fail; n++) {
+    peer_t *peer = begin_claim(KEY);
+    char own[sizeof(latest)];
+
+    asked_too(NULL);
+    memcpy(own, own_line("asked"), sizeof(own));
+    test_alloc_fail_at(n);
+    (void)take(own);
+    tick(0);
+    did_fail = test_alloc_did_fail();
+    test_alloc_fail_at(-1);
+    told("answer", ANSWER);
+    expect_theirs(peer);
+    close_rig();
+  }
+}
+
 /* Nobody else may get these at the same time. */
 TEST_LIMIT(other_requests_need_no_claim, 60) {
   static const char *const headers[][2] = {{"/s/you", FIRST}, {"", ""}};

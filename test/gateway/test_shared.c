@@ -564,7 +564,7 @@ TEST(too_long_lines_are_refused) {
 
 /* Without memory a line is refused, or it is written later. */
 TEST(memory_may_end_at_any_time) {
-  for (long n = 0; n < 16; n++) {
+  for (long n = 0; n < 32; n++) {
     wait_t wait = {.n_done = 1, .err = TNK_ECONN};
     int err;
 
@@ -586,6 +586,38 @@ TEST(memory_may_end_at_any_time) {
     test_alloc_fail_at(-1);
     CHECK_INT(rig.mock.n_stored, err == TNK_OK);
     rig_close();
+  }
+}
+
+TEST(memory_may_end_while_it_opens) {
+  tnk__gw_where_t where;
+  const tnk__gw_shared_options_t options = {.alloc = test_allocator(),
+                                            .where = &where,
+                                            .ca_file = "ca.pem",
+                                            .cert_file = "cert.pem",
+                                            .key_file = "key.pem",
+                                            .on_line = on_line};
+  int did_fail = 1;
+
+  CHECK(tnk__gw_where_read("valkeys://127.0.0.1:1/x", &where) == NULL);
+  for (long n = 0; did_fail; n++) {
+    int err;
+
+    memset(&rig, 0, sizeof(rig));
+    CHECK_INT(uv_loop_init(&rig.loop), 0);
+    test_alloc_fail_at(n);
+    err = tnk__gw_shared_new(&rig.shared, &options);
+    if (err == TNK_OK)
+      err = tnk__gw_shared_begin(rig.shared, &rig.loop);
+    did_fail = test_alloc_did_fail();
+    test_alloc_fail_at(-1);
+    CHECK_INT(err, did_fail ? TNK_ENOMEM : TNK_OK);
+    if (rig.shared != NULL) {
+      tnk__gw_shared_close(rig.shared, on_closed, NULL);
+      uv_run(&rig.loop, UV_RUN_DEFAULT);
+      CHECK_INT(rig.n_closed, 1);
+    }
+    CHECK_INT(uv_loop_close(&rig.loop), 0);
   }
 }
 
