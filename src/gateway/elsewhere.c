@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gateway/again.h"
 #include "lib/base/alloc.h"
 #include "lib/wire/format/json_read.h"
 #include "lib/wire/format/json_write.h"
@@ -174,12 +173,11 @@ static other_t *find(const tnk_gateway_t *gateway, const tnk__gw_same_t *same);
 static void take_own(tnk_gateway_t *gateway, uint64_t number) {
   TNK__LIST_FOREACH (node, &gateway->elsewhere.claims) {
     tnk__gw_job_t *job = WAITER(node);
-    tnk__gw_same_t same;
     const other_t *other;
 
     if (job->number != number || job->claim != TNK__GW_CLAIMING)
       continue;
-    other = tnk__gw_again_same(job, &same) ? find(gateway, &same) : NULL;
+    other = find(gateway, &job->same);
     job->claim = TNK__GW_CLAIM_WON;
     if (other != NULL && other->state != FAILED) {
       job->claim = TNK__GW_CLAIM_LOST;
@@ -396,11 +394,12 @@ static void begin_wait(tnk_gateway_t *gateway) {
     gateway->elsewhere.available_ms = uv_now(gateway->loop);
 }
 
-void tnk__gw_elsewhere_claim(tnk__gw_job_t *job) {
+void tnk__gw_elsewhere_claim(tnk__gw_job_t *job, const tnk__gw_same_t *same) {
   tnk_gateway_t *gateway = job->gateway;
 
   begin_wait(gateway);
   job->claim = TNK__GW_CLAIMING;
+  job->same = *same;
   tnk__list_append(&gateway->elsewhere.claims, &job->follow);
   /* Ask for the line at once. If that fails, the next poll reads it. */
   tnk__gw_record_hurry(gateway->record);
@@ -428,7 +427,6 @@ static void end_claims(tnk_gateway_t *gateway, uint64_t away_ms) {
     other_t *other = claim == TNK__GW_CLAIM_LOST
                          ? find_number(gateway, job->claimed_by)
                          : NULL;
-    tnk__gw_same_t same;
     char body[N_HASH];
     int err = TNK_OK;
 
@@ -436,10 +434,9 @@ static void end_claims(tnk_gateway_t *gateway, uint64_t away_ms) {
     job->claim = TNK__GW_NO_CLAIM;
     if (other != NULL && other->state == FAILED)
       other = NULL;
-    if (other != NULL && tnk__gw_again_same(job, &same)) {
-      to_text(same.body, body);
-      err = strcmp(body, other->body) != 0 ? TNK_EINVAL : TNK_OK;
-    }
+    to_text(job->same.body, body);
+    if (other != NULL && strcmp(body, other->body) != 0)
+      err = TNK_EINVAL;
     tnk__gw_job_claimed(job, other,
                         claim == TNK__GW_CLAIMING ? TNK_ECONN : err);
   }

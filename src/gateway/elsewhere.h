@@ -38,16 +38,6 @@ enum {
   TNK__GW_MAX_ELSEWHERE_ANSWER = 4 << 20 /* longer answers are not shared */
 };
 
-/* The values by which a request is recognized. The hashes have 128 bits. */
-typedef struct {
-  const char *session;
-  int has_key; /* the client has named it */
-  uint64_t key[2];
-  uint64_t body[2];
-  int is_repeat;  /* the client says so */
-  int may_repeat; /* it may repeat one that is in progress */
-} tnk__gw_same_t;
-
 typedef enum {
   TNK__GW_NOT_ELSEWHERE = 0,
   TNK__GW_ELSEWHERE,        /* tnk__gw_elsewhere_wait() waits for it */
@@ -74,7 +64,7 @@ void tnk__gw_elsewhere_wait(tnk__gw_job_t *job, struct tnk__gw_other *other);
 
 /* Wait until the own line "asked" has been read. Afterwards
  * tnk__gw_job_claimed() is called, with the earlier request, or NULL. */
-void tnk__gw_elsewhere_claim(tnk__gw_job_t *job);
+void tnk__gw_elsewhere_claim(tnk__gw_job_t *job, const tnk__gw_same_t *same);
 
 /* Write the line "asked" of a job, for the other gateways. */
 int tnk__gw_elsewhere_asked(const tnk__gw_job_t *job,

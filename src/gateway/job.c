@@ -413,7 +413,7 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
     err = tnk__gw_again_asked(job);
     if (err != TNK_OK)
       return not_recorded(fault, err);
-    tnk__gw_elsewhere_claim(job);
+    tnk__gw_elsewhere_claim(job, &same);
     return 0;
   }
   job->number = tnk__gw_record_number(job->gateway->record);

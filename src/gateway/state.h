@@ -155,6 +155,16 @@ typedef enum {
   TNK__GW_WANTED_TOLD /* it has got that */
 } tnk__gw_wanted_t;
 
+/* What a request is found by. The hashes are of 128 bits. */
+typedef struct {
+  const char *session;
+  int has_key; /* the client has named it */
+  uint64_t key[2];
+  uint64_t body[2];
+  int is_repeat;  /* the client says so */
+  int may_repeat; /* it may repeat one that is in progress */
+} tnk__gw_same_t;
+
 /* Whether a job has the right to sample its request, see elsewhere.h. */
 typedef enum {
   TNK__GW_NO_CLAIM = 0, /* none is needed */
@@ -183,6 +193,7 @@ typedef struct tnk__gw_job {
   int says_repeat; /* the client says that it repeats a request */
   int may_repeat;  /* it may repeat one that is in progress */
   tnk__gw_claim_t claim;
+  tnk__gw_same_t same; /* during a claim; its session is the job's */
   uint64_t claimed_by;
   char *session;
   tnk__gw_grant_t *grant; /* of its key, or NULL; see account.h */
