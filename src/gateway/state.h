@@ -155,7 +155,7 @@ typedef enum {
   TNK__GW_WANTED_TOLD /* it has got that */
 } tnk__gw_wanted_t;
 
-/* What a request is found by. The hashes are of 128 bits. */
+/* The values by which a request is recognized. The hashes have 128 bits. */
 typedef struct {
   const char *session;
   int has_key; /* the client has named it */
