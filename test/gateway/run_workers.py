@@ -195,6 +195,8 @@ def ended_in_requests(service, store):
         waiting = Waiting(g, service, "end", ASKERS)
         g.process.send_signal(signal.SIGTERM)
         waiting.go_on()
+        # Leaving the block would be a second signal.
+        g.process.wait(60)
         done = [(a.status, a.failed) for a in waiting.askers]
         check(done == [(200, 0)] * ASKERS, "requests in progress are finished after SIGTERM", done)
     check(g.status == 0 and all(map(is_gone, workers)), "then all ends with status 0", g.said)
