@@ -48,7 +48,7 @@ setup(
             "tnk._native",
             sorted(glob.glob("native/*.c", root_dir=HERE)),
             include_dirs=[include_folder()],
-            define_macros=[("Py_LIMITED_API", "0x030b0000"), ("_POSIX_C_SOURCE", "200809L")],
+            define_macros=[("Py_LIMITED_API", "0x030b0000"), ("PY_SSIZE_T_CLEAN", None), ("_POSIX_C_SOURCE", "200809L")],
             extra_compile_args=["-std=c11", "-fvisibility=hidden", *pkg_config("--cflags")],
             extra_link_args=[f"-Wl,--version-script={HERE / 'native.map'}", "-Wl,--exclude-libs,ALL", *pkg_config("--libs"), "-pthread"],
             extra_objects=[ARCHIVE] if ARCHIVE else [],

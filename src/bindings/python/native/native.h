@@ -7,7 +7,6 @@
  * and hand them to the thread of a runtime, which never takes the interpreter's
  * lock. Results come back through queues (tnk/bindings.h).
  */
-#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <pthread.h>
 
