@@ -9,7 +9,7 @@
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 #include "tnk/rl.h"
-#include "tools/tnk/learn/digest.h"
+#include "tools/common/base/digest.h"
 
 static int refuse(char *why, size_t n_why, const char *text) {
   snprintf(why, n_why, "%s", text);
@@ -115,15 +115,15 @@ static int read_turns(learn_rewards_t *rewards, learn_reward_t *row,
 /* The prompt ends before the first sampled token, which is the target of the
  * prompt's last token. */
 static uint64_t prompt_of(const tnk_datum_t *datum, size_t first) {
-  uint64_t sum = LEARN_DIGEST_INIT;
+  uint64_t sum = CLI_DIGEST_INIT;
   size_t left = first + 1;
 
   for (size_t i = 0; i < tnk__input_n_chunks(&datum->input) && left > 0; i++) {
     const tnk_chunk_t chunk = tnk__input_chunk(&datum->input, i);
     const size_t n_tokens = chunk.n_tokens < left ? chunk.n_tokens : left;
 
-    sum = learn_digest(sum, chunk.tokens, n_tokens * sizeof(*chunk.tokens));
-    sum = learn_digest(sum, chunk.bytes, chunk.n_bytes);
+    sum = cli_digest(sum, chunk.tokens, n_tokens * sizeof(*chunk.tokens));
+    sum = cli_digest(sum, chunk.bytes, chunk.n_bytes);
     left -= n_tokens;
   }
   return sum;
@@ -137,11 +137,11 @@ static int read_group(learn_reward_t *row, const json_t *line,
   if (group == NULL || json_is_null(group)) {
     row->group = prompt_of(datum, row->first);
   } else if (json_is_string(group)) {
-    row->group = learn_digest(LEARN_DIGEST_INIT, json_string_value(group),
-                              json_string_length(group));
+    row->group = cli_digest(CLI_DIGEST_INIT, json_string_value(group),
+                            json_string_length(group));
   } else if (json_is_integer(group)) {
     number = json_integer_value(group);
-    row->group = learn_digest(LEARN_DIGEST_INIT + 1, &number, sizeof(number));
+    row->group = cli_digest(CLI_DIGEST_INIT + 1, &number, sizeof(number));
   } else {
     return refuse(why, n_why, "\"group\" is neither a text nor an integer");
   }

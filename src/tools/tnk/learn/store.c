@@ -7,7 +7,7 @@
 #include "lib/base/alloc.h"
 #include "lib/wire/data/data.h"
 #include "tnk/error.h"
-#include "tools/tnk/learn/digest.h"
+#include "tools/common/base/digest.h"
 
 void learn_store_init(learn_store_t *store) {
   *store = (learn_store_t){0};
@@ -28,24 +28,31 @@ static int append(learn_store_t *store, const tnk_datum_t *datum) {
   return TNK_OK;
 }
 
-int learn_store_add_tokens(learn_store_t *store, const int32_t *ids,
-                           const float *weights, size_t n, float scale) {
-  tnk_datum_t datum = {.input = {.n_tokens = n - 1}};
-  int64_t *targets = tnk__arena_alloc(&store->arena, (n - 1) * sizeof(int64_t));
-  float *scaled;
+int learn_datum(tnk_datum_t *out, tnk__arena_t *arena, const int32_t *ids,
+                const float *weights, size_t n, float scale) {
+  int64_t *targets = tnk__arena_alloc(arena, (n - 1) * sizeof(int64_t));
+  float *scaled = tnk__arena_alloc(arena, (n - 1) * sizeof(*scaled));
 
-  datum.input.tokens =
-      tnk__arena_copy(&store->arena, ids, (n - 1) * sizeof(*ids));
-  scaled = tnk__arena_alloc(&store->arena, (n - 1) * sizeof(*scaled));
-  if (targets == NULL || datum.input.tokens == NULL || scaled == NULL)
+  *out = (tnk_datum_t){
+      .input = {.tokens = tnk__arena_copy(arena, ids, (n - 1) * sizeof(*ids)),
+                .n_tokens = n - 1}};
+  if (targets == NULL || out->input.tokens == NULL || scaled == NULL)
     return TNK_ENOMEM;
   for (size_t i = 0; i + 1 < n; i++) {
     targets[i] = ids[i + 1];
     scaled[i] = weights[i + 1] * scale;
   }
-  datum.targets = targets;
-  datum.weights = scaled;
-  return append(store, &datum);
+  out->targets = targets;
+  out->weights = scaled;
+  return TNK_OK;
+}
+
+int learn_store_add_tokens(learn_store_t *store, const int32_t *ids,
+                           const float *weights, size_t n, float scale) {
+  tnk_datum_t datum;
+  const int err = learn_datum(&datum, &store->arena, ids, weights, n, scale);
+
+  return err == TNK_OK ? append(store, &datum) : err;
 }
 
 int learn_store_add(learn_store_t *store, const tnk_datum_t *datum) {
@@ -65,38 +72,36 @@ static uint64_t digest_tensor(uint64_t sum, const tnk_tensor_t *tensor) {
   const size_t n_crow = tnk__tensor_n_crow(tensor);
 
   for (uint32_t i = 0; i < tensor->n_dims; i++)
-    sum = learn_digest(sum, &tensor->shape[i], sizeof(tensor->shape[i]));
+    sum = cli_digest(sum, &tensor->shape[i], sizeof(tensor->shape[i]));
   for (size_t i = 0; i < tensor->n_values; i++) {
     const int64_t whole =
         tnk__dtype_is_int(tensor->dtype) ? tnk__tensor_int(tensor, i) : 0;
     const double real =
         tnk__dtype_is_int(tensor->dtype) ? 0 : tnk__tensor_float(tensor, i);
 
-    sum = learn_digest(sum, &whole, sizeof(whole));
-    sum = learn_digest(sum, &real, sizeof(real));
+    sum = cli_digest(sum, &whole, sizeof(whole));
+    sum = cli_digest(sum, &real, sizeof(real));
   }
   if (n_crow == 0)
     return sum;
-  sum = learn_digest(sum, tensor->crow, n_crow * sizeof(*tensor->crow));
-  return learn_digest(sum, tensor->col,
-                      tensor->n_values * sizeof(*tensor->col));
+  sum = cli_digest(sum, tensor->crow, n_crow * sizeof(*tensor->crow));
+  return cli_digest(sum, tensor->col, tensor->n_values * sizeof(*tensor->col));
 }
 
 uint64_t learn_store_digest(uint64_t sum, const tnk_datum_t *datum) {
   for (size_t i = 0; i < tnk__input_n_chunks(&datum->input); i++) {
     const tnk_chunk_t chunk = tnk__input_chunk(&datum->input, i);
 
-    sum = learn_digest(sum, &chunk.n_tokens, sizeof(chunk.n_tokens));
-    sum =
-        learn_digest(sum, chunk.tokens, chunk.n_tokens * sizeof(*chunk.tokens));
-    sum = learn_digest(sum, chunk.bytes, chunk.n_bytes);
+    sum = cli_digest(sum, &chunk.n_tokens, sizeof(chunk.n_tokens));
+    sum = cli_digest(sum, chunk.tokens, chunk.n_tokens * sizeof(*chunk.tokens));
+    sum = cli_digest(sum, chunk.bytes, chunk.n_bytes);
     if (chunk.location != NULL)
-      sum = learn_digest(sum, chunk.location, strlen(chunk.location) + 1);
+      sum = cli_digest(sum, chunk.location, strlen(chunk.location) + 1);
   }
   for (size_t i = 0; i < tnk__datum_n_inputs(datum); i++) {
     const tnk_loss_input_t input = tnk__datum_input_at(datum, i);
 
-    sum = learn_digest(sum, input.name, strlen(input.name) + 1);
+    sum = cli_digest(sum, input.name, strlen(input.name) + 1);
     sum = digest_tensor(sum, &input.tensor);
   }
   return sum;

@@ -13,9 +13,13 @@ typedef struct {
 } learn_store_t;
 
 void learn_store_init(learn_store_t *store);
-/* Add an example of next-token training: the model reads all tokens except the
- * last, and the weight of a token applies to it as a target, times `scale`. The
- * caller has checked them. All functions return TNK_OK or TNK_ENOMEM. */
+/* Make an example of next-token training in memory of the arena: the model
+ * reads all tokens except the last, and the weight of a token applies to it as a
+ * target, times `scale`. The caller has checked them. All functions return
+ * TNK_OK or TNK_ENOMEM. */
+int learn_datum(tnk_datum_t *out, tnk__arena_t *arena, const int32_t *ids,
+                const float *weights, size_t n, float scale);
+/* Add one. */
 int learn_store_add_tokens(learn_store_t *store, const int32_t *ids,
                            const float *weights, size_t n, float scale);
 /* Add a copy of an example. */

@@ -2,7 +2,7 @@
 /*
  * tnk chat-data: converts each line of messages to a line of training data and
  * checks it as a training call would. Or it prints the text and marks the
- * trained parts.
+ * trained parts. With --packed it writes the examples to a file.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,9 +14,12 @@
 #include "tools/common/base/input.h"
 #include "tools/common/frame/commands.h"
 #include "tools/tnk/text/chats.h"
+#include "tools/tnk/text/pack.h"
 
 static struct {
   cli_chats_args_t chats;
+  const char *packed; /* file to write, or NULL */
+  int64_t max_length;
   int show;
   int count;
 } args;
@@ -28,6 +31,7 @@ typedef struct {
   int has_color;
   size_t n_tokens;
   double weight; /* sum of the weights */
+  cli_pack_writer_t pack;
 } work_t;
 
 /* ---- Output ---- */
@@ -128,6 +132,19 @@ static int show(work_t *work, const int32_t *ids, const float *weights,
   return err;
 }
 
+/* As tnk train keeps an example. */
+static int pack(work_t *work, const cli_example_t *example) {
+  cli_pack_head_t *head = &work->pack.head;
+  size_t n_cut = 0;
+  const size_t n = cli_chats_cut(example, (size_t)args.max_length, &n_cut);
+
+  head->n_cut += n_cut;
+  if (n > 0)
+    return cli_pack_add(&work->pack, example->ids, example->weights, n);
+  head->n_left_out++;
+  return TNK_OK;
+}
+
 static int give(void *user, const cli_example_t *example) {
   work_t *work = user;
   const double weight = tnk_batch_weight(example->batch);
@@ -135,6 +152,8 @@ static int give(void *user, const cli_example_t *example) {
 
   work->n_tokens += example->n;
   work->weight += weight;
+  if (args.packed != NULL)
+    return pack(work, example);
   if (args.count)
     printf("%zu: %zu tokens, %g trained\n", work->chats.line, example->n,
            weight);
@@ -157,6 +176,61 @@ static int tell(work_t *work, int err) {
   return work->chats.n_bad > 0 ? CLI_EXIT_FAILED : CLI_EXIT_OK;
 }
 
+static int pack_failed(const work_t *work, int err) {
+  return cli_fail(work->cli, CLI_EXIT_FILE, "%s: %s", args.packed,
+                  err == TNK_ENOMEM ? "out of memory" : strerror(errno));
+}
+
+static void set_vocabulary(work_t *work) {
+  cli_pack_head_t *head = &work->pack.head;
+
+  head->n_vocab = cli_chats_n_vocab(&work->chats);
+  head->vocabulary =
+      cli_pack_vocabulary(&work->chats.tokenizer, (size_t)head->n_vocab);
+}
+
+/* No file is better than one without the wrong conversations. */
+static int end_pack(work_t *work) {
+  const cli_pack_head_t *head = &work->pack.head;
+  int err;
+
+  if (head->n_examples == 0)
+    return cli_fail(work->cli, CLI_EXIT_FAILED, "%s: there is no example",
+                    work->cli->words[0]);
+  set_vocabulary(work);
+  err = cli_pack_end(&work->pack);
+  if (err != TNK_OK)
+    return pack_failed(work, err);
+  cli_note(work->cli,
+           "%s: %" PRIu64 " examples, %" PRIu64 " tokens; %" PRIu64
+           " examples are cut, and %" PRIu64 " that train nothing left out",
+           args.packed, head->n_examples, head->n_tokens, head->n_cut,
+           head->n_left_out);
+  return CLI_EXIT_OK;
+}
+
+static int read_all(work_t *work, FILE *in) {
+  const char *name = work->cli->words[0];
+  int status = CLI_EXIT_OK;
+  int err = TNK_OK;
+
+  if (args.packed != NULL) {
+    err = cli_pack_begin(&work->pack, args.packed);
+    if (err != TNK_OK)
+      status = pack_failed(work, err);
+  }
+  if (status == CLI_EXIT_OK) {
+    err = cli_chats_read(&work->chats, in, name);
+    status = err != TNK_OK && args.packed != NULL && !ferror(in)
+                 ? pack_failed(work, err)
+                 : tell(work, err);
+  }
+  if (status == CLI_EXIT_OK && args.packed != NULL)
+    status = end_pack(work);
+  cli_pack_drop(&work->pack);
+  return status;
+}
+
 static int run_chat_data(cli_t *cli) {
   const int is_stdin = strcmp(cli->words[0], "-") == 0;
   work_t work = {
@@ -171,7 +245,7 @@ static int run_chat_data(cli_t *cli) {
   work.has_color = cli_has_color(stdout, (cli_color_t)cli->color);
   status = cli_chats_open(&work.chats);
   if (status == CLI_EXIT_OK)
-    status = tell(&work, cli_chats_read(&work.chats, in, cli->words[0]));
+    status = read_all(&work, in);
   if (!is_stdin)
     fclose(in);
   cli_chats_close(&work.chats);
@@ -180,8 +254,10 @@ static int run_chat_data(cli_t *cli) {
 
 static const char *check(const cli_t *cli) {
   (void)cli;
-  if (args.show && args.count)
-    return "either --show or --count";
+  if (args.show + args.count + (args.packed != NULL) > 1)
+    return "only one of --show, --count and --packed";
+  if (args.max_length > 0 && args.packed == NULL)
+    return "--max-length needs --packed";
   return cli_chats_check(&args.chats);
 }
 
@@ -194,6 +270,20 @@ static const cli_option_t options[] = {
     {.name = "count",
      .flag = &args.count,
      .help = "Print only the number of tokens."},
+    {.name = "packed",
+     .value = "OUT",
+     .text = &args.packed,
+     .offer = CLI_OFFER_FILES,
+     .help = "Write the examples to the file OUT, which tnk train reads in "
+             "constant memory. It appears only if all conversations can be "
+             "used."},
+    {.name = "max-length",
+     .value = "N",
+     .number = &args.max_length,
+     .min = 0,
+     .max = INT32_MAX,
+     .help = "With --packed: cut examples after N tokens, as tnk train does. "
+             "0 means no limit (0)."},
     {.name = NULL}};
 
 static const cli_item_t examples[] = {
@@ -201,6 +291,8 @@ static const cli_item_t examples[] = {
      "Training data, which tnk lint reads, from conversations."},
     {"tnk chat-data --show chats.jsonl",
      "Show what would be trained, for the built-in model."},
+    {"tnk chat-data --tokenizer DIR --packed chats.pack chats.jsonl",
+     "Prepare data that do not fit into memory, for tnk train."},
     {NULL, NULL}};
 
 const cli_command_t cli_chat_data = {

@@ -329,6 +329,23 @@ int cli_chats_prompt(cli_chats_t *chats, const char *text, const int32_t **ids,
   return err;
 }
 
+/* ---- Lengths ---- */
+
+size_t cli_chats_trained_length(const float *weights, size_t n) {
+  while (n > 1 && !(weights[n - 1] != 0.0f))
+    n--;
+  return n > 1 ? n : 0;
+}
+
+size_t cli_chats_cut(const cli_example_t *example, size_t max, size_t *n_cut) {
+  const size_t n = cli_chats_trained_length(example->weights, example->n);
+
+  if (max == 0 || n <= max)
+    return n;
+  ++*n_cut;
+  return cli_chats_trained_length(example->weights, max);
+}
+
 /* ---- Setup ---- */
 
 static int open_template(cli_chats_t *chats) {
@@ -376,6 +393,11 @@ int cli_chats_open(cli_chats_t *chats) {
   if (open_template(chats) != TNK_OK)
     return cli_fail(chats->cli, CLI_EXIT_FILE, "%s", chats->error.text);
   return CLI_EXIT_OK;
+}
+
+size_t cli_chats_n_vocab(const cli_chats_t *chats) {
+  return chats->tok != NULL ? tnk_tokenizer_vocab_size(chats->tok)
+                            : CLI_CHATS_BYTES;
 }
 
 void cli_chats_close(cli_chats_t *chats) {

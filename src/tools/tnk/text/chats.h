@@ -68,6 +68,9 @@ extern const char *const cli_chats_shapes[];
     .help = "Tokenize pieces of the text separately, as the cookbook does."    \
   }
 
+/* Ids of tnk_chat_bytes_plugin(). */
+enum { CLI_CHATS_BYTES = 258 };
+
 /* Returns the error in the combination of these options, or NULL. */
 const char *cli_chats_check(const cli_chats_args_t *args);
 
@@ -80,6 +83,13 @@ typedef struct {
   size_t n;
   size_t part; /* of a pair: CLI_ROW_CHOSEN, then CLI_ROW_REJECTED; else 0 */
 } cli_example_t;
+
+/* The length of an example up to its last trained token: nothing depends on
+ * later ones. 0 if nothing is trained. */
+size_t cli_chats_trained_length(const float *weights, size_t n);
+/* The length after a cut to `max` tokens, which adds 1 to *n_cut; 0 for `max`
+ * means no limit. 0 if nothing is then trained. */
+size_t cli_chats_cut(const cli_example_t *example, size_t max, size_t *n_cut);
 
 /* Converts the conversations of files to examples. Rows with a prompt and a
  * completion are conversations too, see row.h. Call cli_chats_open(), then
@@ -123,6 +133,8 @@ int cli_chats_read(cli_chats_t *chats, FILE *in, const char *file);
  * in `error`. */
 int cli_chats_prompt(cli_chats_t *chats, const char *text, const int32_t **ids,
                      size_t *n);
+/* The number of token ids of its open tokenizer. */
+size_t cli_chats_n_vocab(const cli_chats_t *chats);
 void cli_chats_close(cli_chats_t *chats);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "tools/tnk/text/pack.h"
 #include "tools/tnk/train/plan.h"
 #include "tools/tnk/learn/rewards.h"
 #include "tools/tnk/learn/schedule.h"
@@ -237,10 +238,22 @@ const cli_option_t train_options[] = {
              "0.4}]}\nA row may have a \"model\"."},
     {.name = NULL}};
 
+static int has_packed(const cli_t *cli) {
+  int has = 0;
+
+  for (size_t i = 0; i < cli->n_words; i++)
+    has |= cli_pack_is(cli->words[i]);
+  return has;
+}
+
 /* The model's own tokenizer is on a hub, whose files have no single place for a
  * template. */
-static const char *check_model(void) {
-  const int has_text = train_args.method != TRAIN_RL;
+static const char *check_model(const cli_t *cli) {
+  /* Packed data are ids already. */
+  const int is_packed =
+      has_packed(cli) && train_args.samples.n == 0 &&
+      (train_args.eval == NULL || cli_pack_is(train_args.eval));
+  const int has_text = train_args.method != TRAIN_RL && !is_packed;
 
   if (train_args.model == NULL && train_args.is_local)
     train_args.model = LEARN_BYTE_MODEL;
@@ -304,6 +317,6 @@ const char *train_check(const cli_t *cli) {
     return "--max-usd needs --prices";
   wrong = check_method();
   if (wrong == NULL)
-    wrong = check_model();
+    wrong = check_model(cli);
   return wrong != NULL ? wrong : cli_chats_check(&train_args.chats);
 }

@@ -12,7 +12,7 @@
 #include "tools/tnk/text/lint.h"
 #include "tools/tnk/train/args.h"
 #include "tools/tnk/text/row.h"
-#include "tools/tnk/learn/digest.h"
+#include "tools/common/base/digest.h"
 #include "tools/tnk/train/plan.h"
 #include "tools/tnk/learn/rewards.h"
 
@@ -29,44 +29,21 @@ typedef struct {
   learn_rewards_t rewards;
 } reader_t;
 
-/* With --reduction mean the weights of an example have the sum 1. */
-static float scale_of(const float *weights, size_t n) {
-  float sum = 0;
-
-  if (train_args.reduction != TRAIN_MEAN)
-    return 1;
-  for (size_t i = 1; i < n; i++)
-    sum += weights[i];
-  return sum > 0 ? 1 / sum : 1;
-}
-
 static int keep(const reader_t *reader, const int32_t *ids,
                 const float *weights, size_t n) {
   train_file_t *file = reader->file;
 
-  file->digest = learn_digest(file->digest, &n, sizeof(n));
-  file->digest = learn_digest(file->digest, ids, n * sizeof(*ids));
-  file->digest = learn_digest(file->digest, weights, n * sizeof(*weights));
+  file->digest = cli_digest(file->digest, &n, sizeof(n));
+  file->digest = cli_digest(file->digest, ids, n * sizeof(*ids));
+  file->digest = cli_digest(file->digest, weights, n * sizeof(*weights));
   return learn_store_add_tokens(&reader->data->store, ids, weights, n,
-                                scale_of(weights, n));
-}
-
-/* The length up to the last trained token. Nothing depends on later ones. */
-static size_t trained_length(const float *weights, size_t n) {
-  while (n > 1 && !(weights[n - 1] != 0.0f))
-    n--;
-  return n > 1 ? n : 0;
+                                train_scale_of(weights, n));
 }
 
 /* Returns the length after the cut; 0 if nothing is then trained. */
 static size_t cut(const reader_t *reader, const cli_example_t *example) {
-  const size_t max = (size_t)train_args.max_length;
-  const size_t n = trained_length(example->weights, example->n);
-
-  if (max == 0 || n <= max)
-    return n;
-  reader->data->n_cut++;
-  return trained_length(example->weights, max);
+  return cli_chats_cut(example, (size_t)train_args.max_length,
+                       &reader->data->n_cut);
 }
 
 static int take(void *user, const cli_example_t *example) {
@@ -161,7 +138,7 @@ static int read_file(cli_chats_t *chats, train_file_t *file) {
   const size_t n_good = chats->n_good;
   int err;
 
-  file->digest = LEARN_DIGEST_INIT;
+  file->digest = CLI_DIGEST_INIT;
   if (in == NULL)
     return cli_fail(chats->cli, CLI_EXIT_FILE, "%s", why);
   errno = 0;
@@ -179,6 +156,82 @@ static int read_file(cli_chats_t *chats, train_file_t *file) {
   return err;
 }
 
+/* ---- Packed data ---- */
+
+/* Open the file and count its examples. Those for the evaluation are copied to
+ * memory, as others are. */
+static int open_packed(train_data_t *data, const cli_t *cli, train_file_t *file,
+                       int is_eval) {
+  train_packed_t eval = {0};
+  train_packed_t *packed = is_eval ? &eval : &data->packed;
+  const cli_pack_head_t *head;
+  char why[512] = "";
+  int err = TNK_OK;
+  int status =
+      train_packed_add(packed, cli, file->name, &train_args.chats.which,
+                       strcmp(train_args.model, LEARN_BYTE_MODEL) == 0);
+
+  if (status == CLI_EXIT_OK) {
+    head = &packed->packs[packed->n - 1].head;
+    file->digest = head->digest;
+    file->n_examples = (size_t)head->n_examples;
+    data->n_vocab = (size_t)head->n_vocab;
+    data->n_cut += (size_t)head->n_cut;
+    data->n_left_out += (size_t)head->n_left_out;
+    for (uint64_t i = 0; is_eval && i < head->n_examples && err == TNK_OK; i++)
+      err = train_packed_keep(packed, i, &data->store, why, sizeof(why));
+    if (err != TNK_OK)
+      status = cli_fail(cli, CLI_EXIT_FILE, "%s",
+                        err == TNK_ENOMEM ? "out of memory" : why);
+  }
+  train_packed_free(&eval);
+  return status;
+}
+
+static int is_eval_file(const train_data_t *data, size_t i) {
+  return train_args.eval != NULL && i + 1 == data->n_files;
+}
+
+/* Packed data are for one method, and not mixed with other files. Sets
+ * *n_others to the number of files that are not packed. */
+static int check_packed(const train_data_t *data, const cli_t *cli,
+                        size_t *n_others) {
+  const char *packed = NULL;
+  const char *other = NULL;
+
+  *n_others = 0;
+  for (size_t i = 0; i < data->n_files; i++) {
+    const char *name = data->files[i].name;
+    const int is_packed = cli_pack_is(name);
+
+    *n_others += !is_packed;
+    if (is_packed &&
+        (train_args.method != TRAIN_SFT || train_args.max_length > 0))
+      return cli_fail(cli, CLI_EXIT_USAGE, "%s has packed data, %s", name,
+                      train_args.method != TRAIN_SFT
+                          ? "which need --method sft"
+                          : "which tnk chat-data --max-length cuts");
+    if (is_packed && !is_eval_file(data, i))
+      packed = name;
+    else if (!is_packed && !is_eval_file(data, i))
+      other = name;
+  }
+  if (packed == NULL || other == NULL)
+    return CLI_EXIT_OK;
+  return cli_fail(cli, CLI_EXIT_USAGE,
+                  "%s has packed data, and %s has not: they cannot be mixed",
+                  packed, other);
+}
+
+static int apply_rewards(train_data_t *data, const cli_t *cli,
+                         learn_rewards_t *rewards) {
+  data->rewards = learn_rewards_list(rewards);
+  return data->rewards != NULL
+             ? learn_rewards_apply(rewards, cli, data->store.data,
+                                   &train_args.advantages)
+             : cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
+}
+
 /* All bad lines of all files are reported, not only the first. */
 static int read_files(train_data_t *data, const cli_t *cli, int64_t now_s) {
   const int has_pairs = train_args.method == TRAIN_DPO;
@@ -192,13 +245,18 @@ static int read_files(train_data_t *data, const cli_t *cli, int64_t now_s) {
                        .other = take_example,
                        .user = &reader,
                        .now_s = now_s};
-  int status = is_rl ? CLI_EXIT_OK : cli_chats_open(&chats);
+  size_t n_others;
+  int status = check_packed(data, cli, &n_others);
 
+  if (status == CLI_EXIT_OK && !is_rl && n_others > 0)
+    status = cli_chats_open(&chats);
   if (chats.tok != NULL)
     data->n_vocab = tnk_tokenizer_vocab_size(chats.tok);
   for (size_t i = 0; i < data->n_files && status == CLI_EXIT_OK; i++) {
     reader.file = &data->files[i];
-    status = read_file(&chats, reader.file);
+    status = cli_pack_is(reader.file->name)
+                 ? open_packed(data, cli, reader.file, is_eval_file(data, i))
+                 : read_file(&chats, reader.file);
   }
   if (status == CLI_EXIT_OK && chats.n_bad > 0)
     status = cli_fail(cli, CLI_EXIT_FAILED,
@@ -207,13 +265,8 @@ static int read_files(train_data_t *data, const cli_t *cli, int64_t now_s) {
                       is_rl       ? "examples"
                       : has_pairs ? "pairs"
                                   : "conversations");
-  if (status == CLI_EXIT_OK && is_rl) {
-    data->rewards = learn_rewards_list(&reader.rewards);
-    status = data->rewards != NULL
-                 ? learn_rewards_apply(&reader.rewards, cli, data->store.data,
-                                       &train_args.advantages)
-                 : cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
-  }
+  if (status == CLI_EXIT_OK && is_rl)
+    status = apply_rewards(data, cli, &reader.rewards);
   learn_rewards_free(&reader.rewards);
   free(reader.ids);
   free(reader.weights);
@@ -256,9 +309,21 @@ uint64_t train_tokens(const train_set_t *set, uint64_t i) {
   uint64_t n = 0;
   int is_whole;
 
+  if (set->packed != NULL) {
+    n = train_packed_length(set->packed, i);
+    return n > 0 ? n - 1 : 0;
+  }
   for (size_t part = 0; part < set->per; part++)
     n += tnk__input_tokens(&set->data[i * set->per + part].input, &is_whole);
   return n;
+}
+
+int train_all_tokens(const train_set_t *set, uint64_t *out) {
+  if (set->packed != NULL)
+    return train_packed_tokens(set->packed, out, set->n);
+  for (size_t i = 0; i < set->n; i++)
+    out[i] = train_tokens(set, i);
+  return TNK_OK;
 }
 
 /* Add an example, which is `per` data. */
@@ -290,6 +355,71 @@ static void split(train_data_t *data, const tnk_datum_t *all, size_t n,
   }
 }
 
+/* What the training set has: all of the files except the evaluation. */
+static void total_packed(train_data_t *data) {
+  train_set_t *set = &data->train;
+  const train_packed_t *packed = &data->packed;
+
+  set->packed = packed;
+  set->n = (size_t)(packed->n_examples - packed->n_skipped);
+  for (size_t i = 0; i < packed->n; i++) {
+    const cli_pack_head_t *head = &packed->packs[i].head;
+
+    set->n_tokens += head->n_tokens - head->n_examples;
+    set->weight += head->weight;
+    if (head->longest - 1 > set->longest)
+      set->longest = (size_t)head->longest - 1;
+  }
+  if (train_args.reduction == TRAIN_MEAN)
+    set->weight = (double)packed->n_examples;
+  if (packed->n_skipped == 0)
+    return;
+  set->n_tokens -= data->eval.n_tokens;
+  set->weight -= data->eval.weight;
+  /* The longest one may be for the evaluation. To know takes a while. */
+  if (data->eval.longest == set->longest)
+    set->longest = 0;
+}
+
+size_t train_longest(const train_set_t *set) {
+  uint64_t longest = set->longest;
+
+  for (uint64_t i = 0; set->longest == 0 && i < set->n; i++) {
+    const uint64_t n = train_tokens(set, i);
+
+    longest = n > longest ? n : longest;
+  }
+  return (size_t)longest;
+}
+
+/* The evaluation has the first examples in the order of the split, and the
+ * training the others. Those of --eval are in the store already. */
+static int divide_packed(train_data_t *data, const cli_t *cli) {
+  train_packed_t *packed = &data->packed;
+  const uint64_t n = packed->n_examples;
+  char why[512] = "";
+  int err = TNK_OK;
+
+  packed->seed = (uint64_t)train_args.seed;
+  packed->is_split = train_args.eval == NULL;
+  if (train_args.eval == NULL && train_args.eval_split > 0)
+    packed->n_skipped = (uint64_t)ceil(train_args.eval_split * (double)n);
+  for (uint64_t i = 0; i < packed->n_skipped && err == TNK_OK; i++)
+    err =
+        train_packed_keep(packed, train_shuffle(packed->seed, UINT64_MAX, n, i),
+                          &data->store, why, sizeof(why));
+  data->eval.data = calloc(data->store.n + 1, sizeof(*data->eval.data));
+  if (err == TNK_ENOMEM || data->eval.data == NULL)
+    return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
+  if (err != TNK_OK)
+    return cli_fail(cli, CLI_EXIT_FILE, "%s", why);
+  data->train.per = data->eval.per = 1;
+  for (size_t i = 0; i < data->store.n; i++)
+    add(&data->eval, &data->store.data[i]);
+  total_packed(data);
+  return CLI_EXIT_OK;
+}
+
 static int divide(train_data_t *data, const cli_t *cli) {
   const size_t per = train_args.method == TRAIN_DPO ? CLI_ROW_PARTS : 1;
   const tnk_datum_t *all = data->store.data;
@@ -313,6 +443,10 @@ static int divide(train_data_t *data, const cli_t *cli) {
       n_eval = (size_t)ceil(train_args.eval_split * (double)n);
     split(data, all, n, n_eval);
   }
+  return CLI_EXIT_OK;
+}
+
+static int check_sets(const train_data_t *data, const cli_t *cli) {
   if (data->train.n == 0)
     return cli_fail(cli, CLI_EXIT_FAILED, "no example is left to train on");
   if (data->eval.n == 0 && train_args.eval != NULL)
@@ -338,12 +472,15 @@ int train_data_read(train_data_t *data, const cli_t *cli, int64_t now_s) {
   if (train_args.eval != NULL)
     data->files[data->n_files++].name = train_args.eval;
   status = read_files(data, cli, now_s);
-  return status == CLI_EXIT_OK ? divide(data, cli) : status;
+  if (status == CLI_EXIT_OK)
+    status = data->packed.n > 0 ? divide_packed(data, cli) : divide(data, cli);
+  return status != CLI_EXIT_OK ? status : check_sets(data, cli);
 }
 
 void train_data_free(train_data_t *data) {
   train_input_free(&data->input);
   free(data->files);
+  train_packed_free(&data->packed);
   free(data->rewards);
   free(data->train.rewards);
   free(data->train.data);

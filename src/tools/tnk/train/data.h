@@ -8,6 +8,7 @@
 #include "tnk/data.h"
 #include "tools/common/frame/cli.h"
 #include "tools/tnk/train/input.h"
+#include "tools/tnk/train/packed.h"
 #include "tools/tnk/learn/store.h"
 
 /* A file that was read. */
@@ -19,13 +20,16 @@ typedef struct {
 
 /* Examples, as views of the store. A preference pair counts as one. */
 typedef struct {
-  tnk_datum_t *data; /* [n * per], the parts of an example one after another */
+  /* [n * per], the parts of an example one after another. NULL if the examples
+   * are in packed files. */
+  tnk_datum_t *data;
+  const train_packed_t *packed; /* or NULL */
   size_t n;
   size_t per;        /* 1; 2 for pairs, with the chosen one first */
   uint64_t n_tokens; /* of the model inputs */
-  float *rewards;    /* [n], of RL; NaN: none */
+  float *rewards;    /* [n], of RL; NaN: none. NULL: none at all */
   double weight;
-  size_t longest; /* tokens of the longest input */
+  size_t longest; /* tokens of the longest input; 0: see train_longest() */
 } train_set_t;
 
 /* The data of a run. */
@@ -38,6 +42,7 @@ typedef struct {
   train_set_t train;
   train_set_t eval;
   train_input_t input; /* owns the names of the files */
+  train_packed_t packed;
   learn_store_t store;
   float *rewards; /* of each example in the store; or NULL */
 } train_data_t;
@@ -49,7 +54,11 @@ int train_data_read(train_data_t *data, const cli_t *cli, int64_t now_s);
 void train_data_free(train_data_t *data);
 /* The sum of the weights of the targets; for sampled tokens their number. */
 double train_weight(const tnk_datum_t *data, size_t n);
+/* Tokens of the longest input. May read the index of packed files. */
+size_t train_longest(const train_set_t *set);
 /* Tokens of the inputs of one example. */
 uint64_t train_tokens(const train_set_t *set, uint64_t i);
+/* Those of all examples, [n]. Returns TNK_OK, TNK_ENOMEM or TNK_EFILE. */
+int train_all_tokens(const train_set_t *set, uint64_t *out);
 
 #endif

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/alloc.h"
 #include "tnk/error.h"
 #include "tnk/observe.h"
 #include "tnk/usage.h"
@@ -49,11 +50,30 @@ static int is_sampled(const train_loop_t *loop, uint64_t number) {
          (loop->sample_every > 0 && number % loop->sample_every == 0);
 }
 
-static void add_example(const train_loop_t *loop, train_flight_t *flight,
-                        uint64_t example) {
+/* An example of a packed file is in memory until its step is done. */
+static int add_packed(const train_loop_t *loop, train_flight_t *flight,
+                      uint64_t example) {
+  train_pass_t *pass = &flight->pass;
+  char why[512] = "";
+  const int err =
+      train_packed_read(loop->data->train.packed, example, &pass->packed,
+                        &pass->data[pass->n], why, sizeof(why));
+
+  if (err != TNK_OK)
+    return cli_fail(loop->ask->cli,
+                    err == TNK_ENOMEM ? CLI_EXIT_FAILED : CLI_EXIT_FILE, "%s",
+                    err == TNK_ENOMEM ? "out of memory" : why);
+  flight->step.n_tokens += pass->data[pass->n++].input.n_tokens;
+  return FINE;
+}
+
+static int add_example(const train_loop_t *loop, train_flight_t *flight,
+                       uint64_t example) {
   const train_set_t *set = &loop->data->train;
   train_pass_t *pass = &flight->pass;
 
+  if (set->packed != NULL)
+    return add_packed(loop, flight, example);
   for (uint64_t at = example * set->per; at < (example + 1) * set->per; at++) {
     if (loop->reference.train != NULL)
       pass->reference[pass->n] = loop->reference.train[at];
@@ -61,26 +81,43 @@ static void add_example(const train_loop_t *loop, train_flight_t *flight,
   }
   pass->reward += (double)set->rewards[example];
   flight->step.n_tokens += train_tokens(set, example);
+  return FINE;
 }
 
-static void begin_step(train_loop_t *loop) {
-  const uint64_t index = loop->n_begun++;
-  train_flight_t *flight = &loop->flight[index % TRAIN_IN_FLIGHT];
+/* Collect the data of step `index`. */
+static int prepare_step(train_loop_t *loop, train_flight_t *flight,
+                        uint64_t index) {
   const size_t n = (size_t)train_plan_count(loop->plan, index);
-  tnk_optim_t optim = TNK_OPTIM_INIT;
-  tnk_promise_t *all[3];
-  size_t n_all = 2;
+  train_pass_t *pass = &flight->pass;
+  int result = FINE;
 
   flight->step = (train_step_t){
       .number = index + 1,
       .eval = NAN,
       .rate = learn_schedule_rate(loop->schedule, index),
   };
-  flight->pass.n = 0;
-  flight->pass.reward = 0;
-  for (size_t i = 0; i < n; i++)
-    add_example(loop, flight, train_plan_example(loop->plan, index, i));
-  flight->pass.weight = train_weight(flight->pass.data, flight->pass.n);
+  pass->n = 0;
+  pass->reward = 0;
+  tnk__arena_deinit(&pass->packed);
+  tnk__arena_init(&pass->packed, tnk__allocator_default(), SIZE_MAX / 2);
+  for (size_t i = 0; i < n && result == FINE; i++)
+    result =
+        add_example(loop, flight, train_plan_example(loop->plan, index, i));
+  pass->weight = train_weight(pass->data, pass->n);
+  return result;
+}
+
+static int begin_step(train_loop_t *loop) {
+  const uint64_t index = loop->n_begun;
+  train_flight_t *flight = &loop->flight[index % TRAIN_IN_FLIGHT];
+  tnk_optim_t optim = TNK_OPTIM_INIT;
+  tnk_promise_t *all[3];
+  size_t n_all = 2;
+  const int result = prepare_step(loop, flight, index);
+
+  if (result != FINE)
+    return result;
+  loop->n_begun++;
   optim.learning_rate = flight->step.rate;
   all[0] = train_pass_begin(loop->model, &flight->pass);
   all[1] = tnk_training_optim_step(loop->model, &optim);
@@ -90,6 +127,7 @@ static void begin_step(train_loop_t *loop) {
   if (is_sampled(loop, index + 1))
     flight->sampler = tnk_training_save_weights_and_get_sampling(
         loop->model, TNK_SAMPLING_SNAPSHOT, NULL);
+  return FINE;
 }
 
 static int write_metrics(const train_loop_t *loop, const train_step_t *step) {
@@ -286,12 +324,14 @@ static int turn(train_loop_t *loop) {
   const uint64_t left = loop->save_every - loop->n_done % loop->save_every;
   const uint64_t stop =
       left < n_steps - loop->n_done ? loop->n_done + left : n_steps;
-  int result;
+  int result = FINE;
 
-  while (loop->n_begun < stop && !cli_ask_is_over(loop->ask) &&
+  while (result == FINE && loop->n_begun < stop &&
+         !cli_ask_is_over(loop->ask) &&
          loop->n_begun - loop->n_done < TRAIN_IN_FLIGHT && is_affordable(loop))
-    begin_step(loop);
-  result = loop->n_done < loop->n_begun ? end_step(loop) : FINE;
+    result = begin_step(loop);
+  if (result == FINE && loop->n_done < loop->n_begun)
+    result = end_step(loop);
   if (result == FINE && loop->n_done == stop)
     result = begin_save(loop);
   return result;
@@ -348,6 +388,7 @@ int train_loop_run(train_loop_t *loop, uint64_t first) {
   for (size_t i = 0; i < TRAIN_IN_FLIGHT && result == FINE; i++) {
     train_pass_t *pass = &loop->flight[i].pass;
 
+    tnk__arena_init(&pass->packed, tnk__allocator_default(), SIZE_MAX / 2);
     pass->data = calloc(n, sizeof(*pass->data));
     pass->reference = calloc(n, sizeof(*pass->reference));
     if (pass->data == NULL || pass->reference == NULL)
@@ -370,6 +411,7 @@ void train_loop_free(train_loop_t *loop) {
   for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++) {
     free(loop->flight[i].pass.data);
     free(loop->flight[i].pass.reference);
+    tnk__arena_deinit(&loop->flight[i].pass.packed);
   }
   train_reference_free(&loop->reference);
 }

@@ -2,6 +2,7 @@
 #ifndef TNK_TOOLS_TNK_TRAIN_PASS_H
 #define TNK_TOOLS_TNK_TRAIN_PASS_H
 
+#include "lib/base/arena.h"
 #include "tnk/training.h"
 #include "tools/tnk/train/data.h"
 #include "tools/tnk/train/show.h"
@@ -10,6 +11,7 @@
 typedef struct {
   tnk_datum_t *data;       /* [n], memory for a batch */
   const float **reference; /* [n], memory for DPO */
+  tnk__arena_t packed;     /* has the data that packed files have */
   size_t n;
   double weight; /* of the data */
   double reward; /* sum for RL; NaN: none */

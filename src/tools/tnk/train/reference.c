@@ -16,7 +16,7 @@
 
 #include "tnk/error.h"
 #include "tnk/result.h"
-#include "tools/tnk/learn/digest.h"
+#include "tools/common/base/digest.h"
 
 enum { FINE = 0, LOST = -1, IN_FLIGHT = 3 };
 
@@ -38,7 +38,7 @@ static void place(train_reference_t *reference, const train_set_t *set,
 
     at[i] = reference->values + reference->n_values;
     reference->n_values += n;
-    reference->digest = learn_digest(reference->digest, &n, sizeof(n));
+    reference->digest = cli_digest(reference->digest, &n, sizeof(n));
   }
 }
 
@@ -50,7 +50,7 @@ static int prepare(train_reference_t *reference, const train_data_t *data) {
       .values = calloc(n, sizeof(float)),
       .train = calloc(data->train.n * data->train.per, sizeof(float *)),
       .eval = calloc(data->eval.n * data->eval.per + 1, sizeof(float *)),
-      .digest = LEARN_DIGEST_INIT,
+      .digest = CLI_DIGEST_INIT,
   };
   if (reference->values == NULL || reference->train == NULL ||
       reference->eval == NULL)
@@ -66,8 +66,8 @@ static head_t head_of(const train_reference_t *reference) {
   head_t head = {
       .lengths = reference->digest,
       .n_values = reference->n_values,
-      .values = learn_digest(LEARN_DIGEST_INIT, reference->values,
-                             reference->n_values * sizeof(*reference->values))};
+      .values = cli_digest(CLI_DIGEST_INIT, reference->values,
+                           reference->n_values * sizeof(*reference->values))};
 
   memcpy(head.magic, magic, sizeof(magic));
   return head;

@@ -165,7 +165,7 @@ static int put_plan_json(const cli_t *cli, const train_data_t *data,
   tnk__json_put_int(&json.w, "examples", (int64_t)data->train.n);
   tnk__json_put_int(&json.w, "eval_examples", (int64_t)data->eval.n);
   tnk__json_put_int(&json.w, "tokens", (int64_t)data->train.n_tokens);
-  tnk__json_put_int(&json.w, "longest", (int64_t)data->train.longest);
+  tnk__json_put_int(&json.w, "longest", (int64_t)train_longest(&data->train));
   tnk__json_put_int(&json.w, "cut", (int64_t)data->n_cut);
   tnk__json_put_int(&json.w, "left_out", (int64_t)data->n_left_out);
   tnk__json_put_int(&json.w, "steps", (int64_t)plan->n_steps);
@@ -203,7 +203,7 @@ int train_show_plan(const cli_t *cli, const train_data_t *data,
   row(table, "tokens", data->train.n_tokens);
   cli_table_add(table, "of them trained");
   cli_table_add(table, "%.6g", data->train.weight);
-  row(table, "longest", data->train.longest);
+  row(table, "longest", train_longest(&data->train));
   row(table, "cut", data->n_cut);
   row(table, "left out", data->n_left_out);
   row(table, "steps", plan->n_steps);

@@ -44,11 +44,11 @@ static double default_rate(void) {
 static int plan_tokens(work_t *work, uint64_t n_epochs) {
   const size_t n = work->data.train.n;
   uint64_t *tokens = calloc(n, sizeof(*tokens));
-  int err = TNK_ENOMEM;
+  int err = tokens != NULL ? TNK_OK : TNK_ENOMEM;
 
-  for (size_t i = 0; i < n && tokens != NULL; i++)
-    tokens[i] = train_tokens(&work->data.train, i);
-  if (tokens != NULL)
+  if (err == TNK_OK)
+    err = train_all_tokens(&work->data.train, tokens);
+  if (err == TNK_OK)
     err = train_plan_tokens(&work->plan, (uint64_t)train_args.seed, n, n_epochs,
                             (uint64_t)train_args.n_steps,
                             (uint64_t)train_args.n_batch_tokens, tokens);
@@ -72,6 +72,9 @@ static int make_plan(work_t *work) {
 
   if (err == TNK_ENOMEM)
     return cli_fail(work->cli, CLI_EXIT_FAILED, "out of memory");
+  if (err == TNK_EFILE)
+    return cli_fail(work->cli, CLI_EXIT_FILE,
+                    "the lengths of the packed examples cannot be read");
   if (err != TNK_OK)
     return cli_fail(work->cli, CLI_EXIT_USAGE, "there are too many examples");
   work->schedule = (learn_schedule_t){
@@ -286,7 +289,9 @@ const cli_command_t cli_train = {
         ".jsonl, "
         ".jsonl.gz and .jsonl.zst, and FILE - for the standard input. All "
         "files "
-        "are checked before the first request. Ctrl-C saves the state and ends "
+        "are checked before the first request. Data that do not fit into "
+        "memory are packed with tnk chat-data --packed. Ctrl-C saves the state "
+        "and ends "
         "the "
         "command; a second one ends it at once. After the last step the "
         "sampler weights are saved.",
