@@ -14,8 +14,8 @@ typedef struct {
 
 void learn_store_init(learn_store_t *store);
 /* Make an example of next-token training in memory of the arena: the model
- * reads all tokens except the last, and the weight of a token applies to it as a
- * target, times `scale`. The caller has checked them. All functions return
+ * reads all tokens except the last, and the weight of a token applies to it as
+ * a target, times `scale`. The caller has checked them. All functions return
  * TNK_OK or TNK_ENOMEM. */
 int learn_datum(tnk_datum_t *out, tnk__arena_t *arena, const int32_t *ids,
                 const float *weights, size_t n, float scale);
