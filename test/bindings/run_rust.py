@@ -37,7 +37,7 @@ def environment(**more):
     libraries = [str(BUILD / "src"), os.environ.get("LD_LIBRARY_PATH")]
     return {**os.environ, "CARGO_TARGET_DIR": str(TARGET), "PKG_CONFIG_PATH": ":".join(filter(None, path)),
             "LD_LIBRARY_PATH": ":".join(filter(None, libraries)), "TNK_COMMAND": str(TNK), "no_proxy": "*",
-            "TINKER_API_KEY": KEY, "RUST_BACKTRACE": "0", **more}
+            "TINKER_API_KEY": KEY, "RUST_BACKTRACE": "0", "CARGO_INCREMENTAL": "0", **more}
 
 
 def run(*command, timeout=600, **more):
