@@ -331,19 +331,19 @@ int cli_chats_prompt(cli_chats_t *chats, const char *text, const int32_t **ids,
 
 /* ---- Lengths ---- */
 
-size_t cli_chats_trained_length(const float *weights, size_t n) {
+static size_t trained_length(const float *weights, size_t n) {
   while (n > 1 && !(weights[n - 1] != 0.0f))
     n--;
   return n > 1 ? n : 0;
 }
 
 size_t cli_chats_cut(const cli_example_t *example, size_t max, size_t *n_cut) {
-  const size_t n = cli_chats_trained_length(example->weights, example->n);
+  const size_t n = trained_length(example->weights, example->n);
 
   if (max == 0 || n <= max)
     return n;
   ++*n_cut;
-  return cli_chats_trained_length(example->weights, max);
+  return trained_length(example->weights, max);
 }
 
 /* ---- Setup ---- */

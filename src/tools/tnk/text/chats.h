@@ -84,11 +84,9 @@ typedef struct {
   size_t part; /* of a pair: CLI_ROW_CHOSEN, then CLI_ROW_REJECTED; else 0 */
 } cli_example_t;
 
-/* The length of an example up to its last trained token: nothing depends on
- * later ones. 0 if nothing is trained. */
-size_t cli_chats_trained_length(const float *weights, size_t n);
-/* The length after a cut to `max` tokens, which adds 1 to *n_cut; 0 for `max`
- * means no limit. 0 if nothing is then trained. */
+/* The length of an example up to its last trained token, because nothing
+ * depends on later ones, and after a cut to `max` tokens, which adds 1 to
+ * *n_cut; 0 for `max` means no limit. 0 if nothing is then trained. */
 size_t cli_chats_cut(const cli_example_t *example, size_t max, size_t *n_cut);
 
 /* Converts the conversations of files to examples. Rows with a prompt and a
