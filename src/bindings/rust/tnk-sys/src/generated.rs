@@ -1409,7 +1409,7 @@ pub struct tnk_restore_options_t {
     pub size: usize,
     /// Required: `tinker://RUN/weights/NAME`.
     pub path: *const c_char,
-    /// NULL means that of the checkpoint.
+    /// NULL means the checkpoint's base model.
     pub base_model: *const c_char,
     /// TNK_YES also restores the moments and the step count of the optimizer. Default: no.
     pub with_optimizer: tnk_choice_t,
@@ -1643,12 +1643,14 @@ pub struct tnk_gateway_options_t {
     /// opening fails if it was recorded with another vocabulary. NULL keeps the record in
     /// memory. The address valkey://\[\[USER\]:PASSWORD@\]HOST\[:PORT\]/NAME, or redis://,
     /// shares the record with other gateways: each of them continues the conversations of all.
-    /// Its server is Valkey, or Redis 5 or later. A turn is in the server before its response
-    /// is sent. If the server does not answer, requests wait for it for 30 seconds and then get
-    /// 503, and nothing is sampled. Keys with their totals are shared too, and so are the
-    /// weights: a gateway that joins others begins with theirs, and tnk_gateway_use() at one
-    /// changes all. A request that another gateway has sampled, or is sampling, gets the answer
-    /// of that one. `max_concurrent` and `max_per_minute` are of each gateway alone.
+    /// With valkeys:// or rediss:// the connection uses TLS, and the server's certificate must
+    /// be trusted and name the host. Its server is Valkey, or Redis 5 or later. A turn is in
+    /// the server before its response is sent. If the server does not answer, requests wait for
+    /// it for 30 seconds and then get 503, and nothing is sampled. Keys with their totals are
+    /// shared too, and so are the weights: a gateway that joins others begins with theirs, and
+    /// tnk_gateway_use() at one changes all. A request that another gateway has sampled, or is
+    /// sampling, gets the answer of that one. `max_concurrent` and `max_per_minute` apply to
+    /// each gateway separately.
     pub record: *const c_char,
     /// Tokenizer of the model, which is also used on threads of libuv's pool. Borrowed until
     /// the gateway is closed. `decode` is required.
@@ -1711,15 +1713,28 @@ pub struct tnk_gateway_options_t {
     /// Samples for one response with TNK_GATEWAY_FORMATS_RETRY. 0 means 3, and the maximum is
     /// 16.
     pub max_attempts: u32,
-    /// Time in milliseconds for which a sample goes on after its client has disconnected, so
+    /// For a shared record with TLS: PEM file of trusted certificates. It replaces
+    /// SSL_CERT_FILE and the system's store. Copied.
+    pub record_ca_file: *const c_char,
+    /// For a server of a shared record that wants a client certificate: PEM file of the
+    /// certificate, and PEM file of its key without a passphrase. Both may be the same file.
+    /// Both NULL means no client certificate. Copied.
+    pub record_cert_file: *const c_char,
+    pub record_key_file: *const c_char,
+    /// Name of this process among those that share its port, 1 to 32 letters, digits, '-' and
+    /// '_'. All metrics have it as the label `worker`. NULL means no label. Copied.
+    pub worker: *const c_char,
+    /// Time in milliseconds for which a sample continues after its client has disconnected, so
     /// that the client receives it if it repeats the request. 0 means 30,000. 1 cancels it at
     /// once.
     pub repeat_ms: u32,
-    /// Must be 0.
-    pub reserved: u32,
+    /// TNK_YES lets other processes of this user listen on the same port, if they set it too.
+    /// The system spreads the connections over them. It needs Linux or FreeBSD. Such gateways
+    /// should share their record. Default: no.
+    pub share_port: tnk_choice_t,
 }
 #[cfg(target_pointer_width = "64")]
-const _: [(); 208] = [(); size_of::<tnk_gateway_options_t>()];
+const _: [(); 240] = [(); size_of::<tnk_gateway_options_t>()];
 #[cfg(target_pointer_width = "64")]
 const _: [(); 8] = [(); align_of::<tnk_gateway_options_t>()];
 
@@ -1916,7 +1931,7 @@ pub struct tnk_hub_options_t {
     /// limit. Beyond it the hub releases the least recently used one, as tnk_hub_forget() does.
     pub max_tokenizers: u32,
     pub reserved: u64,
-    /// Hears of every step of every operation; NULL: nobody does.
+    /// Called for every step of every operation; may be NULL.
     pub observer: tnk_observe_cb,
     pub observer_user: *mut c_void,
 }
@@ -1976,7 +1991,7 @@ pub struct tnk_hub_tokenizer_options_t {
     /// The server's tnk_training_info_t.tokenizer_id. NULL derives the tokenizer from the name
     /// of the model.
     pub tokenizer_id: *const c_char,
-    /// NULL means that of the rules, else "main".
+    /// NULL means the rule's revision, else "main".
     pub revision: *const c_char,
     /// Folder with the files; NULL for the hub.
     pub directory: *const c_char,
@@ -2383,7 +2398,7 @@ pub struct tnk_ledger_save_t {
     pub batch: u64,
     /// \< Next batch to train on; 0 means the number of steps.
     pub epoch: u64,
-    /// 0 means that of the ledger's options.
+    /// 0 means the value of the ledger's options.
     pub ttl_seconds: u64,
     /// Also save sampler weights. Default: no.
     pub with_sampler: tnk_choice_t,
@@ -3132,17 +3147,17 @@ extern "C" {
     /// Thread: any. Since: 0.1
     pub fn tnk_metrics_count(metrics: *const tnk_metrics_t) -> usize;
 
-    /// Key of metric index, such as "loss:sum".
+    /// Get the key of metric index, such as "loss:sum".
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_metrics_key(metrics: *const tnk_metrics_t, index: usize) -> *const c_char;
 
-    /// Value of metric index.
+    /// Get the value of metric index.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_metrics_value(metrics: *const tnk_metrics_t, index: usize) -> f64;
 
-    /// Value of key, or NaN if there is none.
+    /// Get the value of key, or NaN if there is none.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_metrics_get(metrics: *const tnk_metrics_t, key: *const c_char) -> f64;
@@ -3160,12 +3175,12 @@ extern "C" {
     /// Thread: any. Since: 0.1
     pub fn tnk_pass_loss(pass: *const tnk_pass_t) -> f64;
 
-    /// All metrics, combined over the requests of the pass. Never NULL.
+    /// Get all metrics, combined over the requests of the pass. Never NULL.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_pass_metrics(pass: *const tnk_pass_t) -> *const tnk_metrics_t;
 
-    /// The server's name for the kind of output.
+    /// Get the server's name for the kind of output; NULL if it sent none.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_pass_output_type(pass: *const tnk_pass_t) -> *const c_char;
@@ -3177,17 +3192,17 @@ extern "C" {
     /// Thread: any. Since: 0.1
     pub fn tnk_pass_count(pass: *const tnk_pass_t) -> usize;
 
-    /// Number of tensors of example index.
+    /// Get the number of tensors of example index.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_pass_field_count(pass: *const tnk_pass_t, index: usize) -> usize;
 
-    /// Name of tensor field of example index.
+    /// Get the name of tensor field of example index.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_pass_field_name(pass: *const tnk_pass_t, index: usize, field: usize) -> *const c_char;
 
-    /// Tensor name of example index, such as "logprobs"; NULL without one.
+    /// Get tensor name of example index, such as "logprobs"; NULL without one.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_pass_tensor(pass: *const tnk_pass_t, index: usize, name: *const c_char) -> *const tnk_tensor_t;
@@ -3197,59 +3212,59 @@ extern "C" {
     /// Thread: any. Since: 0.1
     pub fn tnk_samples_count(samples: *const tnk_samples_t) -> usize;
 
-    /// Token ids of sequence index; n receives their number.
+    /// Get the token ids of sequence index; n receives their number.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_samples_tokens(samples: *const tnk_samples_t, index: usize, n: *mut usize) -> *const i32;
 
-    /// Log-probability of each token of sequence index, or NULL if the server sent none; n
-    /// receives their number.
+    /// Get the log-probability of each token of sequence index, or NULL if the server sent
+    /// none; n receives their number.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_samples_logprobs(samples: *const tnk_samples_t, index: usize, n: *mut usize) -> *const f32;
 
-    /// Why sequence index ended.
+    /// Get the reason why sequence index ended.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_samples_stop_reason(samples: *const tnk_samples_t, index: usize) -> tnk_stop_reason_t;
 
-    /// The service's id of sequence index, for provenance; NULL if the server gives none.
+    /// Get the service's id of sequence index, for provenance; NULL if the server gives none.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_samples_sequence_id(samples: *const tnk_samples_t, index: usize) -> *const c_char;
 
-    /// Logprob of each prompt token given the tokens before it; NaN if not computed, as always
-    /// for the first one. NULL if not requested. n receives their number.
+    /// Get the logprob of each prompt token given the tokens before it; NaN if not computed, as
+    /// always for the first one. NULL if not requested. n receives their number.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_samples_prompt_logprobs(samples: *const tnk_samples_t, n: *mut usize) -> *const f32;
 
-    /// Prompt tokens that were billed as cache hits.
+    /// Get the number of prompt tokens that were billed as cache hits.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_samples_cache_hit_tokens(samples: *const tnk_samples_t) -> i32;
 
-    /// Top-k of the prompt's positions, or NULL.
+    /// Get the top-k of the prompt's positions, or NULL.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_samples_prompt_topk(samples: *const tnk_samples_t) -> *const tnk_topk_t;
 
-    /// Top-k of the tokens of sequence index, or NULL.
+    /// Get the top-k of the tokens of sequence index, or NULL.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_samples_topk(samples: *const tnk_samples_t, index: usize) -> *const tnk_topk_t;
 
-    /// Result of target_prompt_logprobs, with the same shape, or NULL.
+    /// Get the result of target_prompt_logprobs, with the same shape, or NULL.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_samples_target_logprobs(samples: *const tnk_samples_t) -> *const tnk_tensor_t;
 
-    /// Result of prompt_alt_tokens_k: ids, i64 \[prompt - 1, k\], or NULL.
+    /// Get the result of prompt_alt_tokens_k: ids, i64 \[prompt - 1, k\], or NULL.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_samples_alt_tokens(samples: *const tnk_samples_t) -> *const tnk_tensor_t;
 
-    /// Log-probabilities of those ids, f32 of the same shape, or NULL.
+    /// Get the log-probabilities of those ids, f32 of the same shape, or NULL.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_samples_alt_logprobs(samples: *const tnk_samples_t) -> *const tnk_tensor_t;
@@ -3259,7 +3274,7 @@ extern "C" {
     /// Thread: any. Since: 0.1
     pub fn tnk_capabilities_count(capabilities: *const tnk_capabilities_t) -> usize;
 
-    /// Model index.
+    /// Get model index; NULL beyond the last one.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_capabilities_model(capabilities: *const tnk_capabilities_t, index: usize) -> *const tnk_model_t;
@@ -3389,7 +3404,7 @@ extern "C" {
     pub fn tnk_queue_close(queue: *mut tnk_queue_t);
 
     /// Release a queue, closed or not. Does not wait. A tnk_queue_take() that waits on another
-    /// thread returns TNK_ECLOSED. Promises that nobody has taken are released, and their
+    /// thread returns TNK_ECLOSED. Promises that have not been taken are released, and their
     /// operations continue without a reader.
     ///
     /// Thread: any. Since: 0.1
@@ -3489,13 +3504,14 @@ extern "C" {
     /// Thread: any. Since: 0.1
     pub fn tnk_numbers_append(path: *const c_char, step: i64, numbers: *const tnk_number_t, n: usize) -> c_int;
 
-    /// The name of a phase, such as "accepted". "" for an unknown phase. The string is static.
+    /// Get the name of a phase, such as "accepted"; "" for an unknown phase. The string is
+    /// static.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_phase_name(phase: tnk_phase_t) -> *const c_char;
 
-    /// The name of a tnk_waits_for_t, such as "back-off". "" for an unknown value. The string
-    /// is static.
+    /// Get the name of a tnk_waits_for_t, such as "back-off"; "" for an unknown value. The
+    /// string is static.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_waits_for_name(what: tnk_waits_for_t) -> *const c_char;
@@ -3610,45 +3626,46 @@ extern "C" {
     /// Thread: loop thread. Since: 0.1
     pub fn tnk_promise_training(promise: *const tnk_promise_t) -> *mut tnk_training_t;
 
-    /// Get the sampling client that a create call or a save made. Its lifetime is as for
-    /// tnk_promise_training().
+    /// Get the sampling client that a create call or a save made, as tnk_promise_training().
     ///
     /// Thread: loop thread. Since: 0.1
     pub fn tnk_promise_sampling(promise: *const tnk_promise_t) -> *mut tnk_sampling_t;
 
-    /// Get the result of forward, forward_backward or forward_backward_custom.
+    /// Get the result of forward, forward_backward or forward_backward_custom, or NULL.
+    /// Lifetime: as long as the promise.
     ///
     /// Thread: loop thread, or taker. Since: 0.1
     pub fn tnk_promise_pass(promise: *const tnk_promise_t) -> *const tnk_pass_t;
 
-    /// Get the result of sample.
+    /// Get the result of sample, or NULL. Lifetime: as long as the promise.
     ///
     /// Thread: loop thread, or taker. Since: 0.1
     pub fn tnk_promise_samples(promise: *const tnk_promise_t) -> *const tnk_samples_t;
 
-    /// Get the result of compute_logprobs: one value for each prompt token, NaN where the
-    /// service gave none. n receives their number.
+    /// Get the result of compute_logprobs, or NULL: one value for each prompt token, NaN where
+    /// the service gave none. n receives their number. Lifetime: as long as the promise.
     ///
     /// Thread: loop thread, or taker. Since: 0.1
     pub fn tnk_promise_logprobs(promise: *const tnk_promise_t, n: *mut usize) -> *const f32;
 
-    /// Get the result of optim_step.
+    /// Get the result of optim_step, or NULL. Lifetime: as long as the promise.
     ///
     /// Thread: loop thread, or taker. Since: 0.1
     pub fn tnk_promise_metrics(promise: *const tnk_promise_t) -> *const tnk_metrics_t;
 
     /// Get the "tinker://" path of a save, load or copy, the file of a download or of a model,
-    /// or the URL of a trace. NULL if the server returned no path.
+    /// or the URL of a trace. NULL if the server returned no path. Lifetime: as long as the
+    /// promise.
     ///
     /// Thread: loop thread, or taker. Since: 0.1
     pub fn tnk_promise_path(promise: *const tnk_promise_t) -> *const c_char;
 
-    /// Get the result of tnk_service_create_loss().
+    /// Get the result of tnk_service_create_loss(), or NULL. Lifetime: as long as the promise.
     ///
     /// Thread: loop thread. Since: 0.1
     pub fn tnk_promise_loss(promise: *const tnk_promise_t) -> *const tnk_loss_t;
 
-    /// Get the result of tnk_service_capabilities().
+    /// Get the result of tnk_service_capabilities(), or NULL. Lifetime: as long as the promise.
     ///
     /// Thread: loop thread, or taker. Since: 0.1
     pub fn tnk_promise_capabilities(promise: *const tnk_promise_t) -> *const tnk_capabilities_t;
@@ -3815,7 +3832,7 @@ extern "C" {
     /// Thread: loop thread. Since: 0.1
     pub fn tnk_service_create_loss(service: *mut tnk_service_t, options: *const tnk_loss_options_t) -> *mut tnk_promise_t;
 
-    /// Get the id of a loss on the service. NULL for NULL. Lifetime: that of the loss.
+    /// Get the id of a loss on the service. NULL for NULL. Lifetime: as long as the loss.
     ///
     /// Thread: loop thread. Since: 0.1
     pub fn tnk_loss_id(loss: *const tnk_loss_t) -> *const c_char;
@@ -4022,8 +4039,8 @@ extern "C" {
     /// Thread: any. Since: 0.1
     pub fn tnk_page_count(page: *const tnk_page_t) -> usize;
 
-    /// Check whether this is the last page of its list. 1 also for single records and for lists
-    /// that have only one page.
+    /// Check whether this is the last page of its list. Returns 1 also for single records and
+    /// for lists that have only one page.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_page_is_last(page: *const tnk_page_t) -> c_int;
@@ -4040,57 +4057,68 @@ extern "C" {
     /// Thread: any. Since: 0.1
     pub fn tnk_page_end(page: *const tnk_page_t) -> u64;
 
-    /// Get training run index; NULL if there is none or the page has another kind.
+    /// Get training run index; NULL if there is none or the page has another kind. Lifetime: as
+    /// long as the promise.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_page_run(page: *const tnk_page_t, index: usize) -> *const tnk_run_t;
 
-    /// Get checkpoint index; NULL if there is none or the page has another kind.
+    /// Get checkpoint index; NULL if there is none or the page has another kind. Lifetime: as
+    /// long as the promise.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_page_checkpoint(page: *const tnk_page_t, index: usize) -> *const tnk_checkpoint_t;
 
-    /// Get weights info index; NULL if there is none or the page has another kind.
+    /// Get weights info index; NULL if there is none or the page has another kind. Lifetime: as
+    /// long as the promise.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_page_weights_info(page: *const tnk_page_t, index: usize) -> *const tnk_weights_info_t;
 
-    /// Get the external files index; NULL if there is none or the page has another kind.
+    /// Get the external files index; NULL if there are none or the page has another kind.
+    /// Lifetime: as long as the promise.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_page_external_files(page: *const tnk_page_t, index: usize) -> *const tnk_external_files_t;
 
-    /// Get session index; NULL if there is none or the page has another kind.
+    /// Get session index; NULL if there is none or the page has another kind. Lifetime: as long
+    /// as the promise.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_page_session(page: *const tnk_page_t, index: usize) -> *const tnk_session_t;
 
-    /// Get sampler index; NULL if there is none or the page has another kind.
+    /// Get sampler index; NULL if there is none or the page has another kind. Lifetime: as long
+    /// as the promise.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_page_sampler(page: *const tnk_page_t, index: usize) -> *const tnk_sampler_t;
 
-    /// Get identity index; NULL if there is none or the page has another kind.
+    /// Get identity index; NULL if there is none or the page has another kind. Lifetime: as
+    /// long as the promise.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_page_identity(page: *const tnk_page_t, index: usize) -> *const tnk_identity_t;
 
-    /// Get API key index; NULL if there is none or the page has another kind.
+    /// Get API key index; NULL if there is none or the page has another kind. Lifetime: as long
+    /// as the promise.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_page_api_key(page: *const tnk_page_t, index: usize) -> *const tnk_api_key_t;
 
-    /// Get usage row index; NULL if there is none or the page has another kind.
+    /// Get usage row index; NULL if there is none or the page has another kind. Lifetime: as
+    /// long as the promise.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_page_usage(page: *const tnk_page_t, index: usize) -> *const tnk_usage_t;
 
-    /// Get storage row index; NULL if there is none or the page has another kind.
+    /// Get storage row index; NULL if there is none or the page has another kind. Lifetime: as
+    /// long as the promise.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_page_storage(page: *const tnk_page_t, index: usize) -> *const tnk_storage_t;
 
-    /// Get audit log entry index; NULL if there is none or the page has another kind.
+    /// Get audit log entry index; NULL if there is none or the page has another kind. Lifetime:
+    /// as long as the promise.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_page_audit_entry(page: *const tnk_page_t, index: usize) -> *const tnk_audit_entry_t;
@@ -4210,8 +4238,8 @@ extern "C" {
     /// Thread: loop thread. Since: 0.1
     pub fn tnk_rest_get_api_key(service: *mut tnk_service_t) -> *mut tnk_promise_t;
 
-    /// Revoke the API key in use permanently. Afterwards nobody can use the key, including this
-    /// service.
+    /// Revoke the API key in use permanently. Afterwards the key cannot be used any more, not
+    /// even by this service.
     ///
     /// Thread: loop thread. Since: 0.1
     pub fn tnk_rest_revoke_api_key(service: *mut tnk_service_t) -> *mut tnk_promise_t;
@@ -4500,13 +4528,15 @@ extern "C" {
     /// Thread: any. Since: 0.1
     pub fn tnk_chat_tokens_ids(tokens: *const tnk_chat_tokens_t, n: *mut usize) -> *const i32;
 
-    /// Get the weights, one for each id, for tnk_batch_add_tokens(). Lifetime: that of the ids.
+    /// Get the weights, one for each id, for tnk_batch_add_tokens(). Lifetime: as long as the
+    /// ids.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_chat_tokens_weights(tokens: *const tnk_chat_tokens_t) -> *const f32;
 
     /// Get the index of the message of each id. It is -1 for ids without a message, for example
-    /// the generation prompt, and for all ids if no mask needed it. Lifetime: that of the ids.
+    /// the generation prompt, and for all ids if no mask needed it. Lifetime: as long as the
+    /// ids.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_chat_tokens_messages(tokens: *const tnk_chat_tokens_t) -> *const i32;
@@ -4524,9 +4554,9 @@ extern "C" {
     /// Thread: any. Since: 0.1
     pub fn tnk_chat_encode_answer(tokens: *mut tnk_chat_tokens_t, template_: *const tnk_chat_template_t, tokenizer: *const tnk_chat_tokenizer_t, chat: *const tnk_chat_t, index: usize, options: *const tnk_chat_options_t, error: *mut tnk_chat_error_t) -> c_int;
 
-    /// Encode the tokens that follow a sampled answer: its end, unless it was sampled too, the
-    /// new messages, and the generation prompt. Sampled ids are never tokenized again. The next
-    /// prompt consists of the old ids followed by these tokens.
+    /// Encode the tokens that follow a sampled answer: the rest of its end, the new messages,
+    /// and the generation prompt. Sampled ids are never tokenized again. The next prompt
+    /// consists of the old ids followed by these tokens.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_chat_continue(tokens: *mut tnk_chat_tokens_t, template_: *const tnk_chat_template_t, tokenizer: *const tnk_chat_tokenizer_t, ids: *const i32, n_ids: usize, chat: *const tnk_chat_t, first: usize, options: *const tnk_chat_options_t, error: *mut tnk_chat_error_t) -> c_int;

@@ -496,8 +496,12 @@ fn tnk_gateway_options_t() {
     at!(tnk_gateway_options_t, usd_cached, 184);
     at!(tnk_gateway_options_t, formats, 192);
     at!(tnk_gateway_options_t, max_attempts, 196);
-    at!(tnk_gateway_options_t, repeat_ms, 200);
-    at!(tnk_gateway_options_t, reserved, 204);
+    at!(tnk_gateway_options_t, record_ca_file, 200);
+    at!(tnk_gateway_options_t, record_cert_file, 208);
+    at!(tnk_gateway_options_t, record_key_file, 216);
+    at!(tnk_gateway_options_t, worker, 224);
+    at!(tnk_gateway_options_t, repeat_ms, 232);
+    at!(tnk_gateway_options_t, share_port, 236);
 }
 
 #[test]
