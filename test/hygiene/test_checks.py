@@ -86,7 +86,8 @@ GOOD = {
 MARKS = {".h": "/* SPDX-License-Identifier: MIT */\n",
          ".c": "/* SPDX-License-Identifier: MIT */\n",
          ".py": "# SPDX-License-Identifier: MIT\n",
-         ".sh": "# SPDX-License-Identifier: MIT\n"}
+         ".sh": "# SPDX-License-Identifier: MIT\n",
+         ".toml": "# SPDX-License-Identifier: MIT\n"}
 CALLS = "test/hygiene/calls.txt"
 A_CALLS_C = "int c(void);\n\nint a(void) {\n  return c();\n}\n"
 C = "int b(void);\n\nint c(void) {\n  return b();\n}\n"
