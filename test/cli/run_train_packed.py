@@ -126,7 +126,7 @@ def damaged(folder, packed):
             ("the index cut", content[:index], ("truncated",)),
             ("the examples cut", content[:index // 2], ("truncated",)),
             ("the header cut", content[:20], ("truncated",)),
-            ("more bytes", content + b"\0", ("bytes behind its end",)),
+            ("more bytes", content + b"\0", ("bytes after its end",)),
             ("no examples", head_with(content[:HEAD.size], _3=0, _4=0), ("no example",)),
             ("counts that overflow", head_with(content, _3=2**64 - 1, _4=2**61), ("truncated",)),
             ("a longest example", head_with(content, _5=3), ("index is not valid",)),

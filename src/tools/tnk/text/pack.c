@@ -221,7 +221,7 @@ static const char *check_head(cli_pack_t *pack) {
   uint64_t left;
 
   if (memcmp(head->magic, CLI_PACK_MAGIC, sizeof(head->magic)) != 0)
-    return "this is no packed data";
+    return "this is not packed data";
   if (head->order != CLI_PACK_ORDER)
     return "it was written on a machine with another byte order. Pack the data "
            "again here";
@@ -238,7 +238,7 @@ static const char *check_head(cli_pack_t *pack) {
   if (left / sizeof(cli_pack_entry_t) < head->n_examples)
     return "it is truncated";
   if (left != head->n_examples * sizeof(cli_pack_entry_t))
-    return "there are bytes behind its end";
+    return "there are bytes after its end";
   if (head->n_examples == 0)
     return "there is no example";
   if (head->n_vocab == 0 || head->n_vocab > INT32_MAX ||
@@ -303,7 +303,7 @@ static const char *check(cli_pack_t *pack) {
   if (!S_ISREG(info.st_mode))
     return "it is not a file";
   pack->size = info.st_size;
-  pack->time = info.st_mtim;
+  pack->modified = tnk__system_modified(&info);
   wrong = read_at(pack->fd, &pack->head, sizeof(pack->head), 0);
   if (wrong == NULL)
     wrong = check_head(pack);
@@ -395,11 +395,13 @@ static const char *check_example(const cli_pack_t *pack, const int32_t *ids,
 
 static int is_changed(const cli_pack_t *pack) {
   struct stat info;
+  tnk__system_time_t modified;
 
-  return fstat(pack->fd, &info) == 0 &&
-         (info.st_size != pack->size ||
-          info.st_mtim.tv_sec != pack->time.tv_sec ||
-          info.st_mtim.tv_nsec != pack->time.tv_nsec);
+  if (fstat(pack->fd, &info) != 0)
+    return 0;
+  modified = tnk__system_modified(&info);
+  return info.st_size != pack->size || modified.s != pack->modified.s ||
+         modified.ns != pack->modified.ns;
 }
 
 int cli_pack_read(const cli_pack_t *pack, uint64_t i, tnk__arena_t *arena,

@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
-#include <time.h>
 
 #include "lib/base/arena.h"
+#include "lib/base/system.h"
 #include "tnk/chat.h"
 
 /*
@@ -86,7 +86,7 @@ typedef struct {
   cli_pack_head_t head;
   uint64_t index; /* its offset */
   off_t size;     /* of the file, and its time, when it was opened */
-  struct timespec time;
+  tnk__system_time_t modified;
 } cli_pack_t;
 
 /* Whether the file begins as packed data. Pipes are not read. */

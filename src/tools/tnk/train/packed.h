@@ -14,7 +14,7 @@ typedef struct {
   cli_pack_t *packs; /* in the order of the command line */
   size_t n;
   uint64_t n_examples; /* of all files */
-  /* The training set begins behind `n_skipped` examples in the order of the
+  /* The training set begins after `n_skipped` examples in the order of the
    * split; without a split it has the order of the files. */
   int is_split;
   uint64_t n_skipped;
