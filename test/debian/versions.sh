@@ -35,7 +35,7 @@ source_of() {
       mv "$file" "$(echo "$file" | sed "s/$first\./$second./")"
     done
     sed -i "s/$first/$second/g" debian/control debian/changelog debian/*.install debian/*.symbols
-    sed -i "/version: '/s/$first/$second/" meson.build
+    sed -i "/^ *version: '/s/$first/$second/" meson.build
     sed -i "s/\"$first\./\"$second./; s/\(VERSION_MINOR\) .*/\1 ${second#*.}/" include/tnk/version.h
     find src -name '*.map' -exec sed -i "s/TNK_$first/TNK_$second/" {} +
   fi
