@@ -238,32 +238,6 @@ local function runs()
   tnk.on_error = on_error
 end
 
--- Objects cannot be passed to a thread of luv. A thread opens a service of its own.
-local function threads(service, model, sampler)
-  local objects = { service = service, ['training client'] = model, ['sampling client'] = sampler, future = service:health() }
-  for name, object in pairs(objects) do
-    local ok, err = pcall(uv.new_thread, function() end, object)
-    check(not ok and tostring(err):find("not support type 'table'", 1, true), 'a thread gets no ' .. name, err)
-  end
-  local path = os.tmpname()
-  local thread = uv.new_thread(function(file)
-    local own = require 'tnk'
-    own.run(function()
-      local mine = own.service()
-      local models = mine:models():await()
-      mine:close():await()
-      local out = assert(io.open(file, 'w'))
-      out:write(#models > 0 and 'models' or 'none')
-      out:close()
-    end)
-  end, path)
-  thread:join()
-  local out = assert(io.open(path))
-  equal(out:read '*a', 'models', 'a thread has a service of its own')
-  out:close()
-  os.remove(path)
-end
-
 service_errors()
 runs()
 raises('TNK_EINVAL', 'await: call it in a coroutine', 'await outside of a coroutine', function()
@@ -281,7 +255,6 @@ tnk.run(function()
   times_out()
   cancels(sampler)
   failing_callbacks(service)
-  threads(service, model, sampler)
   closes(service, model, sampler)
 end)
 print 'ok - the end'
