@@ -10,11 +10,13 @@ async function main() {
   const service = new tnk.Service();
   const ledger = await service.openLedger(process.argv[2], { run: 'kills', everySteps: 1 });
   let entry = ledger.last;
-  const first = entry === undefined ? 0 : Number(entry.cursor);
   const training =
     entry === undefined
       ? await service.createLora({ baseModel: 'tnk/byte-lm', rank: 8, seed: 5 })
       : await ledger.resume({ withOptimizer: true });
+  // A save that completed after the last program had ended is found while resuming.
+  entry = ledger.resumed;
+  const first = entry === undefined ? 0 : Number(entry.cursor);
   console.log(`begins ${first}`);
   const text = Int32Array.from(Buffer.from('hello'));
   for (let step = first; step < STEPS; step++) {
