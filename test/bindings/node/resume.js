@@ -20,7 +20,8 @@ async function train(directory) {
     last === undefined
       ? await service.createLora({ baseModel: 'tnk/byte-lm', rank: 4, seed: 5 })
       : await ledger.resume({ withOptimizer: true });
-  const first = last === undefined ? 0 : Number(last.cursor);
+  // The resumed save may be newer than the last entry of the file.
+  const first = last === undefined ? 0 : Number(ledger.resumed.cursor);
   console.log(`begins ${first}`);
   let loss = 0;
   for (let step = first; step < STEPS; step++) {
