@@ -62,14 +62,15 @@ static void hash_body(tnk__gw_api_t api, const tnk__buf_t *body,
   out[1] = mix(out[1] + word, body->len);
 }
 
-/* Make a request that can be found. Returns NULL without memory. */
+/* Make a request that can be found. A NUL follows its name, so that a key can
+ * be printed. Returns NULL without memory. */
 static once_t *new_once(tnk__gw_job_t *job, const char *key,
                         const uint64_t *body) {
   const char *id = key != NULL ? key : (const char *)body;
   size_t n_id = key != NULL ? strlen(key) : 2 * sizeof(*body);
   size_t n_session = strlen(job->session) + 1;
   once_t *once = tnk__calloc(&job->gateway->alloc, 1,
-                             sizeof(*once) + n_session + 1 + n_id);
+                             sizeof(*once) + n_session + 1 + n_id + 1);
 
   if (once == NULL)
     return NULL;
