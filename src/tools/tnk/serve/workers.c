@@ -46,6 +46,7 @@ typedef struct {
   int port;
   int port_fd;
   worker_t *workers;
+  struct pollfd *polls;
   size_t n_started; /* the first one, or all */
   int64_t n_served; /* how many were ready once */
   int is_ending;
@@ -122,7 +123,12 @@ static void close_others(const parent_t *parent) {
   (void)close(parent->port_fd);
 }
 
-static _Noreturn void be_worker(const parent_t *parent, size_t i, int stop_fd,
+static void free_parent(parent_t *parent) {
+  free(parent->workers);
+  free(parent->polls);
+}
+
+static _Noreturn void be_worker(parent_t *parent, size_t i, int stop_fd,
                                 int ready_fd) {
   cli_worker_t self = {.number = (int)i + 1,
                        .port = parent->port,
@@ -140,6 +146,7 @@ static _Noreturn void be_worker(const parent_t *parent, size_t i, int stop_fd,
   (void)snprintf(parent->cli->name + strlen(parent->cli->name),
                  sizeof(parent->cli->name) - strlen(parent->cli->name),
                  " (worker %d)", self.number);
+  free_parent(parent);
   status = parent->how->run(parent->cli, &self);
   exit(status);
 }
@@ -349,7 +356,8 @@ static int time_left(const parent_t *parent) {
   return due <= now ? 0 : (int)(due - now);
 }
 
-static void wait_once(parent_t *parent, struct pollfd *polls) {
+static void wait_once(parent_t *parent) {
+  struct pollfd *polls = parent->polls;
   nfds_t n = 0;
 
   polls[n++] = (struct pollfd){.fd = signal_pipe[0], .events = POLLIN};
@@ -376,11 +384,11 @@ static int has_workers(const parent_t *parent) {
   return 0;
 }
 
-static void serve(parent_t *parent, struct pollfd *polls) {
+static void serve(parent_t *parent) {
   parent->n_started = 1;
   while (!parent->is_ending || has_workers(parent)) {
     start_due(parent);
-    wait_once(parent, polls);
+    wait_once(parent);
     take_signals(parent);
     take_ends(parent);
     if (parent->is_ending && now_ms() >= parent->end_ms)
@@ -391,10 +399,11 @@ static void serve(parent_t *parent, struct pollfd *polls) {
 int cli_workers_run(cli_t *cli, const cli_workers_t *how) {
   const char *host = how->host != NULL ? how->host : "127.0.0.1";
   parent_t parent = {.cli = cli, .how = how};
-  struct pollfd *polls = calloc((size_t)how->n + 2, sizeof(*polls));
 
+  parent.polls = calloc((size_t)how->n + 2, sizeof(*parent.polls));
   parent.workers = calloc((size_t)how->n, sizeof(*parent.workers));
-  if (polls == NULL || parent.workers == NULL || make_pipe(signal_pipe, 1)) {
+  if (parent.polls == NULL || parent.workers == NULL ||
+      make_pipe(signal_pipe, 1)) {
     parent.status = cli_fail(cli, CLI_EXIT_FAILED, "no memory for workers");
   } else {
     parent.port = tnk__srv_reserve(host, (int)how->port, &parent.port_fd);
@@ -410,12 +419,11 @@ int cli_workers_run(cli_t *cli, const cli_workers_t *how) {
   }
   if (parent.status == CLI_EXIT_OK) {
     watch_signals(on_signal);
-    serve(&parent, polls);
+    serve(&parent);
     watch_signals(SIG_DFL);
     (void)close(parent.port_fd);
   }
-  free(parent.workers);
-  free(polls);
+  free_parent(&parent);
   return parent.status;
 }
 
