@@ -202,6 +202,35 @@ def ended_in_requests(service, store):
     check(g.status == 0 and all(map(is_gone, workers)), "then all ends with status 0", g.said)
 
 
+def is_connected(pid, port):
+    """Whether a process has a connection to the port."""
+    wanted = f":{port:04X}"
+    try:
+        rows = [line.split() for line in pathlib.Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+        sockets = {f"socket:[{row[9]}]" for row in rows if row[2].endswith(wanted)}
+        return any(os.readlink(fd) in sockets for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+
+
+def ended_at_the_start(service, store):
+    """A worker that is started again cannot serve, as the service is stopped."""
+    port = int(service.url.rsplit(":", 1)[1])
+    for what, begun in (("has just begun", lambda _: True), ("waits for the service", lambda pid: is_connected(pid, port))):
+        with gateway(TNK, service, "--workers", 2, "--record", store.url("start")) as g:
+            before = workers_of(g)
+            service.process.send_signal(signal.SIGSTOP)
+            os.kill(before[0], signal.SIGKILL)
+            until(lambda: set(workers_of(g)) - set(before))
+            new, = set(workers_of(g)) - set(before)
+            until(lambda: begun(new))
+            g.process.send_signal(signal.SIGTERM)
+            until(lambda: is_gone(new))
+            service.process.send_signal(signal.SIGCONT)
+            g.process.wait(60)
+        check(g.status == 0, f"the parent ends with status 0 while a worker {what}", (g.status, g.said))
+
+
 def ended_at_once(service, store):
     with gateway(TNK, service, "--workers", 2, "--record", store.url("twice")) as g:
         workers = workers_of(g)
@@ -256,6 +285,7 @@ def main():
             killed_at_idle(service, store, folder)
             killed_in_requests(service, store)
             ended_in_requests(service, store)
+            ended_at_the_start(service, store)
             ended_at_once(service, store)
             orphans(service, store)
     plan()

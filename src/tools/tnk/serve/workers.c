@@ -32,6 +32,7 @@ typedef struct {
   pid_t pid; /* 0: does not run */
   int stop_fd;
   int ready_fd;   /* -1: it has told its URL, or does not run */
+  int is_serving; /* since it was started last */
   int has_served; /* it was ready once */
   uint64_t began_ms;
   uint64_t next_ms; /* when to start it, if it does not run */
@@ -157,6 +158,7 @@ static int start(parent_t *parent, size_t i) {
 
   worker->began_ms = now_ms();
   worker->n_url = 0;
+  worker->is_serving = 0;
   if (make_pipe(stop, 0) != 0)
     return -1;
   if (make_pipe(ready, 1) != 0) {
@@ -240,11 +242,21 @@ static void describe(int status, char *text, size_t n) {
     (void)snprintf(text, n, "ended with status %d", WEXITSTATUS(status));
 }
 
+/* The status of the parent is that of the first worker that failed. */
+static void end_with(parent_t *parent, size_t i, int pid, int code,
+                     const char *text) {
+  cli_warn(parent->cli, "worker %d (process %d) %s", (int)i + 1, pid, text);
+  if (parent->status == 0)
+    parent->status = code;
+}
+
 static void take_end(parent_t *parent, size_t i, int status) {
   worker_t *worker = &parent->workers[i];
   const int code = WIFSIGNALED(status) ? CLI_EXIT_FAILED : WEXITSTATUS(status);
   const int pid = (int)worker->pid;
   const int is_first = parent->n_served == 0 && worker->pause_ms == 0;
+  /* It had no requests, and its end was asked for. */
+  const int is_harmless = !worker->is_serving && parent->n_served > 0;
   char text[64];
 
   describe(status, text, sizeof(text));
@@ -254,10 +266,8 @@ static void take_end(parent_t *parent, size_t i, int status) {
     (void)close(worker->ready_fd);
   worker->pid = 0;
   if (parent->is_ending) {
-    if (code != 0)
-      cli_warn(parent->cli, "worker %d (process %d) %s", (int)i + 1, pid, text);
-    if (parent->status == 0)
-      parent->status = code;
+    if (code != 0 && !is_harmless)
+      end_with(parent, i, pid, code, text);
     return;
   }
   if (is_first) {
@@ -339,7 +349,7 @@ static void take_url(parent_t *parent, worker_t *worker) {
   parent->n_served += !worker->has_served;
   if (!worker->has_served && parent->n_served == how->n && !parent->is_ending)
     announce(parent);
-  worker->has_served = 1;
+  worker->has_served = worker->is_serving = 1;
 }
 
 static int time_left(const parent_t *parent) {
