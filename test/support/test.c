@@ -335,6 +335,17 @@ static int has_flag(const char *flag, int argc, char **argv) {
   return 0;
 }
 
+/* Returns whether `--part=K/N` leaves a case to this program: it takes the cases
+ * K, K + N, K + 2N and so on. */
+static int is_in_part(size_t i, int argc, char **argv) {
+  size_t k, n;
+
+  for (int j = 1; j < argc; j++)
+    if (sscanf(argv[j], "--part=%zu/%zu", &k, &n) == 2 && n > 0)
+      return i % n == k - 1;
+  return 1;
+}
+
 /* The proxies of the machine are nothing for servers that live in a case. */
 static void clear_proxies(void) {
   static const char *const names[] = {
@@ -360,7 +371,7 @@ int main(int argc, char **argv) {
   clear_proxies();
   for (i = 0; i < n_cases; i++) {
     int code = 0;
-    if (!selected(cases[i].name, argc, argv))
+    if (!selected(cases[i].name, argc, argv) || !is_in_part(i, argc, argv))
       continue;
     n_run++;
     if (no_fork)

@@ -15,6 +15,7 @@
  *   test_buf              run all cases
  *   test_buf --list       print their names
  *   test_buf NAME ...     run those whose name contains NAME
+ *   test_buf --part=1/2   every second one, from the first one on
  *   test_buf --no-fork    all in this process, for a debugger
  *
  * A failed check ends the case's process at once, so it may stand anywhere,
