@@ -335,8 +335,8 @@ static int has_flag(const char *flag, int argc, char **argv) {
   return 0;
 }
 
-/* Returns whether `--part=K/N` leaves a case to this program: it takes the cases
- * K, K + N, K + 2N and so on. */
+/* Returns whether `--part=K/N` leaves a case to this program: it takes the
+ * cases K, K + N, K + 2N and so on. */
 static int is_in_part(size_t i, int argc, char **argv) {
   size_t k, n;
 
