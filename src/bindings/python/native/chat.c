@@ -43,11 +43,12 @@ static int open_it(tnk_chat_template_t **out, const char *path,
                    tnk_chat_error_t *error) {
   int err;
 
-  Py_BEGIN_ALLOW_THREADS err =
-      path != NULL
-          ? tnk_chat_template_load(out, path, options, error)
-          : tnk_chat_template_open(out, text, (size_t)n, options, error);
-  Py_END_ALLOW_THREADS return err;
+  Py_BEGIN_ALLOW_THREADS
+  err = path != NULL
+            ? tnk_chat_template_load(out, path, options, error)
+            : tnk_chat_template_open(out, text, (size_t)n, options, error);
+  Py_END_ALLOW_THREADS
+  return err;
 }
 
 /* template_open(path, text, config, name, stops) */
@@ -247,10 +248,14 @@ static PyObject *chat_text(PyObject *module, PyObject *args) {
                         &PyTuple_Type, &options))
     return NULL;
   if (begin_work(&work, template_, Py_None, conversation, options) == 0) {
-    Py_BEGIN_ALLOW_THREADS err = tnk_chat_text(
-        &text, &n, work.template_, work.chat, &work.options, &error);
-    Py_END_ALLOW_THREADS if (err != TNK_OK) raise_text(err, error.text);
-    else result = PyUnicode_DecodeUTF8(text, (Py_ssize_t)n, "replace");
+    Py_BEGIN_ALLOW_THREADS
+    err = tnk_chat_text(&text, &n, work.template_, work.chat, &work.options,
+                        &error);
+    Py_END_ALLOW_THREADS
+    if (err != TNK_OK)
+      raise_text(err, error.text);
+    else
+      result = PyUnicode_DecodeUTF8(text, (Py_ssize_t)n, "replace");
     tnk_chat_free_text(work.chat, text);
   }
   end_work(&work);
@@ -297,10 +302,13 @@ static PyObject *run_work(work_t *work, int mode, Py_ssize_t index) {
 
   if (tokens == NULL)
     return PyErr_NoMemory();
-  Py_BEGIN_ALLOW_THREADS err =
-      encode_work(tokens, work, mode, (size_t)index, &error);
-  Py_END_ALLOW_THREADS if (err != TNK_OK) raise_text(err, error.text);
-  else result = bytes_of_tokens(tokens);
+  Py_BEGIN_ALLOW_THREADS
+  err = encode_work(tokens, work, mode, (size_t)index, &error);
+  Py_END_ALLOW_THREADS
+  if (err != TNK_OK)
+    raise_text(err, error.text);
+  else
+    result = bytes_of_tokens(tokens);
   tnk_chat_tokens_free(tokens);
   return result;
 }

@@ -299,11 +299,13 @@ int engine_run(job_t *job, op_t *op) {
     op_unref(op);
     return err;
   }
-  Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&engine.lock);
+  Py_BEGIN_ALLOW_THREADS
+  pthread_mutex_lock(&engine.lock);
   while (!job->is_done)
     pthread_cond_wait(&engine.job_done, &engine.lock);
   pthread_mutex_unlock(&engine.lock);
-  Py_END_ALLOW_THREADS return TNK_OK;
+  Py_END_ALLOW_THREADS
+  return TNK_OK;
 }
 
 int engine_start(void) {

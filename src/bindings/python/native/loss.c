@@ -118,14 +118,17 @@ PyObject *next_loss(PyObject *self, PyObject *args) {
   (void)self;
   (void)args;
   engine_collect();
-  Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&engine.lock);
+  Py_BEGIN_ALLOW_THREADS
+  pthread_mutex_lock(&engine.lock);
   while (engine.losses == NULL && !engine.is_closing)
     pthread_cond_wait(&engine.loss_wanted, &engine.lock);
   loss = engine.losses;
   if (loss != NULL)
     engine.losses = loss->next;
   pthread_mutex_unlock(&engine.lock);
-  Py_END_ALLOW_THREADS if (loss == NULL) Py_RETURN_NONE;
+  Py_END_ALLOW_THREADS
+  if (loss == NULL)
+    Py_RETURN_NONE;
   row = Py_BuildValue("(NKN)", PyLong_FromVoidPtr(loss),
                       (unsigned long long)loss->key, logprobs_of(loss->io));
   if (row == NULL)

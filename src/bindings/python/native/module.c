@@ -27,9 +27,10 @@ static int call_with_why(queue_t *queue, op_t *op, uint32_t n, char *why,
   op->call.args[n].pointer = why;
   op->call.args[n + 1].integer = (int64_t)size;
   op->call.n_args = n + 2;
-  Py_BEGIN_ALLOW_THREADS err = tnk_queue_call(queue->native, &op->call, 1);
-  Py_END_ALLOW_THREADS return err != TNK_OK ? err
-                                            : (int)op->call.result.integer;
+  Py_BEGIN_ALLOW_THREADS
+  err = tnk_queue_call(queue->native, &op->call, 1);
+  Py_END_ALLOW_THREADS
+  return err != TNK_OK ? err : (int)op->call.result.integer;
 }
 
 /* open_service(queue, options): its handle. */
@@ -124,8 +125,11 @@ static PyObject *dump_service(PyObject *module, PyObject *args) {
   call.args[1].integer = is_json ? TNK_DUMP_JSON : TNK_DUMP_TEXT;
   call.args[2].function = (void (*)(void))on_dump;
   call.args[3].pointer = &dump;
-  Py_BEGIN_ALLOW_THREADS err = tnk_queue_call(queue->native, &call, 1);
-  Py_END_ALLOW_THREADS if (err == TNK_OK) err = (int)call.result.integer;
+  Py_BEGIN_ALLOW_THREADS
+  err = tnk_queue_call(queue->native, &call, 1);
+  Py_END_ALLOW_THREADS
+  if (err == TNK_OK)
+    err = (int)call.result.integer;
   if (err == TNK_OK && dump.text == NULL)
     err = TNK_ENOMEM;
   result =
@@ -215,8 +219,11 @@ static PyObject *get_record(PyObject *module, PyObject *args) {
                         to_handle, &handle))
     return NULL;
   call.args[0].pointer = handle;
-  Py_BEGIN_ALLOW_THREADS err = tnk_queue_call(queue->native, &call, 1);
-  Py_END_ALLOW_THREADS if (err != TNK_OK) return raise_code(err);
+  Py_BEGIN_ALLOW_THREADS
+  err = tnk_queue_call(queue->native, &call, 1);
+  Py_END_ALLOW_THREADS
+  if (err != TNK_OK)
+    return raise_code(err);
   return strcmp(type, "string") == 0 ? Py_BuildValue("z", call.result.pointer)
                                      : unpack_record(type, call.result.pointer);
 }
@@ -246,10 +253,10 @@ static PyObject *get_filled(PyObject *module, PyObject *args) {
     op->call.n_args = 2;
     op->call.args[0].pointer = record;
     op->call.args[1].pointer = handle;
-    Py_BEGIN_ALLOW_THREADS err =
-        tnk_queue_call(op->queue->native, &op->call, 1);
-    Py_END_ALLOW_THREADS result =
-        err == TNK_OK ? unpack_record(type, record) : raise_code(err);
+    Py_BEGIN_ALLOW_THREADS
+    err = tnk_queue_call(op->queue->native, &op->call, 1);
+    Py_END_ALLOW_THREADS
+    result = err == TNK_OK ? unpack_record(type, record) : raise_code(err);
   }
   if (op != NULL)
     op_unref(op);
@@ -290,8 +297,10 @@ static PyObject *stop(PyObject *module, PyObject *unused) {
   engine.runtime = NULL;
   engine.is_stopped = 1;
   pthread_mutex_unlock(&engine.lock);
-  Py_BEGIN_ALLOW_THREADS tnk_runtime_stop(runtime);
-  Py_END_ALLOW_THREADS engine.is_ended = 1;
+  Py_BEGIN_ALLOW_THREADS
+  tnk_runtime_stop(runtime);
+  Py_END_ALLOW_THREADS
+  engine.is_ended = 1;
   engine_collect();
   Py_RETURN_NONE;
 }

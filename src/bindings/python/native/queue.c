@@ -183,10 +183,12 @@ static PyObject *op_explain(PyObject *object, PyObject *queue) {
   call.args[0].pointer = op->call.result.pointer;
   call.args[1].pointer = text;
   call.args[2].integer = sizeof(text);
-  Py_BEGIN_ALLOW_THREADS err = tnk_queue_call(by->native, &call, 1);
-  Py_END_ALLOW_THREADS return err == TNK_OK
-      ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace")
-      : raise_code(err);
+  Py_BEGIN_ALLOW_THREADS
+  err = tnk_queue_call(by->native, &call, 1);
+  Py_END_ALLOW_THREADS
+  return err == TNK_OK
+             ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace")
+             : raise_code(err);
 }
 
 static PyMethodDef op_methods[] = {
@@ -329,10 +331,11 @@ static PyObject *queue_call(PyObject *self, PyObject *args) {
   if (op == NULL)
     return NULL;
   if (read_arguments(op, values) == 0) {
-    Py_BEGIN_ALLOW_THREADS err = tnk_queue_call(queue->native, &op->call, 1);
-    Py_END_ALLOW_THREADS result =
-        err == TNK_OK ? PyLong_FromLongLong(op->call.result.integer)
-                      : raise_code(err);
+    Py_BEGIN_ALLOW_THREADS
+    err = tnk_queue_call(queue->native, &op->call, 1);
+    Py_END_ALLOW_THREADS
+    result = err == TNK_OK ? PyLong_FromLongLong(op->call.result.integer)
+                           : raise_code(err);
   }
   op_unref(op);
   return result;
@@ -513,8 +516,11 @@ static PyObject *queue_wait(PyObject *self, PyObject *args) {
 
   if (!PyArg_ParseTuple(args, "i", &timeout_ms))
     return NULL;
-  Py_BEGIN_ALLOW_THREADS poll(fds, 2, timeout_ms);
-  Py_END_ALLOW_THREADS if (PyErr_CheckSignals() != 0) return NULL;
+  Py_BEGIN_ALLOW_THREADS
+  poll(fds, 2, timeout_ms);
+  Py_END_ALLOW_THREADS
+  if (PyErr_CheckSignals() != 0)
+    return NULL;
   Py_RETURN_NONE;
 }
 

@@ -489,7 +489,8 @@ static PyObject *compute(const formula_t *formula, math_t *math,
   if (math->n + math->n2 < LONG_CALL) {
     err = formula->run(math);
   } else {
-    Py_BEGIN_ALLOW_THREADS err = formula->run(math);
+    Py_BEGIN_ALLOW_THREADS
+    err = formula->run(math);
     Py_END_ALLOW_THREADS
   }
   return err == TNK_OK ? result_of(math, floats) : raise_code(err);

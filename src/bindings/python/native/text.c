@@ -48,9 +48,10 @@ static PyObject *load_tokenizer(PyObject *module, PyObject *args) {
   (void)module;
   if (!PyArg_ParseTuple(args, "sz", &path, &options.pattern))
     return NULL;
-  Py_BEGIN_ALLOW_THREADS err =
-      tnk_tokenizer_load(&tokenizer, path, &options, &error);
-  Py_END_ALLOW_THREADS return wrap_tokenizer(err, tokenizer, &error);
+  Py_BEGIN_ALLOW_THREADS
+  err = tnk_tokenizer_load(&tokenizer, path, &options, &error);
+  Py_END_ALLOW_THREADS
+  return wrap_tokenizer(err, tokenizer, &error);
 }
 
 /* tokenizer_read(data, config, pattern) */
@@ -70,9 +71,11 @@ static PyObject *load_bytes(PyObject *module, PyObject *args) {
     return NULL;
   options.config = config;
   options.n_config = (size_t)n_config;
-  Py_BEGIN_ALLOW_THREADS err =
+  Py_BEGIN_ALLOW_THREADS
+  err =
       tnk_tokenizer_load_memory(&tokenizer, data, (size_t)n, &options, &error);
-  Py_END_ALLOW_THREADS return wrap_tokenizer(err, tokenizer, &error);
+  Py_END_ALLOW_THREADS
+  return wrap_tokenizer(err, tokenizer, &error);
 }
 
 /* tokenizer_encode(tokenizer, text, flags): the ids, as bytes of int32 */
@@ -98,9 +101,11 @@ static PyObject *encode_text(PyObject *module, PyObject *args) {
   tokens = tnk_tokens_new(NULL);
   if (tokens == NULL)
     return PyErr_NoMemory();
-  Py_BEGIN_ALLOW_THREADS err = tnk_tokenizer_encode(
-      tokenizer, tokens, text, (size_t)length, flags, &error);
-  Py_END_ALLOW_THREADS ids = tnk_tokens_ids(tokens, &n);
+  Py_BEGIN_ALLOW_THREADS
+  err = tnk_tokenizer_encode(tokenizer, tokens, text, (size_t)length, flags,
+                             &error);
+  Py_END_ALLOW_THREADS
+  ids = tnk_tokens_ids(tokens, &n);
   if (err == TNK_OK)
     result = PyByteArray_FromStringAndSize((const char *)ids,
                                            (Py_ssize_t)(n * sizeof(*ids)));
