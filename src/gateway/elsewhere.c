@@ -387,18 +387,11 @@ static void ask(tnk_gateway_t *gateway, other_t *other, uint64_t now_ms) {
                             other->by_number.key);
 }
 
-/* A wait begins. The time without the store counts from now on. */
-static void begin_wait(tnk_gateway_t *gateway) {
-  if (tnk__list_empty(&gateway->elsewhere.waiting) &&
-      tnk__list_empty(&gateway->elsewhere.claims))
-    gateway->elsewhere.available_ms = uv_now(gateway->loop);
-}
-
 void tnk__gw_elsewhere_claim(tnk__gw_job_t *job, const tnk__gw_same_t *same) {
   tnk_gateway_t *gateway = job->gateway;
 
-  begin_wait(gateway);
   job->claim = TNK__GW_CLAIMING;
+  job->claimed_ms = uv_now(gateway->loop);
   job->same = *same;
   tnk__list_append(&gateway->elsewhere.claims, &job->follow);
   /* Ask for the line at once. If that fails, the next poll reads it. */
@@ -409,20 +402,24 @@ void tnk__gw_elsewhere_claim(tnk__gw_job_t *job, const tnk__gw_same_t *same) {
                          TNK__GW_ELSEWHERE_TICK_MS, TNK__GW_ELSEWHERE_TICK_MS);
 }
 
-static tnk__gw_job_t *next_claim(const tnk_gateway_t *gateway, int is_late) {
+static tnk__gw_job_t *next_claim(const tnk_gateway_t *gateway,
+                                 uint64_t now_ms) {
   TNK__LIST_FOREACH (node, &gateway->elsewhere.claims) {
-    if (is_late || WAITER(node)->claim != TNK__GW_CLAIMING)
-      return WAITER(node);
+    tnk__gw_job_t *job = WAITER(node);
+
+    if (job->claim != TNK__GW_CLAIMING ||
+        now_ms - job->claimed_ms >= TNK__GW_ELSEWHERE_AWAY_MS)
+      return job;
   }
   return NULL;
 }
 
-/* End the claims that are decided. Each may end other jobs. */
-static void end_claims(tnk_gateway_t *gateway, uint64_t away_ms) {
+/* End the claims that are decided. Each may end other jobs. A line that is not
+ * read in time ends its claim too: the store is away, or has lost the line. */
+static void end_claims(tnk_gateway_t *gateway, uint64_t now_ms) {
   tnk__gw_job_t *job;
 
-  while ((job = next_claim(gateway, away_ms >= TNK__GW_ELSEWHERE_AWAY_MS)) !=
-         NULL) {
+  while ((job = next_claim(gateway, now_ms)) != NULL) {
     const tnk__gw_claim_t claim = job->claim;
     other_t *other = claim == TNK__GW_CLAIM_LOST
                          ? find_number(gateway, job->claimed_by)
@@ -446,7 +443,8 @@ void tnk__gw_elsewhere_wait(tnk__gw_job_t *job, struct tnk__gw_other *other) {
   tnk_gateway_t *gateway = job->gateway;
   uint64_t now_ms = uv_now(gateway->loop);
 
-  begin_wait(gateway);
+  if (tnk__list_empty(&gateway->elsewhere.waiting))
+    gateway->elsewhere.available_ms = now_ms;
   if (tnk__list_empty(&other->waiters)) {
     other->heard_ms = now_ms;
     ask(gateway, other, now_ms);
@@ -511,7 +509,7 @@ void tnk__gw_elsewhere_tick(tnk_gateway_t *gateway, uint64_t now_ms) {
     gateway->elsewhere.available_ms = now_ms;
   away_ms = now_ms - gateway->elsewhere.available_ms;
   tnk__gw_jobs_wanted(gateway);
-  end_claims(gateway, away_ms);
+  end_claims(gateway, now_ms);
   while ((other = next_due(gateway, now_ms, away_ms)) != NULL) {
     if (tnk__list_empty(&other->waiters)) /* their clients have gone */
       tnk__list_remove(&other->wait);

@@ -24,7 +24,8 @@
  * A gateway that waits writes "again" every few seconds. If nothing comes back
  * for TNK__GW_ELSEWHERE_MS, the other gateway counts as dead, and the request
  * is sampled here. That time does not pass while the store is unavailable,
- * which ends the wait with an error after TNK__GW_ELSEWHERE_AWAY_MS.
+ * which ends the wait with an error after TNK__GW_ELSEWHERE_AWAY_MS. A claim
+ * whose line is not read ends in the same way after the same time.
  */
 
 enum {

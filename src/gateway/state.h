@@ -194,6 +194,7 @@ typedef struct tnk__gw_job {
   int may_repeat;  /* it may repeat one that is in progress */
   tnk__gw_claim_t claim;
   tnk__gw_same_t same; /* during a claim; its session is the job's */
+  uint64_t claimed_ms; /* when it began */
   uint64_t claimed_by;
   char *session;
   tnk__gw_grant_t *grant; /* of its key, or NULL; see account.h */
