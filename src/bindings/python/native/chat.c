@@ -143,7 +143,7 @@ tnk_chat_t *read_conversation(op_t *op, PyObject *tuple) {
   return NULL;
 }
 
-/* What a call renders, all of it in `op`. */
+/* The arguments of a rendering. `op` owns their memory. */
 typedef struct {
   op_t *op;
   tnk_chat_template_t *template_;

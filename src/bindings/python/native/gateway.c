@@ -43,7 +43,7 @@ typedef struct {
   int status;
 } gateway_call_t;
 
-/* Of the runtime's thread. */
+/* Only the runtime's thread uses these. */
 static gateway_t *gateways;
 static op_t *waiting_services; /* they are closed after their gateways */
 static job_t *waiting_end;

@@ -142,7 +142,7 @@ static PyObject *dump_service(PyObject *module, PyObject *args) {
 
 /* ---- Closing ---- */
 
-/* What an operation closes has closed. */
+/* The object that an operation closes has closed. */
 void op_closed(void *user) {
   op_t *op = user;
 
