@@ -2,6 +2,7 @@
 -- What a program does: train, save, sample, stream.
 local tnk = require 'tnk'
 local support = require 'support'
+local uv = require 'luv'
 local check, equal = support.check, support.equal
 
 tnk.run(function()
@@ -92,4 +93,29 @@ end)
 equal(tnk.run(function(value)
   return value
 end, false), false, 'run returns what the function returns')
+
+-- Work that is always due does not keep the host's loop from its other handles.
+local iterations = 0
+local check_handle = uv.new_check()
+check_handle:start(function()
+  iterations = iterations + 1
+end)
+tnk.run(function()
+  local service = tnk.service()
+  local settled = service:health()
+  settled:await()
+  iterations = 0
+  for _ = 1, 50 do
+    local again = coroutine.running()
+    settled:on(function()
+      coroutine.resume(again)
+    end)
+    coroutine.yield()
+  end
+  check(iterations >= 25, 'the host has its turns', iterations)
+  service:close():await()
+end)
+check_handle:close()
+-- luv 1.44 crashes when a Lua state ends before its loop has finished a close.
+uv.run()
 print 'ok - the end'

@@ -257,4 +257,6 @@ tnk.run(function()
   failing_callbacks(service)
   closes(service, model, sampler)
 end)
+-- luv 1.44 crashes when a Lua state ends before its loop has finished a close.
+uv.run()
 print 'ok - the end'

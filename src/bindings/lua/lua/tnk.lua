@@ -3,6 +3,7 @@
 --
 -- The C part, tnk.native, has a libuv loop of its own. This file lets luv's loop turn it:
 -- a poll handle watches the loop's descriptor, and a timer waits as long as the loop would.
+-- When the loop would not wait, an idle handle turns it in the next iteration of luv's loop.
 -- Functions of the user run here only, never inside the library.
 
 local uv = vim and (vim.uv or vim.loop) or require 'luv'
@@ -52,7 +53,7 @@ end
 
 -- ---- The loop ----
 
-local poll, timer -- handles of luv
+local poll, timer, idle -- handles of luv
 local pending = {} -- futures by the number of their operation
 local services = {} -- by the address of the service
 local queue = {} -- functions to call, with their arguments
@@ -107,18 +108,27 @@ local function turn()
   if not vim and #queue > 0 then
     timeout = 0
   end
-  if timeout < 0 then
-    timer:stop()
-  else
+  -- A timer of 0 ms would call this function again before luv's loop gets to its other
+  -- handles.
+  if timeout > 0 then
     timer:start(timeout, 0, turn)
+  else
+    timer:stop()
+  end
+  if timeout == 0 then
+    idle:start(turn)
+  else
+    idle:stop()
   end
   -- A pending callback keeps the host's loop alive. An idle service does not.
   if is_busy or #queue > 0 then
     poll:ref()
     timer:ref()
+    idle:ref()
   else
     poll:unref()
     timer:unref()
+    idle:unref()
   end
 end
 
@@ -127,11 +137,13 @@ local function wake()
   if not poll then
     poll = assert(uv.new_poll(native.fd()))
     timer = assert(uv.new_timer())
+    idle = assert(uv.new_idle())
     assert(poll:start('r', turn))
   end
   poll:ref()
   timer:ref()
-  timer:start(0, 0, turn)
+  idle:ref()
+  idle:start(turn)
 end
 
 -- ---- Futures ----
