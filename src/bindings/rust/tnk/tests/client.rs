@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Services and clients against a local server.
-mod support;
 use std::sync::Arc;
 use std::thread;
 
-use support::*;
+use crate::support::*;
 use tnk::*;
 
 #[test]

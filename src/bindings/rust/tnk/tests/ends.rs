@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The end of things: in each order, at each moment, and twice.
-mod support;
 use std::any::Any;
 use std::task::Poll;
 
-use support::*;
+use crate::support::*;
 use tnk::*;
 
 /// Each order of `n` numbers.

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT
+//! All tests of the crate. One program compiles faster than several.
+mod client;
+mod ends;
+mod support;
