@@ -31,10 +31,18 @@ fn live() -> Result<Vec<i32>> {
     let params = SamplingParams::new().max_tokens(3).seed(1);
     let sampling = training.save_weights_and_get_sampling().wait_timeout(LIMIT)?;
     let samples = sampling.sample(&tokens, params.clone()).wait_timeout(LIMIT)?;
-    drop(sampling.sample(&tokens, params));
+    drop(sampling.sample(&tokens, params.clone()));
+    let mut stream = sampling.stream(&tokens, params.clone());
+    let mut streamed = Vec::new();
+    while let Some(token) = stream.wait_next() {
+        streamed.push(token?.token);
+    }
+    assert_eq!(stream.finish().wait_timeout(LIMIT)?.first().tokens(), streamed);
+    drop(sampling.stream(&tokens, params.clone().max_tokens(1000)));
+    let open = sampling.stream(&tokens, params.max_tokens(1_000_000));
     base.detach();
     service.close().wait_timeout(LIMIT)?;
-    drop((service, training, sampling));
+    drop((service, training, sampling, open));
     Ok(samples.first().tokens().to_vec())
 }
 

@@ -23,6 +23,7 @@ mod operation;
 mod result;
 mod sampling;
 mod service;
+mod stream;
 mod text;
 mod training;
 
@@ -33,6 +34,7 @@ pub use operation::Operation;
 pub use result::{Checkpoint, Metrics, Model, Pass, Samples, Saved, Sequence, StopReason};
 pub use sampling::{Sampling, SamplingParams, Stop};
 pub use service::{LoraOptions, SamplingOptions, Service, ServiceOptions};
+pub use stream::{Next, Token, TokenStream};
 pub use training::{AdamParams, SaveOptions, Training, TrainingInfo};
 
 /// The version of the linked libtnk, as "MAJOR.MINOR.PATCH".

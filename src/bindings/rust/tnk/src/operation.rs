@@ -241,21 +241,45 @@ impl<T: Send + 'static> Operation<T> {
     }
 
     fn wait_until(&mut self, end: Option<Instant>) -> Result<T> {
-        if self.shared.engine.is_taker() && !self.is_done() {
-            // A waker runs here; the result could never come.
+        let engine = self.shared.engine.clone();
+        wait_for(&engine, end, |context| Pin::new(&mut *self).poll(context))?
+    }
+
+    /// Whether the operation has ended, and its error. The result stays where it is.
+    pub(crate) fn poll_end(&self, context: &mut Context<'_>) -> Poll<Option<Error>> {
+        let own = context.waker().clone();
+        let mut state = lock(&self.shared.state);
+        let before = match &mut *state {
+            State::Pending { waker, .. } => waker.replace(own),
+            State::Done(Err(error)) => return Poll::Ready(Some(error.clone())),
+            State::Done(Ok(_)) | State::Taken => return Poll::Ready(None),
+        };
+        drop(state);
+        drop(before);
+        Poll::Pending
+    }
+}
+
+/// Poll until there is something, at most until then, on a thread without an executor.
+pub(crate) fn wait_for<T>(
+    engine: &Engine,
+    end: Option<Instant>,
+    mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+) -> Result<T> {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        if let Poll::Ready(found) = poll(&mut context) {
+            return Ok(found);
+        }
+        if engine.is_taker() {
+            // Wakers run here, so it could never come.
             return Err(Error::from_code(Code::EREENTRANT));
         }
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
-        let mut context = Context::from_waker(&waker);
-        loop {
-            if let Poll::Ready(result) = Pin::new(&mut *self).poll(&mut context) {
-                return result;
-            }
-            match end.map(|end| end.saturating_duration_since(Instant::now())) {
-                None => thread::park(),
-                Some(left) if left.is_zero() => return Err(Error::from_code(Code::ETIMEDOUT)),
-                Some(left) => thread::park_timeout(left),
-            }
+        match end.map(|end| end.saturating_duration_since(Instant::now())) {
+            None => thread::park(),
+            Some(left) if left.is_zero() => return Err(Error::from_code(Code::ETIMEDOUT)),
+            Some(left) => thread::park_timeout(left),
         }
     }
 }

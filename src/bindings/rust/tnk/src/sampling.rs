@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Sampling clients.
 use std::ffi::CString;
-use std::os::raw::c_char;
+use std::os::raw::{c_char, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use crate::error::{string, Code, Error, Result};
 use crate::operation::{Keep, Operation, Starter};
 use crate::result::Samples;
 use crate::service::ServiceInner;
+use crate::stream::{on_token, Channel, StreamKeep, TokenStream};
 use crate::text::{at, c_string, choice, init, setters};
 use crate::training::Training;
 
@@ -60,6 +61,7 @@ pub struct SamplingParams {
     stop: Option<Stop>,
     n_samples: u32,
     prompt_logprobs: Option<bool>,
+    silence_ms: u64,
 }
 
 impl SamplingParams {
@@ -85,6 +87,35 @@ impl SamplingParams {
         n_samples: u32 => std::convert::identity;
         /// Whether the logprobs of the prompt are computed too.
         prompt_logprobs: bool;
+        /// Only for streams: the maximum time without a byte from the server, in milliseconds,
+        /// after which the stream fails with [`Code::ETIMEDOUT`]. 0 means ten minutes.
+        silence_ms: u64 => std::convert::identity;
+    }
+
+    /// The parameters in C. `stop` must outlive them.
+    fn to_c(&self, stop: &StopArgs) -> tnk_sampling_params_t {
+        let mut to: tnk_sampling_params_t = unsafe { init("tnk_sampling_params_t\0") };
+        to.max_tokens = self.max_tokens.unwrap_or(to.max_tokens);
+        to.top_k = self.top_k.unwrap_or(to.top_k);
+        to.seed = self.seed.unwrap_or(to.seed);
+        to.temperature = self.temperature.unwrap_or(to.temperature);
+        to.top_p = self.top_p.unwrap_or(to.top_p);
+        stop.set(&mut to);
+        to
+    }
+
+    /// Parameters that only a sample has, or only a stream.
+    fn check(&self, is_stream: bool) -> Result<()> {
+        let words = if is_stream && self.n_samples > 1 {
+            format!("a stream has one sequence, n_samples is {}", self.n_samples)
+        } else if is_stream && self.prompt_logprobs == Some(true) {
+            "a stream has no prompt_logprobs".into()
+        } else if !is_stream && self.silence_ms != 0 {
+            "silence_ms is only for streams".into()
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(Code::EINVAL, words))
     }
 }
 
@@ -130,6 +161,15 @@ impl StopArgs {
             to.n_stop_tokens = self.tokens.len();
         }
     }
+}
+
+fn sample_args(
+    prompt: ModelInput,
+    params: &SamplingParams,
+    is_stream: bool,
+) -> Result<(PromptArgs, StopArgs)> {
+    params.check(is_stream)?;
+    Ok((PromptArgs::new(prompt)?, StopArgs::new(params.stop.clone())?))
 }
 
 /// Weights that can be sampled from.
@@ -178,9 +218,7 @@ impl Sampling {
         prompt: impl Into<ModelInput>,
         params: SamplingParams,
     ) -> Operation<Samples> {
-        let args = PromptArgs::new(prompt.into())
-            .and_then(|prompt| Ok((prompt, StopArgs::new(params.stop.clone())?)));
-        let (prompt, stop) = match args {
+        let (prompt, stop) = match sample_args(prompt.into(), &params, false) {
             Ok(args) => args,
             Err(error) => return Operation::failed(&self.inner.service.lease.engine, error),
         };
@@ -188,20 +226,60 @@ impl Sampling {
             |promise, _| Ok(Samples::new(promise)),
             move |on, starter, sampling| {
                 let input = prompt.view();
-                let mut numbers: tnk_sampling_params_t = unsafe { init("tnk_sampling_params_t\0") };
+                let numbers = params.to_c(&stop);
                 let mut options: tnk_sample_options_t = unsafe { init("tnk_sample_options_t\0") };
-                numbers.max_tokens = params.max_tokens.unwrap_or(numbers.max_tokens);
-                numbers.top_k = params.top_k.unwrap_or(numbers.top_k);
-                numbers.seed = params.seed.unwrap_or(numbers.seed);
-                numbers.temperature = params.temperature.unwrap_or(numbers.temperature);
-                numbers.top_p = params.top_p.unwrap_or(numbers.top_p);
-                stop.set(&mut numbers);
                 options.n_samples = params.n_samples;
                 options.prompt_logprobs = choice(params.prompt_logprobs);
                 let values = [at(sampling), at(&input), at(&numbers), at(&options)];
                 unsafe { starter.call(on, "tnk_sampling_sample\0", &values) };
             },
         )
+    }
+
+    /// Sample one sequence and read its tokens while they are generated. The sample begins with
+    /// this call.
+    ///
+    /// Experimental: `tnk local` offers streams, and no public service is known to do so. A
+    /// server without them fails with [`Code::EUNSUPPORTED`]; use
+    /// [`sample`](Sampling::sample) instead. A stream that breaks after its first token is not
+    /// repeated. The error says how many tokens came.
+    pub fn stream(&self, prompt: impl Into<ModelInput>, params: SamplingParams) -> TokenStream {
+        let engine = &self.inner.service.lease.engine;
+        let channel = Channel::new(engine);
+        let operation = match sample_args(prompt.into(), &params, true) {
+            Ok((prompt, stop)) => self.start_stream(&channel, prompt, stop, params),
+            Err(error) => Operation::failed(engine, error),
+        };
+        TokenStream::new(engine, channel, operation)
+    }
+
+    fn start_stream(
+        &self,
+        channel: &Arc<Channel>,
+        prompt: PromptArgs,
+        stop: StopArgs,
+        params: SamplingParams,
+    ) -> Operation<Samples> {
+        let engine = &self.inner.service.lease.engine;
+        let keep = StreamKeep { _channel: channel.clone(), _sampling: self.inner.clone() };
+        let (inner, channel) = (self.inner.clone(), channel.clone());
+        let read = |promise, _| Ok(Samples::new(promise));
+        Operation::start(engine, Arc::new(keep), read, move |on, starter| {
+            let sampling = match inner.handle(on) {
+                Some(handle) => handle,
+                None => return starter.fail(Code::ECLOSED),
+            };
+            let input = prompt.view();
+            let numbers = params.to_c(&stop);
+            let mut options: tnk_sample_stream_options_t =
+                unsafe { init("tnk_sample_stream_options_t\0") };
+            options.on_token = Some(on_token);
+            // The operation keeps the channel until the promise has settled.
+            options.user = Arc::as_ptr(&channel) as *mut c_void;
+            options.silence_ms = params.silence_ms;
+            let values = [at(sampling), at(&input), at(&numbers), at(&options)];
+            unsafe { starter.call(on, "tnk_sampling_sample_stream\0", &values) };
+        })
     }
 
     /// Compute the logprob of each token of the prompt, given the tokens before it. It is NaN

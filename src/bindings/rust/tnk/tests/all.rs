@@ -2,4 +2,5 @@
 //! All tests of the crate. One program compiles faster than several.
 mod client;
 mod ends;
+mod stream;
 mod support;

@@ -307,6 +307,8 @@ fn types_are_send_and_sync() {
     both::<Ledger>();
     both::<Operation<Training>>();
     both::<Operation<Samples>>();
+    both::<TokenStream>();
+    both::<Token>();
     both::<Pass>();
     both::<Samples>();
     both::<Error>();

@@ -34,15 +34,15 @@ fn objects_drop_in_each_order() {
         let pending = training.optim_step(adam());
         let sampling =
             service.create_sampling(SamplingOptions::base_model("tnk/byte-lm")).wait().unwrap();
-        let samples = sampling.sample(tokens("he"), params());
-        // The operation keeps its client.
+        let stream = sampling.stream(tokens("he"), params().max_tokens(100_000));
+        // The stream keeps its client.
         drop(sampling);
         let mut all: Vec<Option<Box<dyn Any>>> = vec![
             Some(Box::new(service)),
             Some(Box::new(training)),
             Some(Box::new(pass)),
             Some(Box::new(pending)),
-            Some(Box::new(samples)),
+            Some(Box::new(stream)),
         ];
         for i in order {
             all[i] = None;
