@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tnk_sys::*;
 
 use crate::error::Result;
+use crate::loss::{Loss, LossArgs};
 use crate::text::c_string;
 
 /// Encoding of an image.
@@ -141,6 +142,15 @@ pub struct Datum {
     loss_inputs: Vec<(String, Tensor)>,
 }
 
+/// Loss inputs of one number for each position.
+macro_rules! floats {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        $($(#[$doc])* #[must_use] pub fn $name(self, values: impl Into<Vec<f32>>) -> Self {
+            self.with(stringify!($name), values.into())
+        })*
+    };
+}
+
 impl Datum {
     /// An example without loss inputs.
     pub fn new(input: impl Into<ModelInput>) -> Self {
@@ -155,7 +165,41 @@ impl Datum {
         Datum::new(&tokens[..n]).with("target_tokens", targets)
     }
 
-    /// Add a loss input, such as "weights", "logprobs" or "advantages".
+    /// An example of reinforcement learning: what the model has read and sampled, the target of
+    /// each position, the logprobs of the sampler, and the advantages. All have the length of
+    /// the input. [`Loss`](crate::Loss) has the inputs of each loss.
+    pub fn sampled(
+        input: impl Into<ModelInput>,
+        target_tokens: impl Into<Vec<i64>>,
+        logprobs: impl Into<Vec<f32>>,
+        advantages: impl Into<Vec<f32>>,
+    ) -> Self {
+        Datum::new(input).target_tokens(target_tokens).logprobs(logprobs).advantages(advantages)
+    }
+
+    /// The token that follows each position.
+    #[must_use]
+    pub fn target_tokens(self, values: impl Into<Vec<i64>>) -> Self {
+        self.with("target_tokens", values.into())
+    }
+
+    floats! {
+        /// The weight of each position. Default: 1.
+        weights;
+        /// The logprobs of the targets when they were sampled.
+        logprobs;
+        /// The advantage of each position.
+        advantages;
+        /// The lower bound of the ratio at each position, in place of the setting.
+        clip_low_threshold;
+        /// The upper bound of the ratio at each position, in place of the setting.
+        clip_high_threshold;
+        /// The positions whose ratio counts for the sequence, only for [`Gspo`](crate::Gspo).
+        sequence_ratio_mask;
+    }
+
+    /// Add a loss input by its name: one of those above with another shape, or one that only the
+    /// service knows.
     #[must_use]
     pub fn with(mut self, name: &str, tensor: impl Into<Tensor>) -> Self {
         self.loss_inputs.push((name.into(), tensor.into()));
@@ -233,42 +277,13 @@ impl PromptArgs {
     }
 }
 
-/// A loss function: its name, such as "cross_entropy", and its settings. A `&str` becomes one
-/// without settings.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Loss {
-    name: String,
-    settings: Vec<(String, f64)>,
-}
-
-impl Loss {
-    /// A loss function without settings.
-    pub fn new(name: &str) -> Self {
-        Loss { name: name.into(), settings: Vec::new() }
-    }
-
-    /// Add a setting, such as "clip_low_threshold".
-    #[must_use]
-    pub fn setting(mut self, name: &str, value: f64) -> Self {
-        self.settings.push((name.into(), value));
-        self
-    }
-}
-
-impl From<&str> for Loss {
-    fn from(name: &str) -> Self {
-        Loss::new(name)
-    }
-}
-
 /// The arguments of a pass, until the library has read the data.
 pub(crate) struct PassArgs {
     _data: Arc<[Datum]>,
     _inputs: Vec<InputArgs>,
     _loss_inputs: Vec<Vec<tnk_loss_input_t>>,
     _names: Vec<CString>,
-    loss: CString,
-    settings: Vec<tnk_loss_setting_t>,
+    loss: LossArgs,
     pub datums: Vec<tnk_datum_t>,
 }
 // They point to memory of their own, which does not move and which nobody changes.
@@ -278,12 +293,6 @@ unsafe impl Sync for PassArgs {}
 impl PassArgs {
     pub fn new(data: Arc<[Datum]>, loss: &Loss) -> Result<PassArgs> {
         let mut names = Vec::new();
-        let mut settings = Vec::new();
-        for (name, value) in &loss.settings {
-            let name = c_string("the name of a setting", name)?;
-            settings.push(tnk_loss_setting_t { name: name.as_ptr(), number: *value, text: null() });
-            names.push(name);
-        }
         let mut inputs = Vec::with_capacity(data.len());
         let mut loss_inputs = Vec::with_capacity(data.len());
         let mut datums = Vec::with_capacity(data.len());
@@ -304,21 +313,18 @@ impl PassArgs {
             loss_inputs.push(list);
         }
         Ok(PassArgs {
-            loss: c_string("the name of the loss", &loss.name)?,
+            loss: LossArgs::new(loss)?,
             _data: data,
             _inputs: inputs,
             _loss_inputs: loss_inputs,
             _names: names,
-            settings,
             datums,
         })
     }
 
     pub fn options(&self) -> tnk_pass_options_t {
         let mut options: tnk_pass_options_t = unsafe { crate::text::init("tnk_pass_options_t\0") };
-        options.loss_fn = self.loss.as_ptr();
-        options.settings = self.settings.as_ptr();
-        options.n_settings = self.settings.len();
+        self.loss.set(&mut options);
         options
     }
 }

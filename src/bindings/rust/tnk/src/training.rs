@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use tnk_sys::*;
 
-use crate::data::{Datum, Loss, PassArgs};
+use crate::data::{Datum, PassArgs};
 use crate::engine::{Loop, Promise};
 use crate::error::{string, Code, Error, Result};
+use crate::loss::Loss;
 use crate::operation::{Keep, Operation, Starter};
 use crate::result::{Metrics, Pass, Saved};
 use crate::sampling::Sampling;
@@ -178,7 +179,7 @@ impl Training {
     /// [`optim_step`](Training::optim_step).
     ///
     /// `data` is a `Vec<Datum>`, or an `Arc<[Datum]>` that is used several times. Its arrays are
-    /// not copied.
+    /// not copied. `loss` is the name of a loss, or one of the types that [`Loss`] lists.
     pub fn forward_backward(
         &self,
         data: impl Into<Arc<[Datum]>>,

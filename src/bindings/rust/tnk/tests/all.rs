@@ -2,5 +2,6 @@
 //! All tests of the crate. One program compiles faster than several.
 mod client;
 mod ends;
+mod losses;
 mod stream;
 mod support;
