@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "gateway/record/datum.h"
+#include "gateway/record/follow.h"
 #include "record.h"
 
 /* What was recorded, as examples to train on. */
@@ -133,5 +134,123 @@ TEST(examples_say_where_their_tokens_are_from) {
   CHECK(json_object_get(told.lines[0], "loss_fn_input_spans") == NULL);
   CHECK_INT(json_array_size(json_object_get(told.lines[0], "turns")), 2);
   json_decref(told.lines[0]);
+  rig_close(&rig);
+}
+
+/* ---- Following ---- */
+
+enum { QUIET_MS = 1000 };
+
+/* What happens at a time, and the last turns of the examples that come then.
+ * Turns are numbered from 100 on. */
+typedef struct {
+  uint64_t now_ms;
+  const char *what;     /* a session that gets a turn; "+" in front: one that
+                           continues its last one; "!": its last one gets a reward;
+                           NULL: nothing */
+  uint64_t all[3];      /* 0: no more */
+  uint64_t rewarded[3]; /* with only_rewarded */
+} moment_t;
+
+/* A session counts as ended when it was quiet; another one has no part in
+ * that. */
+static const moment_t moments[] = {
+    {0, "a", {0}, {0}},       {999, NULL, {0}, {0}},
+    {999, "b", {0}, {0}},     {1000, NULL, {100}, {0}},
+    {1500, "!a", {0}, {0}},   {1998, NULL, {0}, {0}},
+    {1999, NULL, {101}, {0}}, {2499, NULL, {0}, {0}},
+    {2500, NULL, {0}, {100}}, {9000, NULL, {0}, {0}},
+    {9000, "+a", {0}, {0}},   {9500, "+a", {0}, {0}},
+    {10000, NULL, {0}, {0}},  {10500, NULL, {103}, {0}},
+    {11000, "!a", {0}, {0}},  {11000, "+b", {0}, {0}},
+    {11000, "!b", {0}, {0}},  {12000, NULL, {104}, {103, 104}},
+    {99000, NULL, {0}, {0}},
+};
+
+static void happen(rig_t *rig, const char *what, tnk__gw_turn_t **last) {
+  const char *name = what != NULL ? what + strspn(what, "+!") : NULL;
+
+  if (what == NULL)
+    return;
+  if (what[0] == '!') {
+    CHECK_INT(tnk__gw_record_reward(rig->record, last[name[0] - 'a'], 1),
+              TNK_OK);
+    return;
+  }
+  last[name[0] - 'a'] =
+      added(rig, name, what[0] == '+' ? last[name[0] - 'a'] : NULL, 1, 10);
+}
+
+static void check_leaves(const told_t *told, const uint64_t *expected) {
+  size_t n = 0;
+
+  while (n < 3 && expected[n] != 0)
+    n++;
+  CHECK_INT(told->n, n);
+  for (size_t i = 0; i < n; i++) {
+    const json_t *turns = json_object_get(told->lines[i], "turns");
+    const json_t *leaf = json_array_get(turns, json_array_size(turns) - 1);
+
+    CHECK_INT(json_integer_value(json_object_get(leaf, "turn")), expected[i]);
+    json_decref(told->lines[i]);
+  }
+}
+
+TEST(examples_of_a_session_come_once_when_it_is_quiet) {
+  for (int rewarded = 0; rewarded < 2; rewarded++) {
+    const tnk__gw_follow_options_t how = {.only_rewarded = rewarded,
+                                          .quiet_ms = QUIET_MS};
+    tnk__gw_turn_t *last[2] = {NULL, NULL};
+    rig_t rig;
+
+    rig_open(&rig);
+    CHECK_INT(open_record(&rig, 0, 0, 0), TNK_OK);
+    for (size_t i = 0; i < sizeof(moments) / sizeof(*moments); i++) {
+      const moment_t *moment = &moments[i];
+      told_t told = {.n = 0};
+
+      happen(&rig, moment->what, last);
+      CHECK_INT(tnk__gw_follow(rig.record, &how, moment->now_ms, put, &told),
+                TNK_OK);
+      check_leaves(&told, rewarded ? moment->rewarded : moment->all);
+    }
+    close_record(&rig);
+    rig_close(&rig);
+  }
+}
+
+/* A reader that is opened before most of the lines are there. */
+TEST(a_reader_takes_the_lines_that_are_appended) {
+  tnk__gw_record_options_t how = {.alloc = test_allocator()};
+  tnk__gw_record_t *reader;
+  tnk__gw_turn_t *turn = NULL;
+  rig_t rig;
+
+  rig_open(&rig);
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  how.path = rig.path;
+  how.follows = &rig.loop;
+  how.why = rig.why;
+  how.n_why = sizeof(rig.why);
+  CHECK_INT(tnk__gw_record_open(&reader, &how), TNK_OK);
+  for (int i = 0; i < 3; i++) {
+    turn = added(&rig, "a", turn, 1, 10 * i);
+    CHECK_INT(tnk__gw_record_reward(rig.record, turn, i), TNK_OK);
+    CHECK_INT(tnk__gw_record_more(reader, rig.path, rig.why, sizeof(rig.why)),
+              TNK_OK);
+    CHECK(tnk__gw_record_turn(reader, turn->by_number.key) == NULL);
+    close_record(&rig);
+    CHECK_INT(tnk__gw_record_more(reader, rig.path, rig.why, sizeof(rig.why)),
+              TNK_OK);
+    turn = tnk__gw_record_find(reader, "a", 1);
+    CHECK(turn != NULL);
+    CHECK_INT(turn->by_number.key, 100 + i);
+    CHECK_INT(tnk__gw_turn_n_ids(turn), 5 * (i + 1));
+    CHECK_NEAR(turn->reward, i, 0);
+    CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+    turn = tnk__gw_record_find(rig.record, "a", 1);
+  }
+  tnk__gw_record_close(reader, NULL, NULL);
+  close_record(&rig);
   rig_close(&rig);
 }

@@ -214,10 +214,18 @@ static int write_line(const datum_t *datum, tnk__buf_t *out) {
 
 /* ---- Branches ---- */
 
-static int is_rewarded(const tnk__gw_turn_t *turn) {
-  while (turn != NULL && isnan(turn->reward))
+static int is_rewarded(const tnk__gw_turn_t *turn, int only_new) {
+  while (turn != NULL && isnan(turn->reward) && !(only_new && turn->is_told))
     turn = turn->parent;
-  return turn != NULL;
+  return turn != NULL && !isnan(turn->reward) && !(only_new && turn->is_told);
+}
+
+static int is_wanted(const tnk__gw_turn_t *leaf,
+                     const tnk__gw_datum_options_t *options) {
+  /* A single id leaves nothing to predict. */
+  return leaf->n_children == 0 && tnk__gw_turn_n_ids(leaf) > 1 &&
+         !(options->only_new && leaf->is_told) &&
+         (!options->only_rewarded || is_rewarded(leaf, options->only_new));
 }
 
 static int add_branch(tnk__gw_turn_t *leaf, tnk__buf_t *out) {
@@ -239,15 +247,13 @@ static int add_branches(const tnk__gw_session_t *session,
   int err = TNK_OK;
 
   TNK__LIST_FOREACH (node, &session->turns) {
-    tnk__container_of(node, tnk__gw_turn_t, link)->is_told = 0;
+    if (!options->only_new)
+      tnk__container_of(node, tnk__gw_turn_t, link)->is_told = 0;
   }
   TNK__LIST_FOREACH (node, &session->turns) {
     tnk__gw_turn_t *turn = tnk__container_of(node, tnk__gw_turn_t, link);
 
-    /* A single id leaves nothing to predict. */
-    if (err == TNK_OK && turn->n_children == 0 &&
-        tnk__gw_turn_n_ids(turn) > 1 &&
-        (!options->only_rewarded || is_rewarded(turn)))
+    if (err == TNK_OK && is_wanted(turn, options))
       err = add_branch(turn, out);
   }
   return err;

@@ -20,6 +20,9 @@
  */
 typedef struct {
   int only_rewarded; /* leave out examples without any reward */
+  /* Leave out examples that were listed before with this option. A turn of one
+   * of them counts as shared, and its reward as none. */
+  int only_new;
 } tnk__gw_datum_options_t;
 
 /* Called with each line, including its line feed. Returns 0, or a code that

@@ -397,6 +397,55 @@ int tnk__gw_journal_open(tnk__gw_journal_t **out, uv_loop_t *loop,
   return err;
 }
 
+/* ---- Reading on ---- */
+
+/* Returns NULL, or what is wrong with the file. */
+static const char *read_on(tnk__gw_journal_t *journal, reader_t *reader,
+                           const char *path, int *err) {
+  struct stat ours, named;
+
+  *err = TNK_EFILE;
+  if (fstat(journal->fd, &ours) != 0)
+    return strerror(errno);
+  if (ours.st_size < (off_t)journal->n_safe)
+    return "the file has become shorter than what was read";
+  if (ours.st_size > (off_t)journal->n_safe) {
+    if (lseek(journal->fd, (off_t)journal->n_safe, SEEK_SET) < 0)
+      return strerror(errno);
+    *err = read_lines(reader);
+    journal->n_safe = journal->n_added = reader->offset;
+    if (*err != TNK_OK)
+      return *err == TNK_EFILE ? strerror(errno) : tnk_strerror(*err);
+  }
+  *err = TNK_EFILE;
+  if (stat(path, &named) != 0 || named.st_ino != ours.st_ino ||
+      named.st_dev != ours.st_dev)
+    return "the file was removed or replaced";
+  *err = TNK_OK;
+  return NULL;
+}
+
+int tnk__gw_journal_more(tnk__gw_journal_t *journal, const char *path,
+                         tnk__gw_line_cb on_line, void *user, char *why,
+                         size_t n_why) {
+  reader_t reader = {.journal = journal,
+                     .on_line = on_line,
+                     .user = user,
+                     .offset = journal->n_safe};
+  const char *wrong;
+  int err;
+
+  if (n_why > 0)
+    why[0] = '\0';
+  tnk__buf_init(&reader.rest, journal->alloc, MAX_LINE);
+  wrong = read_on(journal, &reader, path, &err);
+  tnk__buf_deinit(&reader.rest);
+  /* `on_line` may have written its own. */
+  if (wrong != NULL && n_why > 0 && why[0] == '\0')
+    (void)snprintf(why, n_why, "%s: %s", path, wrong);
+  return err;
+}
+
 void tnk__gw_journal_close(tnk__gw_journal_t *journal,
                            void (*closed)(void *user), void *user) {
   journal->closed = closed;

@@ -44,6 +44,14 @@ int tnk__gw_journal_open(tnk__gw_journal_t **out, uv_loop_t *loop,
                          const tnk_allocator_t *alloc, const char *path,
                          int syncs, tnk__gw_line_cb on_line, void *user,
                          char *why, size_t n_why);
+/* Read the lines that another process has appended since. For a journal that
+ * was opened without a loop, at the same `path`. An incomplete line is read
+ * when it is complete. Returns TNK_OK, TNK_ENOMEM, or a code of `on_line`.
+ * TNK_EFILE also if the file has become shorter than what was read, or if
+ * `path` is another file now. All come with a sentence in `why`. */
+int tnk__gw_journal_more(tnk__gw_journal_t *journal, const char *path,
+                         tnk__gw_line_cb on_line, void *user, char *why,
+                         size_t n_why);
 /* Append a line, without its line feed. *offset receives its position. Returns
  * TNK_OK or TNK_ENOMEM. TNK_ETOOBIG: the line has almost 128 MiB or more, or
  * the disk is too slow for the lines that arrive. TNK_EFILE: a write has

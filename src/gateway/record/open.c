@@ -104,8 +104,10 @@ static int take_reward(tnk__gw_record_t *record, const json_t *line) {
   if (tnk__gw_line_reward_read(line, &number, &reward) != 0)
     return bad_line(record, "is not a reward");
   turn = tnk__gw_record_turn(record, number);
-  if (turn != NULL)
+  if (turn != NULL) {
     turn->reward = reward;
+    turn->session->n_changes++;
+  }
   return TNK_OK;
 }
 
@@ -219,6 +221,8 @@ static int open_shared(tnk__gw_record_t *record,
   }
   if (err == TNK_OK)
     err = tnk__gw_shared_load(record->shared, options->why, options->n_why);
+  if (err == TNK_OK && options->loop == NULL && options->follows != NULL)
+    err = tnk__gw_shared_begin(record->shared, options->follows);
   if (err == TNK_OK && options->loop != NULL) {
     record->next =
         (tnk__gw_shared_writer(record->shared) << TNK__GW_SHARED_BITS) + 1;
@@ -272,6 +276,26 @@ int tnk__gw_record_open(tnk__gw_record_t **out,
     tnk__gw_record_close(record, NULL, NULL);
   else
     *out = record;
+  return err;
+}
+
+int tnk__gw_record_more(tnk__gw_record_t *record, const char *path, char *why,
+                        size_t n_why) {
+  int err;
+
+  if (record->shared != NULL) {
+    err = tnk__gw_shared_error(record->shared);
+    if (err != TNK_OK && n_why > 0)
+      (void)snprintf(why, n_why, "%s", tnk__gw_shared_why(record->shared));
+    return err;
+  }
+  record->path = path;
+  record->why = why;
+  record->n_why = n_why;
+  err =
+      tnk__gw_journal_more(record->journal, path, on_line, record, why, n_why);
+  record->path = record->why = NULL;
+  record->n_why = 0;
   return err;
 }
 

@@ -352,6 +352,7 @@ int tnk__gw_record_link(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
   }
   tnk__list_append(&turn->session->turns, &turn->link);
   turn->session->n_turns++;
+  turn->session->n_changes++;
   record->n_turns++;
   if (turn->parent != NULL) {
     turn->parent->n_children++;
@@ -466,8 +467,10 @@ int tnk__gw_record_reward(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
   tnk__buf_init(&line, record->alloc, 4096);
   err = tnk__gw_line_reward(turn->by_number.key, reward, &line);
   err = tnk__gw_record_write(record, &line, err);
-  if (err == TNK_OK)
+  if (err == TNK_OK) {
     turn->reward = reward;
+    turn->session->n_changes++;
+  }
   return err;
 }
 

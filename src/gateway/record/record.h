@@ -27,6 +27,10 @@ typedef struct {
   const tnk_allocator_t *alloc;
   uv_loop_t *loop;   /* NULL: read only */
   const char *path;  /* a file, or an address (see where.h); NULL: neither */
+  /* Without `loop`: the lines that other processes append can be read with
+   * tnk__gw_record_more(). The connection of a shared record is on this loop.
+   * NULL: they cannot. */
+  uv_loop_t *follows;
   int syncs;         /* sync turns to the disk, see journal.h */
   size_t max_memory; /* bytes of ids, or of lines without a file; 0: 256 MiB */
   size_t max_turns;  /* most turns in memory; 0: 2^20 */
@@ -53,6 +57,12 @@ typedef struct {
  * shared record has the codes of tnk__gw_shared_load() too. */
 int tnk__gw_record_open(tnk__gw_record_t **out,
                         const tnk__gw_record_options_t *options);
+/* Read the lines that other processes have appended since, if the record was
+ * opened with `follows`. `path` is the same as then. A shared record reads them
+ * by itself while the loop runs. Returns TNK_OK, or a code with a sentence in
+ * `why` after which no more is read. */
+int tnk__gw_record_more(tnk__gw_record_t *record, const char *path, char *why,
+                        size_t n_why);
 /* Write the remaining lines and free the record; then `closed` runs, see
  * tnk__gw_journal_close(). */
 void tnk__gw_record_close(tnk__gw_record_t *record, void (*closed)(void *user),

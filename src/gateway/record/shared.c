@@ -85,6 +85,7 @@ struct tnk__gw_shared {
   char last[TNK__GW_ENTRY_ID]; /* id of the last entry that was read */
   tnk__gw_map_t writers;
   uint64_t writer;
+  uint64_t n_writers; /* there were at least so many; of a reader */
   uint64_t n_added;
   uint64_t n_safe;
   tnk__list_t pending;
@@ -277,9 +278,9 @@ static void on_open(void *user) {
     err = COMMAND(shared, OF_SET, "SETNX", shared->keys[1], vocabulary);
   if (err == 0)
     err = COMMAND(shared, OF_VOCABULARY, "GET", shared->keys[1]);
-  if (err == 0 && shared->writer != 0)
+  if (err == 0 && (shared->writer != 0 || shared->options.is_read_only))
     err = COMMAND(shared, OF_WRITERS, "GET", shared->keys[2]);
-  else if (err == 0 && !shared->options.is_read_only)
+  else if (err == 0)
     err = COMMAND(shared, OF_WRITER, "INCR", shared->keys[2]);
   if (err != 0)
     return;
@@ -287,9 +288,16 @@ static void on_open(void *user) {
   begin_reads(shared);
 }
 
+static int has_lost(tnk__gw_shared_t *shared) {
+  give_up(shared, TNK_EFILE, "the server has lost the record");
+  return -1;
+}
+
 static int take_layout(tnk__gw_shared_t *shared, const redisReply *reply) {
   if (reply->type == REDIS_REPLY_STRING && strcmp(reply->str, LAYOUT) == 0)
     return 0;
+  if (reply->type == REDIS_REPLY_NIL && shared->is_loaded)
+    return has_lost(shared);
   lose(shared, TNK_EFILE,
        reply->type == REDIS_REPLY_NIL
            ? "there is no such record"
@@ -320,16 +328,19 @@ static int take_writer(tnk__gw_shared_t *shared, const redisReply *reply) {
   return 0;
 }
 
-/* If the server has lost its data, another writer may get the same number. */
+/* If the server has lost its data, another writer may get the same number. A
+ * reader would take its lines for ones that it has read. */
 static int take_writers(tnk__gw_shared_t *shared, const redisReply *reply) {
   uint64_t n = 0;
 
   if (reply->type == REDIS_REPLY_STRING &&
-      tnk__text_u64(reply->str, UINT64_MAX, &n) == TNK_OK &&
-      n >= shared->writer)
-    return 0;
-  give_up(shared, TNK_EFILE, "the server has lost the record");
-  return -1;
+      tnk__text_u64(reply->str, UINT64_MAX, &n) != TNK_OK)
+    return has_lost(shared);
+  if (n < shared->writer || n < shared->n_writers)
+    return has_lost(shared);
+  if (shared->options.is_read_only)
+    shared->n_writers = n;
+  return 0;
 }
 
 /* ---- Replies ---- */

@@ -16,6 +16,10 @@ typedef struct tnk__gw_session {
   tnk__list_t link;    /* in the record, the most recently used last */
   tnk__list_t turns;   /* in order */
   size_t n_turns;
+  uint64_t n_changes; /* turns and rewards so far */
+  uint64_t n_seen;    /* this field and the next two are for follow.h */
+  uint64_t seen_ms;
+  int is_waiting;
   char name[]; /* NUL-terminated */
 } tnk__gw_session_t;
 
@@ -66,7 +70,7 @@ typedef struct tnk__gw_turn {
   uint32_t version;
   uint32_t n_children;
   int is_used; /* keeps the turn while a large session is cut */
-  int is_told; /* while branches are listed: is in an earlier one */
+  int is_told; /* is in an earlier branch, see datum.h */
 } tnk__gw_turn_t;
 
 #endif

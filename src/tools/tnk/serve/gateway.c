@@ -16,6 +16,7 @@
 #include "tools/common/frame/commands.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/keys/admin.h"
+#include "tools/tnk/serve/follow.h"
 #include "tools/tnk/serve/input.h"
 #include "tools/tnk/serve/words.h"
 #include "tools/tnk/serve/workers.h"
@@ -34,9 +35,9 @@ static struct {
   const char *prices, *formats;
   const char *record_ca, *record_cert, *record_key;
   int64_t port, max_tokens, linger_s, drain_s, format_attempts, repeat_s;
-  int64_t workers;
-  int only_rewarded, exit_with_stdin, syncs, keeps_controls;
-} args = {.max_tokens = 1024, .drain_s = 30, .repeat_s = 30};
+  int64_t workers, quiet_s;
+  int only_rewarded, follows, exit_with_stdin, syncs, keeps_controls;
+} args = {.max_tokens = 1024, .drain_s = 30, .repeat_s = 30, .quiet_s = -1};
 
 static const cli_option_t options[] = {
     {.name = "model",
@@ -195,6 +196,16 @@ static const cli_option_t options[] = {
     {.name = "rewarded",
      .flag = &args.only_rewarded,
      .help = "With --datums or --atif: only those with a reward."},
+    {.name = "follow",
+     .flag = &args.follows,
+     .help = "With --datums: do not end. Print the examples of each session "
+             "once, when it has ended."},
+    {.name = "quiet-s",
+     .value = "N",
+     .number = &args.quiet_s,
+     .max = 604800,
+     .help = "With --follow: a session has ended when no turn and no reward "
+             "was recorded for so many seconds (60)."},
     {.name = NULL}};
 
 /* Read --formats. Returns 0 or -1. */
@@ -243,6 +254,10 @@ static const char *check(const cli_t *cli) {
   (void)cli;
   if (wrong != NULL)
     return wrong;
+  if (args.follows && args.datums == NULL)
+    return "--follow needs --datums";
+  if (args.quiet_s >= 0 && !args.follows)
+    return "--quiet-s needs --follow";
   if (args.datums != NULL && args.atif != NULL)
     return "--datums and --atif exclude each other";
   if (args.datums != NULL || args.atif != NULL)
@@ -560,7 +575,16 @@ static int run(cli_t *cli) {
                              .end_s = args.linger_s + args.drain_s,
                              .watches_stdin = args.exit_with_stdin,
                              .run = run_one};
+  const cli_follow_t follow = {
+      .path = args.datums,
+      .ca_file = args.record_ca,
+      .cert_file = args.record_cert,
+      .key_file = args.record_key,
+      .only_rewarded = args.only_rewarded,
+      .quiet_ms = (uint64_t)(args.quiet_s >= 0 ? args.quiet_s : 60) * 1000};
 
+  if (args.follows)
+    return cli_follow_run(cli, &follow);
   if (args.datums != NULL || args.atif != NULL)
     return print_record(cli);
   return args.workers > 0 ? cli_workers_run(cli, &how) : run_one(cli, NULL);
@@ -608,6 +632,8 @@ static const cli_item_t examples[] = {
      "create a key for one run of an agent"},
     {"tnk gateway --datums agent.jsonl --rewarded >data.jsonl",
      "print the recorded turns as training data"},
+    {"tnk gateway --datums valkey://127.0.0.1/run-7 --follow --rewarded",
+     "print them while gateways record, session by session"},
     {NULL, NULL}};
 
 static const cli_command_t *const commands[] = {&cli_gateway_keys, NULL};

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TNK_TOOLS_TNK_SERVE_FOLLOW_H
+#define TNK_TOOLS_TNK_SERVE_FOLLOW_H
+#include <stdint.h>
+
+#include "tools/common/frame/cli.h"
+
+/* tnk gateway --datums --follow. */
+typedef struct {
+  const char *path; /* a file, or the address of a shared record */
+  const char *ca_file, *cert_file, *key_file; /* of an address with TLS */
+  int only_rewarded;
+  uint64_t quiet_ms;
+} cli_follow_t;
+
+/* Print examples until a signal, until the reader of the output closes it, or
+ * until the record cannot be read any more. Returns the exit status. */
+int cli_follow_run(const cli_t *cli, const cli_follow_t *follow);
+
+#endif

@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tnk gateway --datums --follow: examples of sessions while they are recorded.
+
+usage: run_follow.py TNK_COMMAND
+
+The record is a file, then Valkey or Redis if there is one. Each example is
+printed once, whole, and equals what --datums prints. Output is TAP, see
+test/support/tap.py.
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+from gateway import CLEAN, Client, gateway, local
+from store import SERVER, Store
+from tap import check, plan, skip
+
+TNK = sys.argv[1]
+
+
+class Follower:
+    """The command, with its output on a pipe."""
+
+    def __init__(self, record, *args):
+        self.process = subprocess.Popen(
+            [TNK, "gateway", "--datums", str(record), "--follow", *args], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=CLEAN)
+
+    def next(self):
+        return json.loads(self.process.stdout.readline())
+
+    def end(self, number):
+        """Returns the status, the rest of the output, and the errors."""
+        if number is not None:
+            self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, out, err.decode()
+
+
+def exported(record, *args):
+    done = subprocess.run([TNK, "gateway", "--datums", str(record), *args], env=CLEAN, capture_output=True,
+                          timeout=60, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def numbers(example):
+    return [turn["turn"] for turn in example["turns"]]
+
+
+def advantages(example):
+    return sorted({x for x in example["loss_fn_inputs"]["advantages"]["data"] if x != 0})
+
+
+def play(client, session, talk, reward):
+    """One turn of a conversation, and its reward."""
+    talk.append({"role": "user", "content": f"question {len(talk)}"})
+    status, a = client.chat(talk, path=f"/s/{session}/v1/chat/completions")
+    assert status == 200, a
+    talk.append(a["choices"][0]["message"])
+    assert client.post("/tnk/reward", {"id": a["id"], "reward": reward})[0] == 200
+    return int(a["id"].split("-")[1])
+
+
+def sessions(name, service, record):
+    """What is there before, what comes, and a session that continues."""
+    with gateway(TNK, service, "--record", record) as g:
+        client = Client(g.url)
+        talks = {"old": [], "new": []}
+        first = play(client, "old", talks["old"], 1)
+        follower = Follower(record, "--quiet-s", "0", "--rewarded")
+        one = follower.next()
+        check(numbers(one) == [first] and one == exported(record, "--rewarded")[0],
+              f"{name}: a session of before is printed as --datums prints it", one)
+        second = play(client, "new", talks["new"], 2)
+        two = follower.next()
+        check(numbers(two) == [second] and two["session"] == "new", f"{name}: a new session is printed", two)
+        third = play(client, "old", talks["old"], 3)
+        three = follower.next()
+        check(numbers(three) == [first, third], f"{name}: a session that continues is printed again", three)
+        check(advantages(three) == [3], f"{name}: what was printed has no advantage any more", three)
+        status, out, err = follower.end(signal.SIGTERM)
+        check((status, out, err) == (0, b"", ""), f"{name}: nothing is printed twice", (status, out, err))
+
+
+def quiet(name, service, record):
+    """A session that has not ended is not printed."""
+    with gateway(TNK, service, "--record", record) as g:
+        play(Client(g.url), "s", [], 1)
+        hasty, patient = Follower(record, "--quiet-s", "0"), Follower(record)
+        hasty.next()
+        for follower, number in ((hasty, signal.SIGINT), (patient, signal.SIGTERM)):
+            if follower is patient:
+                # It has read the record when it catches signals; it has printed nothing then.
+                while not caught(follower.process.pid):
+                    pass
+            status, out, err = follower.end(number)
+            check((status, out, err) == (0, b"", ""), f"{name}: {number.name} ends it", (status, out, err))
+
+
+def caught(pid):
+    status = pathlib.Path(f"/proc/{pid}/status")
+    if not status.exists():
+        return True
+    mask = next(line for line in status.read_text().splitlines() if line.startswith("SigCgt"))
+    return int(mask.split()[1], 16) >> (signal.SIGTERM - 1) & 1
+
+
+def closed(name, service, record):
+    """A closed pipe ends it, with and without something to print."""
+    with gateway(TNK, service, "--record", record) as g:
+        for what in ("idle", "busy"):
+            play(Client(g.url), f"{what}1", [], 1)
+            follower = Follower(record, "--quiet-s", "0")
+            follower.next()
+            follower.process.stdout.close()
+            if what == "busy":
+                play(Client(g.url), f"{what}2", [], 1)
+            status = follower.process.wait(60)
+            with follower.process.stderr as file:
+                err = file.read()
+            check(status in (141, -signal.SIGPIPE) and err == b"", f"{name}: a closed pipe ends it, {what}",
+                  (status, err))
+
+
+def half_lines(record, text):
+    """A line is read when it is complete, and a cut one not at all."""
+    lines = text.splitlines(keepends=True)
+    path = pathlib.Path(record)
+    path.write_bytes(lines[0][:20])
+    follower = Follower(record, "--quiet-s", "0")
+    got = []
+    for n, line in enumerate(lines):
+        with open(path, "r+b") as file:
+            whole = b"".join(lines[:n])
+            # As a gateway that starts again cuts off what a killed one has left.
+            file.seek(len(whole))
+            file.truncate()
+            for piece in (line[:len(line) // 2], line[len(line) // 2:]):
+                file.write(piece)
+                file.flush()
+            file.write(lines[0][:20])
+        if b'"type":"turn"' in line[:20]:
+            got.append(follower.next())
+    check([numbers(e)[-1] for e in got] == sorted(numbers(e)[-1] for e in got) and len(got) > 1,
+          "lines that come in halves are read once", got)
+    return follower
+
+
+def broken(folder, text):
+    """Each way in which a file is not the same any more has its message."""
+    table = (("shorter", lambda p: os.truncate(p, 10), "the file has become shorter than what was read"),
+             ("removed", lambda p: p.unlink(), "the file was removed or replaced"),
+             ("replaced", lambda p: p.with_suffix(".new").write_bytes(text) and p.with_suffix(".new").rename(p),
+              "the file was removed or replaced"),
+             ("malformed", lambda p: p.open("ab").write(b"no JSON\n"), "is not JSON"))
+    for what, change, why in table:
+        path = pathlib.Path(folder) / f"broken.{what}"
+        path.write_bytes(text)
+        follower = Follower(path, "--quiet-s", "0")
+        follower.next()
+        change(path)
+        status, out, err = follower.end(None)
+        check(status == 6 and why in err and str(path) in err, f"a file that is {what}", (status, err))
+
+
+def away(store, service):
+    """A store that is killed and comes back: the follower continues. One that
+    has lost its data ends it."""
+    url = store.url("away")
+    with gateway(TNK, service, "--record", url) as g:
+        client = Client(g.url)
+        play(client, "a", [], 1)
+        follower = Follower(url, "--quiet-s", "0", "--rewarded")
+        check(follower.next()["session"] == "a", "an example before the store is killed")
+        store.kill()
+        store.start()
+        play(client, "b", [], 1)
+        check(follower.next()["session"] == "b", "one after it is back")
+        before = store.ask("GET", "tnk:{away}:writers")
+        check(before == "1", "a follower is no writer", before)
+    store.ask("FLUSHALL")
+    store.ask("CLIENT", "KILL", "TYPE", "normal")
+    status, out, err = follower.end(None)
+    check(status != 0 and out == b"" and "has lost the record" in err and "canary" not in err,
+          "a store that has lost the record ends it", (status, out, err))
+
+
+def two_gateways(store, service):
+    """Everything that two gateways record is printed once."""
+    url = store.url("two")
+    options = ("--record", url)
+    with gateway(TNK, service, *options) as one, gateway(TNK, service, *options) as two:
+        follower = Follower(url, "--quiet-s", "0", "--rewarded")
+        expected = set()
+        for k in range(8):
+            expected.add(play(Client((one, two)[k % 2].url), f"s{k}", [], 1))
+        got = [numbers(follower.next()) for _ in range(8)]
+        check({n for (n,) in got} == expected, "both gateways' sessions are printed", (got, expected))
+        status, out, err = follower.end(signal.SIGTERM)
+        check((status, out) == (0, b""), "and no more", (status, out, err))
+
+
+def options():
+    for args, why in ((("--follow",), "--follow needs --datums"),
+                      (("--datums", "x", "--quiet-s", "1"), "--quiet-s needs --follow"),
+                      (("--atif", "x", "--follow"), "--follow needs --datums")):
+        done = subprocess.run([TNK, "gateway", *args], env=CLEAN, capture_output=True, text=True, timeout=60)
+        check(done.returncode == 2 and why in done.stderr, why, done)
+
+
+def main():
+    options()
+    with tempfile.TemporaryDirectory() as folder, local(TNK) as service:
+        where = pathlib.Path(folder)
+        for test in (sessions, quiet, closed):
+            test("a file", service, where / test.__name__)
+        text = (where / "sessions").read_bytes()
+        follower = half_lines(where / "halves", text)
+        check(follower.end(signal.SIGTERM)[:2] == (0, b""), "and printed once")
+        broken(folder, text)
+        if SERVER is None:
+            skip("a shared record", "there is no valkey-server or redis-server")
+        else:
+            with Store(folder) as store:
+                for test in (sessions, quiet, closed):
+                    test("a store", service, store.url(test.__name__))
+                two_gateways(store, service)
+                away(store, service)
+    plan()
+
+
+main()
