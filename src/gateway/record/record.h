@@ -25,8 +25,8 @@
 
 typedef struct {
   const tnk_allocator_t *alloc;
-  uv_loop_t *loop;   /* NULL: read only */
-  const char *path;  /* a file, or an address (see where.h); NULL: neither */
+  uv_loop_t *loop;  /* NULL: read only */
+  const char *path; /* a file, or an address (see where.h); NULL: neither */
   /* Without `loop`: the lines that other processes append can be read with
    * tnk__gw_record_more(). The connection of a shared record is on this loop.
    * NULL: they cannot. */
