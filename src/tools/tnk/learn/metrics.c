@@ -11,15 +11,19 @@
 
 #include "tnk/error.h"
 
+/* The step of a line; 0 for a line of another program. */
+static uint64_t step_of(const char *line) {
+  static const char head[] = "{\"step\":";
+
+  return strncmp(line, head, sizeof(head) - 1) == 0
+             ? strtoull(line + sizeof(head) - 1, NULL, 10)
+             : 0;
+}
+
 /* Returns whether a line ends the part to keep. Lines of other programs are
  * kept. */
 static int is_end(const char *line, size_t n, uint64_t n_steps) {
-  static const char head[] = "{\"step\":";
-
-  if (line[n - 1] != '\n')
-    return 1;
-  return strncmp(line, head, sizeof(head) - 1) == 0 &&
-         strtoull(line + sizeof(head) - 1, NULL, 10) > n_steps;
+  return line[n - 1] != '\n' || step_of(line) > n_steps;
 }
 
 int learn_metrics_rewind(const char *path, uint64_t n_steps) {
@@ -40,6 +44,26 @@ int learn_metrics_rewind(const char *path, uint64_t n_steps) {
   /* The steps are in order, so everything behind is of later steps too. */
   else if (ftruncate(fileno(file), end) != 0)
     err = TNK_EFILE;
+  free(line);
+  fclose(file);
+  return err;
+}
+
+int learn_metrics_last(const char *path, uint64_t *n_steps) {
+  FILE *file = fopen(path, "r");
+  char *line = NULL;
+  size_t room = 0;
+  ssize_t n;
+  int err = TNK_OK;
+
+  *n_steps = 0;
+  if (file == NULL)
+    return errno == ENOENT ? TNK_OK : TNK_EFILE;
+  while ((n = getline(&line, &room, file)) > 0)
+    if (line[n - 1] == '\n' && step_of(line) > 0)
+      *n_steps = step_of(line);
+  if (ferror(file) || !feof(file))
+    err = ferror(file) ? TNK_EFILE : TNK_ENOMEM;
   free(line);
   fclose(file);
   return err;

@@ -4,10 +4,13 @@
 #include <inttypes.h>
 
 #include "tnk/error.h"
+#include "tnk/rest.h"
 
 /* The time to delete old states after the last save. A state that cannot be
  * deleted stays until the user deletes it. */
 enum { DELETION_MS = 5000 };
+/* How often resuming is repeated after the service has lost the session. */
+enum { MAX_LOST = 10 };
 
 int learn_ledger_open(tnk_ledger_t **out, cli_ask_t *ask, const char *run) {
   tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
@@ -37,31 +40,121 @@ static int create(tnk_training_t **out, cli_ask_t *ask,
   return status;
 }
 
-int learn_model_open(tnk_training_t **out, cli_ask_t *ask, tnk_ledger_t *ledger,
-                     const char *run, const tnk_lora_options_t *lora,
-                     uint64_t *first) {
+/* ---- Resuming ---- */
+
+/* Returns TNK_OK, TNK_ENOTFOUND without a state, or the code of a failure that
+ * was reported with *status. */
+static int resume(tnk_training_t **out, cli_ask_t *ask, tnk_ledger_t *ledger,
+                  int *status) {
   tnk_promise_t *resumed = tnk_ledger_resume(ledger, NULL);
-  const int err = cli_ask_wait(ask, resumed);
+  int err = cli_ask_wait(ask, resumed);
+
+  /* The server may be lost again while it is asked. */
+  for (size_t i = 0; i < MAX_LOST && err == TNK_ESESSION; i++) {
+    tnk_promise_unref(resumed);
+    resumed = tnk_ledger_resume(ledger, NULL);
+    err = cli_ask_wait(ask, resumed);
+  }
+  if (err == TNK_OK)
+    *out = tnk_promise_training(resumed);
+  else if (err != TNK_ENOTFOUND)
+    *status = cli_ask_failed(ask, resumed);
+  tnk_promise_unref(resumed);
+  return err;
+}
+
+/* A service may have no such call. */
+static int is_none(int err) {
+  return err == TNK_ENOTFOUND || err == TNK_EUNSUPPORTED;
+}
+
+/* Returns whether the service is known to have a state with at most `n_kept`
+ * steps. */
+static int has_older(cli_ask_t *ask, const tnk_ledger_t *ledger,
+                     uint64_t n_kept, int *status) {
+  int err = TNK_ENOTFOUND;
+
+  for (size_t i = tnk_ledger_count(ledger); i-- > 0 && is_none(err);) {
+    const tnk_ledger_entry_t *entry = tnk_ledger_entry(ledger, i);
+    tnk_promise_t *found;
+
+    if (entry->state_path == NULL || entry->is_deleted ||
+        entry->n_steps > n_kept)
+      continue;
+    found = tnk_rest_get_weights_info(ask->service, entry->state_path);
+    err = cli_ask_wait(ask, found);
+    if (err != TNK_OK && !is_none(err))
+      *status = cli_ask_failed(ask, found);
+    tnk_promise_unref(found);
+  }
+  return err == TNK_OK;
+}
+
+static int delete_state(cli_ask_t *ask, const char *path) {
+  tnk_promise_t *deleted = tnk_rest_delete_checkpoint(ask->service, path);
+  const int err = cli_ask_wait(ask, deleted);
   int status = CLI_EXIT_OK;
 
+  /* A service without this call still has the state, and returns it again. */
+  if (err != TNK_OK && !is_none(err))
+    status = cli_ask_failed(ask, deleted);
+  tnk_promise_unref(deleted);
+  return status;
+}
+
+int learn_model_resume(tnk_training_t **out, cli_ask_t *ask,
+                       tnk_ledger_t *ledger, const char *run, uint64_t n_kept,
+                       uint64_t *first) {
+  const tnk_ledger_entry_t *entry = NULL;
+  const tnk_ledger_entry_t *deleted;
+  int status = CLI_EXIT_OK;
+
+  *out = NULL;
   *first = 0;
-  if (err == TNK_OK) {
-    *out = tnk_promise_training(resumed);
-    *first = tnk_ledger_resumed(ledger)->n_steps;
-    cli_note(ask->cli, "resuming after step %" PRIu64, *first);
-  } else if (err != TNK_ENOTFOUND) {
-    status = cli_ask_failed(ask, resumed);
-  } else if (tnk_ledger_count(ledger) > 0) {
-    /* A new start would overwrite the checkpoints of the run. */
+  do {
+    deleted = entry;
+    if (resume(out, ask, ledger, &status) != TNK_OK)
+      break;
+    entry = tnk_ledger_resumed(ledger);
+    *first = entry->n_steps;
+    if (*first <= n_kept)
+      return CLI_EXIT_OK;
+    if (entry == deleted || !has_older(ask, ledger, n_kept, &status)) {
+      if (status == CLI_EXIT_OK)
+        cli_warn(ask->cli,
+                 "the metrics of the steps %" PRIu64 " to %" PRIu64
+                 " are missing",
+                 n_kept + 1, *first);
+      return status;
+    }
+    cli_note(ask->cli,
+             "the state after step %" PRIu64 " was saved before all results "
+             "had arrived; continuing from the one before",
+             *first);
+    tnk_training_close(*out, NULL, NULL);
+    *out = NULL;
+    status = delete_state(ask, entry->state_path);
+  } while (status == CLI_EXIT_OK);
+  /* A new start would overwrite the checkpoints of the run. */
+  if (status == CLI_EXIT_OK && tnk_ledger_count(ledger) > 0)
     status = cli_fail(ask->cli, CLI_EXIT_NOT_FOUND,
                       "the service has none of the checkpoints of %s. Is it "
                       "the service that the run began with?",
                       run);
-  }
-  tnk_promise_unref(resumed);
-  if (status != CLI_EXIT_OK || err == TNK_OK)
+  return status;
+}
+
+int learn_model_open(tnk_training_t **out, cli_ask_t *ask, tnk_ledger_t *ledger,
+                     const char *run, const tnk_lora_options_t *lora,
+                     uint64_t n_kept, uint64_t *first) {
+  const int status = learn_model_resume(out, ask, ledger, run, n_kept, first);
+
+  if (status != CLI_EXIT_OK)
     return status;
-  return create(out, ask, lora);
+  if (*out == NULL)
+    return create(out, ask, lora);
+  cli_note(ask->cli, "resuming after step %" PRIu64, *first);
+  return CLI_EXIT_OK;
 }
 
 int learn_ledger_is_ended(const tnk_ledger_t *ledger) {

@@ -17,11 +17,24 @@ enum { LEARN_PATIENCE_MS = 15 * 60 * 1000 };
 
 /* Open the ledger in the folder `run`. It keeps the last two states. */
 int learn_ledger_open(tnk_ledger_t **out, cli_ask_t *ask, const char *run);
-/* Resume the run from its last state, or create its model. *first receives the
- * steps in the model. */
+/*
+ * Resume the run from its last state. *first receives the steps in the model.
+ *
+ * `n_kept` is the number of steps whose metrics are on the disk. A state with
+ * more steps was saved before their results arrived, which nobody can fetch
+ * anymore. It is deleted, and the run resumes from an older state, from which
+ * these steps are trained again. If no such state is left, the run continues
+ * with a warning and without these metrics.
+ *
+ * `run` is for messages. *out is NULL if the run has not begun yet.
+ */
+int learn_model_resume(tnk_training_t **out, cli_ask_t *ask,
+                       tnk_ledger_t *ledger, const char *run, uint64_t n_kept,
+                       uint64_t *first);
+/* Resume the run, or create its model. */
 int learn_model_open(tnk_training_t **out, cli_ask_t *ask, tnk_ledger_t *ledger,
                      const char *run, const tnk_lora_options_t *lora,
-                     uint64_t *first);
+                     uint64_t n_kept, uint64_t *first);
 /* Returns whether the run has ended, with sampler weights. */
 int learn_ledger_is_ended(const tnk_ledger_t *ledger);
 /* After the last save: wait until the ledger has deleted the earlier states,

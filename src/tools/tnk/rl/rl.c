@@ -108,7 +108,7 @@ static int open_model(work_t *work, uint64_t *first) {
   lora.rank = (uint32_t)rl_args.rank;
   lora.seed = rl_args.seed;
   return learn_model_open(&work->loop.model, &work->ask, work->loop.ledger,
-                          rl_args.run, &lora, first);
+                          rl_args.run, &lora, UINT64_MAX, first);
 }
 
 static int train(work_t *work) {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The training loop. TRAIN_IN_FLIGHT steps are called before the first result
- * is awaited, so the service has work while this process reads results. It
- * waits for this process only before a save.
+ * The training loop. Up to TRAIN_IN_FLIGHT steps are called before the first
+ * result is awaited, so the service has work while this process reads results.
+ * A save is called right behind its last step, and the next steps right behind
+ * the save.
  *
- * The loop awaits all results before each save. The metrics of all steps of a
- * state are therefore on the disk before the service has that state, and a run
- * that resumes from it has each step exactly once. The next steps are called
- * right after the save, without waiting for it.
+ * A state may therefore exist before the metrics of its steps are on the disk.
+ * A run never continues from such a state: it goes back to the one before
+ * (tools/tnk/learn/model.h). So a save is called only if all metrics of the
+ * state before it are on the disk, and the ledger keeps two states. No other
+ * state is certain to be kept at the first save of a process, and none is kept
+ * after the last save of a run. These two saves wait for all results.
  *
  * After TNK_ESESSION the library restores the model from its last state. The
  * loop removes the metrics of later steps and continues there.
@@ -26,6 +29,7 @@
 #include "tnk/observe.h"
 #include "tnk/usage.h"
 #include "tools/tnk/learn/metrics.h"
+#include "tools/tnk/learn/model.h"
 
 /* The outcome of a part of the loop. */
 enum {
@@ -33,6 +37,70 @@ enum {
   LOST = -1 /* the model was lost, and the library restores it */
   /* Other values are exit statuses of reported errors. */
 };
+
+/* Steps in flight, if their tokens exceed MAX_FLYING. */
+enum { FEW_IN_FLIGHT = 4, MAX_FLYING = 1 << 18 };
+
+/* ---- Waiting ---- */
+
+static int await(train_loop_t *loop, train_phase_t phase,
+                 tnk_promise_t *promise) {
+  const uint64_t began_ns = uv_hrtime();
+  const int err = cli_ask_wait(loop->ask, promise);
+
+  loop->times.waited_ms[phase] += (double)(uv_hrtime() - began_ns) / 1e6;
+  return err;
+}
+
+/* ---- The disk ---- */
+
+/* Runs on the pool. */
+static void sync_files(uv_work_t *work) {
+  train_loop_t *loop = work->data;
+
+  loop->sync_errno = 0;
+  if (learn_metrics_sync(loop->metrics) != TNK_OK ||
+      learn_metrics_sync(loop->prompts->path) != TNK_OK)
+    loop->sync_errno = errno;
+}
+
+static void on_synced(uv_work_t *work, int status) {
+  train_loop_t *loop = work->data;
+
+  (void)status;
+  loop->is_syncing = 0;
+  if (loop->sync_errno == 0)
+    loop->n_synced = loop->n_syncing;
+}
+
+/* Begin to write the metrics of all finished steps to the disk. */
+static void begin_sync(train_loop_t *loop) {
+  if (loop->is_syncing)
+    return;
+  loop->is_syncing = 1;
+  loop->n_syncing = loop->n_done;
+  loop->syncing.data = loop;
+  /* Cannot fail: libuv rejects only a job without a function. */
+  (void)uv_queue_work(&loop->ask->loop, &loop->syncing, sync_files, on_synced);
+}
+
+static void end_sync(train_loop_t *loop) {
+  while (loop->is_syncing)
+    uv_run(&loop->ask->loop, UV_RUN_ONCE);
+}
+
+/* Wait until the metrics of `n_steps` steps are on the disk. */
+static int sync_until(train_loop_t *loop, uint64_t n_steps) {
+  end_sync(loop);
+  if (loop->n_synced < n_steps) {
+    begin_sync(loop);
+    end_sync(loop);
+  }
+  if (loop->n_synced >= n_steps)
+    return FINE;
+  return cli_fail(loop->ask->cli, CLI_EXIT_FILE, "%s: %s", loop->metrics,
+                  strerror(loop->sync_errno));
+}
 
 /* ---- A step ---- */
 
@@ -111,19 +179,19 @@ static int begin_step(train_loop_t *loop) {
   const uint64_t index = loop->n_begun;
   train_flight_t *flight = &loop->flight[index % TRAIN_IN_FLIGHT];
   tnk_optim_t optim = TNK_OPTIM_INIT;
-  tnk_promise_t *all[3];
-  size_t n_all = 2;
+  tnk_promise_t *both[2];
   const int result = prepare_step(loop, flight, index);
 
   if (result != FINE)
     return result;
   loop->n_begun++;
+  loop->n_flying += flight->step.n_tokens;
   optim.learning_rate = flight->step.rate;
-  all[0] = train_pass_begin(loop->model, &flight->pass);
-  all[1] = tnk_training_optim_step(loop->model, &optim);
+  both[0] = train_pass_begin(loop->model, &flight->pass);
+  both[1] = tnk_training_optim_step(loop->model, &optim);
+  flight->done = tnk_all(both, 2);
   if (is_evaluated(loop, index + 1))
-    all[n_all++] = train_eval_begin(loop->model, &loop->data->eval);
-  flight->done = tnk_all(all, n_all);
+    flight->eval = train_eval_begin(loop->model, &loop->data->eval);
   if (is_sampled(loop, index + 1))
     flight->sampler = tnk_training_save_weights_and_get_sampling(
         loop->model, TNK_SAMPLING_SNAPSHOT, NULL);
@@ -158,42 +226,84 @@ static int failed(const train_loop_t *loop, const tnk_promise_t *promise) {
              : cli_ask_failed(loop->ask, promise);
 }
 
-static int end_samples(train_loop_t *loop, tnk_promise_t **sampler,
-                       uint64_t number) {
-  const int result =
-      train_prompts_sample(loop->prompts, loop->ask, *sampler, number);
+/* Release a promise of a step. */
+static void drop(tnk_promise_t **promise) {
+  tnk_promise_unref(*promise);
+  *promise = NULL;
+}
 
-  tnk_promise_unref(*sampler);
-  *sampler = NULL;
+static int end_pass(train_loop_t *loop, train_flight_t *flight) {
+  train_step_t *step = &flight->step;
+  int result = FINE;
+
+  if (await(loop, TRAIN_STEPS, flight->done) == TNK_OK)
+    step->loss =
+        train_pass_end(tnk_promise_child(flight->done, 0), &flight->pass, step);
+  else
+    result = failed(loop, flight->done);
+  drop(&flight->done);
   return result;
 }
 
+static int end_eval(train_loop_t *loop, train_flight_t *flight) {
+  train_step_t *step = &flight->step;
+  int result = FINE;
+
+  if (flight->eval == NULL)
+    return FINE;
+  if (await(loop, TRAIN_EVALS, flight->eval) == TNK_OK)
+    step->eval = train_eval_end(flight->eval, &loop->data->eval,
+                                loop->reference.eval, step);
+  else
+    result = failed(loop, flight->eval);
+  drop(&flight->eval);
+  return result;
+}
+
+/* Returns LOST if the service lost the model before it made the sampler. */
+static int end_samples(train_loop_t *loop, tnk_promise_t **sampler,
+                       uint64_t number) {
+  const uint64_t began_ns = uv_hrtime();
+  int result = FINE;
+
+  if (*sampler == NULL)
+    return FINE;
+  train_show_end(&loop->show);
+  result =
+      cli_ask_wait(loop->ask, *sampler) == TNK_ESESSION
+          ? LOST
+          : train_prompts_sample(loop->prompts, loop->ask, *sampler, number);
+  drop(sampler);
+  loop->times.waited_ms[TRAIN_SAMPLES] +=
+      (double)(uv_hrtime() - began_ns) / 1e6;
+  return result;
+}
+
+/* The metrics of a step are written after its samples, so they say that it has
+ * both. */
 static int end_step(train_loop_t *loop) {
   train_flight_t *flight = &loop->flight[loop->n_done % TRAIN_IN_FLIGHT];
-  train_step_t *step = &flight->step;
-  const int err = cli_ask_wait(loop->ask, flight->done);
-  int result = err == TNK_OK ? FINE : failed(loop, flight->done);
+  const train_step_t *step = &flight->step;
+  int result = end_pass(loop, flight);
 
-  if (result == FINE) {
-    step->loss =
-        train_pass_end(tnk_promise_child(flight->done, 0), &flight->pass, step);
-    if (is_evaluated(loop, step->number))
-      step->eval =
-          train_eval_end(tnk_promise_child(flight->done, 2), &loop->data->eval,
-                         loop->reference.eval, step);
-    result = write_metrics(loop, step);
-  }
-  if (result == FINE) {
-    loop->n_done++;
-    loop->loss = step->loss;
-    loop->eval = step->eval;
-    train_show_step(&loop->show, step);
-  }
-  tnk_promise_unref(flight->done);
-  flight->done = NULL;
-  if (result == FINE && flight->sampler != NULL)
+  if (result == FINE)
+    result = end_eval(loop, flight);
+  if (result == FINE)
     result = end_samples(loop, &flight->sampler, step->number);
-  return result;
+  if (result == FINE)
+    result = write_metrics(loop, step);
+  if (result != FINE)
+    return result;
+  loop->n_done++;
+  loop->n_flying -= step->n_tokens;
+  tnk__arena_deinit(&flight->pass.packed);
+  loop->loss = step->loss;
+  loop->eval = step->eval;
+  train_show_step(&loop->show, step);
+  /* The next save needs it, so it must not wait for the disk then. */
+  if (loop->n_done == loop->n_saved)
+    begin_sync(loop);
+  return FINE;
 }
 
 /* ---- Saves ---- */
@@ -203,29 +313,34 @@ static int end_save(train_loop_t *loop) {
 
   if (loop->saving == NULL)
     return FINE;
-  if (cli_ask_wait(loop->ask, loop->saving) != TNK_OK)
+  if (await(loop, TRAIN_SAVES, loop->saving) != TNK_OK)
     result = failed(loop, loop->saving);
-  tnk_promise_unref(loop->saving);
-  loop->saving = NULL;
+  drop(&loop->saving);
   return result;
 }
 
-/* Save the state of `n_done` steps. No step is in flight. */
-static int begin_save(train_loop_t *loop) {
-  const int is_last = loop->n_done == loop->plan->n_steps;
-  tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
-  const int result = end_save(loop);
+/* The number of steps whose metrics must be on the disk before the next save is
+ * called; see the beginning of this file. */
+static uint64_t needed(const train_loop_t *loop) {
+  return loop->has_kept && loop->n_begun < loop->plan->n_steps ? loop->n_saved
+                                                               : loop->n_begun;
+}
 
+/* Save the state of `n_begun` steps. */
+static int begin_save(train_loop_t *loop) {
+  const int is_last = loop->n_begun == loop->plan->n_steps;
+  tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
+  int result = end_save(loop);
+
+  if (result == FINE)
+    result = sync_until(loop, needed(loop));
   if (result != FINE)
     return result;
-  if (learn_metrics_sync(loop->metrics) != TNK_OK ||
-      learn_metrics_sync(loop->prompts->path) != TNK_OK)
-    return cli_fail(loop->ask->cli, CLI_EXIT_FILE, "%s: %s", loop->metrics,
-                    strerror(errno));
   how.is_final = is_last ? TNK_YES : TNK_NO;
   how.with_sampler = is_last ? TNK_YES : TNK_NO;
   loop->saving = tnk_ledger_save(loop->ledger, loop->model, &how);
-  loop->n_saved = loop->n_done;
+  loop->n_saved = loop->n_begun;
+  loop->has_kept = 1;
   return FINE;
 }
 
@@ -233,19 +348,23 @@ static int begin_save(train_loop_t *loop) {
 
 static void drop_all(train_loop_t *loop) {
   for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++) {
-    tnk_promise_unref(loop->flight[i].done);
-    tnk_promise_unref(loop->flight[i].sampler);
-    loop->flight[i].done = loop->flight[i].sampler = NULL;
+    drop(&loop->flight[i].done);
+    drop(&loop->flight[i].eval);
+    drop(&loop->flight[i].sampler);
   }
-  tnk_promise_unref(loop->saving);
-  loop->saving = NULL;
+  drop(&loop->saving);
 }
 
 static int rewind_to(train_loop_t *loop, uint64_t n_steps) {
   const char *path = loop->metrics;
-  int err = learn_metrics_rewind(path, n_steps);
+  int err;
 
+  end_sync(loop);
+  err = learn_metrics_rewind(path, n_steps);
+  loop->n_synced = 0;
   loop->n_done = loop->n_begun = loop->n_saved = n_steps;
+  loop->has_kept = 0;
+  loop->n_flying = 0;
   if (err == TNK_OK && loop->prompts->n > 0) {
     path = loop->prompts->path;
     err = learn_metrics_rewind(path, n_steps);
@@ -256,26 +375,42 @@ static int rewind_to(train_loop_t *loop, uint64_t n_steps) {
                   err == TNK_ENOMEM ? "out of memory" : strerror(errno));
 }
 
+/* Go back to a state whose metrics are on the disk. */
+static int go_back(train_loop_t *loop, uint64_t *n_steps) {
+  tnk_training_close(loop->model, NULL, NULL);
+  loop->model = NULL;
+  return learn_model_resume(&loop->model, loop->ask, loop->ledger, loop->run,
+                            loop->n_done, n_steps);
+}
+
+static void settle(const train_loop_t *loop, tnk_promise_t *promise) {
+  if (promise != NULL)
+    (void)cli_ask_wait(loop->ask, promise);
+}
+
 /* Await the steps in flight, which fail too, and then the restored model. */
 static int restore(train_loop_t *loop) {
   tnk_promise_t *ready;
+  uint64_t n_steps = 0;
   int result = FINE;
 
   for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++) {
-    if (loop->flight[i].done != NULL)
-      (void)cli_ask_wait(loop->ask, loop->flight[i].done);
-    if (loop->flight[i].sampler != NULL)
-      (void)cli_ask_wait(loop->ask, loop->flight[i].sampler);
+    settle(loop, loop->flight[i].done);
+    settle(loop, loop->flight[i].eval);
+    settle(loop, loop->flight[i].sampler);
   }
-  if (loop->saving != NULL)
-    (void)cli_ask_wait(loop->ask, loop->saving);
+  settle(loop, loop->saving);
   drop_all(loop);
   ready = tnk_training_ready(loop->model);
   if (cli_ask_wait(loop->ask, ready) != TNK_OK)
     result = cli_ask_failed(loop->ask, ready);
   else
-    result = rewind_to(loop, tnk_promise_saved(ready)->n_steps);
+    n_steps = tnk_promise_saved(ready)->n_steps;
   tnk_promise_unref(ready);
+  if (result == FINE && n_steps > loop->n_done)
+    result = go_back(loop, &n_steps);
+  if (result == FINE)
+    result = rewind_to(loop, n_steps);
   if (result == FINE)
     cli_note(loop->ask->cli, "the model was restored after step %" PRIu64,
              loop->n_done);
@@ -318,22 +453,36 @@ static int is_affordable(train_loop_t *loop) {
 
 /* ---- The loop ---- */
 
-/* Call steps up to the next save, and await the first one. */
+/* Returns whether the steps called so far must be saved before the next one is
+ * called. */
+static int is_save_due(const train_loop_t *loop) {
+  return loop->n_begun != loop->n_saved &&
+         (loop->n_begun % loop->save_every == 0 ||
+          loop->n_begun == loop->plan->n_steps);
+}
+
+/* Returns whether another step may be in flight. Large ones need memory. */
+static int has_room(const train_loop_t *loop) {
+  const uint64_t n = loop->n_begun - loop->n_done;
+
+  return n < FEW_IN_FLIGHT ||
+         (n < TRAIN_IN_FLIGHT && loop->n_flying < MAX_FLYING);
+}
+
+static int can_step(train_loop_t *loop) {
+  return loop->n_begun < loop->plan->n_steps && !cli_ask_is_over(loop->ask) &&
+         has_room(loop) && is_affordable(loop);
+}
+
+/* Call steps and saves, and await the first step. */
 static int turn(train_loop_t *loop) {
-  const uint64_t n_steps = loop->plan->n_steps;
-  const uint64_t left = loop->save_every - loop->n_done % loop->save_every;
-  const uint64_t stop =
-      left < n_steps - loop->n_done ? loop->n_done + left : n_steps;
   int result = FINE;
 
-  while (result == FINE && loop->n_begun < stop &&
-         !cli_ask_is_over(loop->ask) &&
-         loop->n_begun - loop->n_done < TRAIN_IN_FLIGHT && is_affordable(loop))
-    result = begin_step(loop);
+  while (result == FINE &&
+         (is_save_due(loop) ? loop->n_done >= needed(loop) : can_step(loop)))
+    result = is_save_due(loop) ? begin_save(loop) : begin_step(loop);
   if (result == FINE && loop->n_done < loop->n_begun)
     result = end_step(loop);
-  if (result == FINE && loop->n_done == stop)
-    result = begin_save(loop);
   return result;
 }
 
@@ -381,6 +530,7 @@ static int sample_first(train_loop_t *loop) {
 
 int train_loop_run(train_loop_t *loop, uint64_t first) {
   const size_t n = (size_t)loop->plan->n_batch * loop->data->train.per;
+  const uint64_t began_ns = uv_hrtime();
   int result = rewind_to(loop, first);
 
   loop->loss = loop->eval = NAN;
@@ -404,6 +554,7 @@ int train_loop_run(train_loop_t *loop, uint64_t first) {
   }
   drop_all(loop);
   train_show_end(&loop->show);
+  loop->times.ms = (double)(uv_hrtime() - began_ns) / 1e6;
   return result;
 }
 

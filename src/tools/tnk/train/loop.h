@@ -13,11 +13,12 @@
 #include "tools/tnk/learn/schedule.h"
 #include "tools/tnk/train/show.h"
 
-enum { TRAIN_IN_FLIGHT = 4 };
+enum { TRAIN_IN_FLIGHT = 8 };
 
 /* A step whose results have not arrived. */
 typedef struct {
-  tnk_promise_t *done;    /* the pass, the update and possibly the evaluation */
+  tnk_promise_t *done;    /* the pass and the update */
+  tnk_promise_t *eval;    /* or NULL */
   tnk_promise_t *sampler; /* of its weights; or NULL */
   train_pass_t pass;
   train_step_t step;
@@ -33,6 +34,7 @@ typedef struct {
   const learn_schedule_t *schedule;
   train_reference_t reference; /* of DPO */
   const char *metrics;
+  const char *run; /* folder */
   train_prompts_t *prompts;
   uint64_t max_tokens; /* of the whole run; 0: no limit, as for max_usd */
   double max_usd;
@@ -41,14 +43,22 @@ typedef struct {
   uint64_t eval_every;
   uint64_t sample_every;
   train_show_t show;
+  train_times_t times;
 
-  int is_broke;     /* the next step would exceed a limit */
-  uint64_t n_done;  /* steps whose results are in the metrics */
-  uint64_t n_begun; /* steps that were called */
-  uint64_t n_saved; /* steps of the last state */
+  int is_broke;      /* the next step would exceed a limit */
+  uint64_t n_done;   /* steps whose results are in the metrics */
+  uint64_t n_begun;  /* steps that were called */
+  uint64_t n_flying; /* tokens of the steps in flight */
+  uint64_t n_saved;  /* steps of the last state that was called */
+  int has_kept;      /* this process has called a save of this model */
   train_flight_t flight[TRAIN_IN_FLIGHT]; /* by the step's number */
   tnk_promise_t *saving;                  /* or NULL */
-  double loss;                            /* of the last step; or NaN */
+  uv_work_t syncing;  /* writes the metrics to the disk, on the pool */
+  uint64_t n_syncing; /* steps whose metrics it writes */
+  uint64_t n_synced;  /* steps whose metrics are on the disk */
+  int is_syncing;
+  int sync_errno; /* of the last one; 0: none */
+  double loss;    /* of the last step; or NaN */
   double eval;
 } train_loop_t;
 

@@ -226,8 +226,35 @@ int train_show_plan(const cli_t *cli, const train_data_t *data,
 
 /* ---- Result ---- */
 
+static const struct {
+  const char *words;
+  const char *key; /* in JSON */
+} phases[TRAIN_N_PHASES] = {
+    [TRAIN_STEPS] = {"steps", "steps_ms"},
+    [TRAIN_EVALS] = {"evaluations", "evaluations_ms"},
+    [TRAIN_SAVES] = {"saves", "saves_ms"},
+    [TRAIN_SAMPLES] = {"samples", "samples_ms"},
+};
+
+void train_show_times(const cli_t *cli, const train_times_t *times) {
+  char buf[256];
+  tnk__text_t text;
+
+  if (times->ms <= 0 || cli->json)
+    return;
+  tnk__text_init(&text, buf, sizeof(buf));
+  tnk__text_time(&text, (uint64_t)times->ms);
+  tnk__text_printf(&text, ", waiting for");
+  for (size_t i = 0; i < TRAIN_N_PHASES; i++) {
+    tnk__text_printf(&text, "%s %s ", i > 0 ? "," : "", phases[i].words);
+    tnk__text_time(&text, (uint64_t)times->waited_ms[i]);
+  }
+  cli_note(cli, "time %s", buf);
+}
+
 static int put_result_json(const cli_t *cli, const tnk_ledger_entry_t *entry,
-                           double loss, double eval) {
+                           double loss, double eval,
+                           const train_times_t *times) {
   cli_json_t json;
 
   cli_json_begin(&json);
@@ -237,15 +264,19 @@ static int put_result_json(const cli_t *cli, const tnk_ledger_entry_t *entry,
   tnk__json_put_double(&json.w, "eval_loss", eval);
   tnk__json_put_text(&json.w, "state_path", entry->state_path);
   tnk__json_put_text(&json.w, "sampler_path", entry->sampler_path);
+  tnk__json_put_double(&json.w, "time_ms", times->ms);
+  for (size_t i = 0; i < TRAIN_N_PHASES; i++)
+    tnk__json_put_double(&json.w, phases[i].key, times->waited_ms[i]);
   return cli_json_end(&json, cli);
 }
 
 int train_show_result(const cli_t *cli, const tnk_ledger_entry_t *entry,
-                      const char *served, double loss, double eval) {
+                      const char *served, double loss, double eval,
+                      const train_times_t *times) {
   const char *tokenizer = train_args.chats.which.path;
 
   if (cli->json)
-    return put_result_json(cli, entry, loss, eval);
+    return put_result_json(cli, entry, loss, eval, times);
   printf("trained %" PRIu64 " steps", entry->n_steps);
   if (isfinite(loss))
     printf(", loss %.4f", loss);

@@ -22,6 +22,22 @@ typedef struct {
   size_t n_more;
 } train_step_t;
 
+/* The phases of a run. */
+typedef enum {
+  TRAIN_STEPS = 0,
+  TRAIN_EVALS,
+  TRAIN_SAVES,
+  TRAIN_SAMPLES,
+  TRAIN_N_PHASES
+} train_phase_t;
+
+/* The duration of a run in this process, and the part of it in which the
+ * process waited for a phase. Phases overlap at the service. */
+typedef struct {
+  double ms; /* 0: nothing was trained */
+  double waited_ms[TRAIN_N_PHASES];
+} train_times_t;
+
 /* Progress on standard error: a line that is overwritten on a terminal, lines
  * elsewhere, JSON with --json, nothing with --quiet. */
 typedef struct {
@@ -43,9 +59,12 @@ int train_read_price(const cli_t *cli, double *out);
 /* Print what a run would do. Returns the exit status. */
 int train_show_plan(const cli_t *cli, const train_data_t *data,
                     const train_plan_t *plan, const learn_schedule_t *schedule);
+/* Print a note about the time of a run. */
+void train_show_times(const cli_t *cli, const train_times_t *times);
 /* Print the result of a run and how to use it. `loss` and `eval` are NaN if
  * this process did not compute them. Returns the exit status. */
 int train_show_result(const cli_t *cli, const tnk_ledger_entry_t *entry,
-                      const char *served, double loss, double eval);
+                      const char *served, double loss, double eval,
+                      const train_times_t *times);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tnk train: fine-tuning on conversations, preference pairs, or samples. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "tools/tnk/train/folder.h"
 #include "tools/tnk/train/loop.h"
 #include "tools/tnk/train/prompts.h"
+#include "tools/tnk/learn/metrics.h"
 #include "tools/tnk/learn/model.h"
 #include "tools/tnk/learn/served.h"
 #include "tools/tnk/train/show.h"
@@ -117,12 +119,18 @@ static int prepare(work_t *work) {
 /* Resume the run, or begin it. *first receives the steps in the model. */
 static int open_model(work_t *work, tnk_training_t **model, uint64_t *first) {
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
+  const char *metrics = work->folder.base.metrics;
+  uint64_t n_kept = 0;
+  const int err = learn_metrics_last(metrics, &n_kept);
 
+  if (err != TNK_OK)
+    return cli_fail(work->cli, CLI_EXIT_FILE, "%s: %s", metrics,
+                    err == TNK_ENOMEM ? "out of memory" : strerror(errno));
   lora.base_model = train_args.model;
   lora.rank = (uint32_t)train_args.rank;
   lora.seed = train_args.seed;
   return learn_model_open(model, &work->ask, work->ledger, train_args.run,
-                          &lora, first);
+                          &lora, n_kept, first);
 }
 
 /* ---- The run ---- */
@@ -138,6 +146,7 @@ static int train(work_t *work) {
                                   &work->data, &work->plan, first);
   if (status == CLI_EXIT_OK)
     status = train_loop_run(loop, first);
+  train_show_times(work->cli, &loop->times);
   if (status == CLI_EXIT_OK && loop->n_done == work->plan.n_steps)
     learn_ledger_settle(&work->ask, work->ledger);
   if (status != CLI_EXIT_OK || loop->n_done == work->plan.n_steps)
@@ -183,6 +192,7 @@ static int run_service(work_t *work) {
       .plan = &work->plan,
       .schedule = &work->schedule,
       .metrics = work->folder.base.metrics,
+      .run = train_args.run,
       .prompts = &work->prompts,
       .max_tokens = (uint64_t)train_args.max_tokens,
       .max_usd = train_args.max_usd,
@@ -202,7 +212,7 @@ static int run_service(work_t *work) {
   if (status == CLI_EXIT_OK)
     status = train_show_result(work->cli, tnk_ledger_last(work->ledger),
                                work->folder.base.served, work->loop.loss,
-                               work->loop.eval);
+                               work->loop.eval, &work->loop.times);
   return status;
 }
 
