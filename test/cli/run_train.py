@@ -11,6 +11,8 @@ import gzip
 import json
 import os
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -182,6 +184,59 @@ def unread_results(folder, data, plain):
         got = server(*args)
     check(got.returncode == 0 and "resuming after step 4\n" in got.stderr and
           metrics(run) == metrics(plain), "killed with a state and unread results", got)
+
+
+def saved_ahead(folder, data, plain):
+    """A save is called right behind its last step, before the results of its steps are read. The
+    polls of the first state are answered, and two more, of which one is that of the first save:
+    no later step has both of its results. Killed when the service has the second state, the run
+    goes back to the first one, because the metrics of the second one are missing."""
+    run, served = folder / "ahead", folder / "ahead-served"
+    args = ["train", data, "--model", "tnk/byte-lm", "--run", run, *RUN]
+    n_polls = 1 + 4 * 2 + 1 + 2
+    with Local("--verbose", "--data", served, "--faults",
+               f"try_again/retrieve_future@{n_polls + 1}-:active") as server:
+        with subprocess.Popen([TNK, *map(str, args)], env={**CLEAN, **server.env}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            n_lines = 0
+            while n_lines < 1000 and not list(served.glob("*/weights/save-2")):
+                server.process.stderr.readline()
+                n_lines += 1
+            process.kill()
+    check(n_lines < 1000 and len(metrics(run).splitlines()) == 4, "a state before its results", metrics(run))
+    return args, run, served
+
+
+def unread_states(folder, data, plain):
+    """What a run does that finds a state with unread results."""
+    args, run, served = saved_ahead(folder, data, plain)
+    first, second = ([json.loads(line) for line in (run / "checkpoints.jsonl").read_text().splitlines()
+                      if f'"save-{i}"' in line][0] for i in (1, 2))
+    check(first["tnk_steps"] == 4 and second["tnk_steps"] == 8, "two states", (first, second))
+    older, missing = "the state after step 8 was saved before", "the metrics of the steps 5 to 8 are missing"
+    for name, faults, at, words, n_lines in (
+            ("older", "", 4, older, STEPS),
+            ("retried", "503/weights_info@1,503/training_runs@2", 4, older, STEPS),
+            ("no deletion", "405/training_runs@2", 8, missing, STEPS - 4),
+            ("nothing deleted", "404/training_runs@2", 8, missing, STEPS - 4),
+            ("no information", "404/weights_info@1", 8, missing, STEPS - 4),
+            ("alone", "", 8, missing, STEPS - 4),
+            ("unmeasured", "", 8, "the metrics of the steps 1 to 8 are missing", STEPS - 8)):
+        copy, kept = folder / f"ahead-{name}", folder / f"ahead-{name}-served"
+        shutil.copytree(run, copy)
+        shutil.copytree(served, kept)
+        if name == "alone":
+            shutil.rmtree(next(kept.glob("*/weights/save-1")))
+        if name == "unmeasured":
+            (copy / "metrics.jsonl").unlink()
+        with Local("--verbose", "--data", kept, *(["--faults", faults] if faults else [])) as server:
+            got = server(*(copy if arg == run else arg for arg in args))
+        check(got.returncode == 0 and f"resuming after step {at}\n" in got.stderr and words in got.stderr,
+              f"{name}: it continues after step {at}", (got, server.seen))
+        lines = metrics(copy).splitlines(True)
+        check(len(lines) == n_lines and set(lines) <= set(metrics(plain).splitlines(True)),
+              f"{name}: {n_lines} metrics", lines)
+        check(weights(copy, kept) == weights(plain, plain / "served"), f"{name}: the same weights")
 
 
 def seeds(folder):
@@ -430,22 +485,48 @@ def missing_model(folder, data):
         check(got.returncode == 4 and "tnk model list" in got.stderr, "a model that there is not", got)
 
 
-def pipelined(folder, data):
-    """Four steps with their evaluations are called before the first result. Only the poll for the model
-    is answered."""
-    with Local("--verbose", "--faults", "try_again/retrieve_future@2-:active") as server:
-        with subprocess.Popen([TNK, "train", data, "--model", "tnk/byte-lm", "--run", folder / "full",
-                               *map(str, RUN), "--eval-every", "1"], env={**CLEAN, **server.env},
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+def sent_before_results(folder, data, n_steps, save_every, n_polls):
+    """What a run sends if only the first polls are answered. Returns the number of requests, counted
+    until each has been polled for more than once, so that no further request follows."""
+    n = dict.fromkeys(("/forward_backward ", "/optim_step ", "/save_weights ", "/retrieve_future "), 0)
+    with Local("--verbose", "--faults", f"try_again/retrieve_future@{n_polls + 1}-:active") as server:
+        with subprocess.Popen([TNK, "train", data, "--model", "tnk/byte-lm", "--run",
+                               folder / f"full-{n_steps}-{save_every}", *map(str, RUN), "--eval-every", "1",
+                               "--steps", str(n_steps), "--save-every", str(save_every)],
+                              env={**CLEAN, **server.env}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as process:
-            wanted = {"/forward_backward ": 8, "/optim_step ": 4}
-            n = {**dict.fromkeys(wanted, 0), "/retrieve_future ": 0}
-            while any(n[name] < wanted[name] for name in wanted) and n["/retrieve_future "] < 60:
+            while n["/retrieve_future "] < n_polls + 80:
                 line = server.process.stderr.readline()
                 for name in n:
                     n[name] += name in line
             process.kill()
-    check(all(n[name] == wanted[name] for name in wanted), "four steps are in flight", n)
+    return n
+
+
+def pipelined(folder, data):
+    """Up to eight steps with their evaluations are called before the first result. The first save
+    and the last one wait for all results of their steps. In the last row the results of four steps
+    and of the first save are sent, and one more."""
+    for n_steps, save_every, n_polls, n_sent, n_saves in ((STEPS, 50, 1, 8, 0), (STEPS, 4, 1, 4, 0), (3, 50, 1, 3, 0),
+                                                          (8, 4, 1 + 4 * 3 + 2, 8, 1)):
+        n = sent_before_results(folder, data, n_steps, save_every, n_polls)
+        check(n["/optim_step "] == n_sent and n["/forward_backward "] == 2 * n_sent and n["/save_weights "] == n_saves,
+              f"{n_sent} steps and {n_saves} saves are called", n)
+
+
+def times(folder, data):
+    """The time of a run and of its phases, also if it is interrupted."""
+    args = ["train", data, "--local", *RATES, "--steps", 4, "--eval-split", "0.2", "--sample", "1?"]
+    got = tnk(*args, "--run", folder / "times")
+    check(len(re.findall(r"^time \S+ \S+, waiting for steps \S+ \S+, evaluations \S+ \S+, saves \S+ \S+, "
+                         r"samples \S+ \S+$", got.stderr, re.M)) == 1, "the time by phase", got.stderr)
+    got = tnk(*args, "--run", folder / "times", "--json")
+    said = json.loads(got.stdout)
+    names = ("steps_ms", "evaluations_ms", "saves_ms", "samples_ms")
+    check(said["time_ms"] == 0 == sum(said[name] for name in names), "nothing was trained", said)
+    said = json.loads(tnk(*args, "--run", folder / "times-json", "--json").stdout)
+    check(all(said[name] > 0 for name in names) and sum(said[name] for name in names) <= said["time_ms"],
+          "the time in JSON", said)
 
 
 def verbose(folder, data):
@@ -497,6 +578,7 @@ with tempfile.TemporaryDirectory() as tmp:
     killed_local(top, [chats, *RUN], undisturbed)
     killed_apart(top, [chats, *RUN], undisturbed)
     unread_results(top, chats, undisturbed)
+    unread_states(top, chats, undisturbed)
     seeds(top)
     reduction(top)
     by_tokens(top, chats)
@@ -508,6 +590,7 @@ with tempfile.TemporaryDirectory() as tmp:
     bad_input(top, chats)
     missing_model(top, chats)
     pipelined(top, chats)
+    times(top, chats)
     verbose(top, chats)
     dry(top, chats)
 plan()
