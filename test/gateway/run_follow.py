@@ -168,6 +168,26 @@ def broken(folder, text):
         check(status == 6 and why in err and str(path) in err, f"a file that is {what}", (status, err))
 
 
+def slow_reader(folder):
+    """Examples that do not fit into a pipe. While the second one is being
+    written, the command gets a signal, or the file is cut."""
+    ids = [1] * 40000
+    text = b"".join(json.dumps({"type": "turn", "turn": n, "session": "a", "key": str(n), "version": 1, "prompt": ids,
+                                "sampled": [2]}, separators=(",", ":")).encode() + b"\n" for n in (1, 2, 3, 4))
+    for what in ("a signal", "a cut file"):
+        path = pathlib.Path(folder) / f"slow.{what}"
+        path.write_bytes(text)
+        follower = Follower(path, "--quiet-s", "0")
+        follower.next()
+        if what == "a cut file":
+            os.truncate(path, 10)
+        status, out, err = follower.end(signal.SIGTERM if what == "a signal" else None)
+        lines = [json.loads(line) for line in out.splitlines()]
+        check(len(lines) < 3 and (not out or out.endswith(b"\n")), f"{what} leaves no half example", (len(lines), err))
+        check((status, err) == (0, "") if what == "a signal" else "shorter than what was read" in err,
+              f"{what} is what ends it", (status, err))
+
+
 def away(store, service):
     """A store that is killed and comes back: the follower continues. One that
     has lost its data ends it."""
@@ -223,6 +243,7 @@ def main():
         follower = half_lines(where / "halves", text)
         check(follower.end(signal.SIGTERM)[:2] == (0, b""), "and printed once")
         broken(folder, text)
+        slow_reader(folder)
         if SERVER is None:
             skip("a shared record", "there is no valkey-server or redis-server")
         else:
