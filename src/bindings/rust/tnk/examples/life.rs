@@ -8,14 +8,18 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use tnk::{
-    AdamParams, Code, Datum, LoraOptions, Result, SamplingOptions, SamplingParams, SaveOptions,
-    Service,
+    AdamParams, Code, Datum, LogLevel, LoraOptions, Result, SamplingOptions, SamplingParams,
+    SaveOptions, Service,
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn live() -> Result<Vec<i32>> {
-    let service = Service::new()?;
+    let service = Service::options()
+        .on_queue_state(|_| ())
+        .on_recovery(|_| ())
+        .log(LogLevel::Trace, |line| assert!(!line.message.is_empty()))
+        .open()?;
     let training =
         service.create_lora(LoraOptions::new("tnk/byte-lm").rank(8).seed(1)).wait_timeout(LIMIT)?;
     let tokens: Vec<i32> = "hello".bytes().map(i32::from).collect();

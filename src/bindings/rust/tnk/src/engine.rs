@@ -18,6 +18,7 @@ use std::thread::{self, JoinHandle, ThreadId};
 use tnk_sys::*;
 
 use crate::error::{Code, Error, Result};
+use crate::observe::Observers;
 
 /// The number of promises that the queue may hold: as many as a service.
 const MAX_HELD: usize = 1_048_576;
@@ -118,6 +119,8 @@ pub(crate) struct Engine {
     extras: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
     poke: UnixStream,
     poked: UnixStream,
+    /// Functions of the program, until their services have closed.
+    observers: Mutex<Vec<Arc<Observers>>>,
     taker: Mutex<Option<JoinHandle<()>>>,
     taker_id: Mutex<Option<ThreadId>>,
 }
@@ -208,6 +211,7 @@ impl Engine {
             extras: Mutex::new(Vec::new()),
             poke,
             poked,
+            observers: Mutex::new(Vec::new()),
             taker: Mutex::new(None),
             taker_id: Mutex::new(None),
         });
@@ -346,6 +350,18 @@ impl Engine {
         }
     }
 
+    /// Keep the observers of a service that opens.
+    pub fn keep(&self, observers: &Arc<Observers>) {
+        lock(&self.observers).push(observers.clone());
+    }
+
+    /// Their service has closed. What the program's functions own is dropped on the thread that
+    /// takes results too, after the last call of them.
+    pub fn forget(&self, observers: Arc<Observers>) {
+        lock(&self.observers).retain(|one| !Arc::ptr_eq(one, &observers));
+        self.later(Box::new(move || drop(observers)));
+    }
+
     pub fn is_taker(&self) -> bool {
         *lock(&self.taker_id) == Some(thread::current().id())
     }
@@ -404,6 +420,11 @@ impl Engine {
             pending.phase = Phase::Stopped;
             std::mem::take(&mut pending.jobs)
         };
+        // Of services that nobody has closed.
+        let observers = std::mem::take(&mut *lock(&self.observers));
+        if !observers.is_empty() {
+            self.later(Box::new(move || drop(observers)));
+        }
         for job in left {
             match job {
                 Job::Release(promise) => self.release(promise),

@@ -20,6 +20,7 @@ mod engine;
 mod error;
 mod ledger;
 mod loss;
+mod observe;
 mod operation;
 mod result;
 mod sampling;
@@ -32,6 +33,9 @@ pub use data::{Chunk, Datum, Elements, ImageFormat, ModelInput, Tensor};
 pub use error::{Category, Code, Error, Ran, Result};
 pub use ledger::{Entry, Ledger, LedgerOptions, LedgerSave};
 pub use loss::{Cispo, CrossEntropy, Dro, Gspo, ImportanceSampling, Loss, Ppo, Setting};
+pub use observe::{
+    LogLevel, LogLine, QueueEvent, QueueState, Recovered, RecoveryEvent, RecoveryState,
+};
 pub use operation::Operation;
 pub use result::{Checkpoint, Metrics, Model, Pass, Samples, Saved, Sequence, StopReason};
 pub use sampling::{Sampling, SamplingParams, Stop};

@@ -3,12 +3,15 @@
 use std::cell::Cell;
 use std::os::raw::c_void;
 use std::ptr::null_mut;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tnk_sys::*;
 
 use crate::engine::{loop_of, Lease, Loop, LoopCell, Promise, Raw};
 use crate::error::{string, Code, Error, Result};
+use crate::observe::{
+    on_released, Functions, LogLevel, LogLine, Observers, QueueEvent, RecoveryEvent,
+};
 use crate::operation::{Keep, Operation, Shared, Starter};
 use crate::result::{read_checkpoints, read_models, Checkpoint, Model};
 use crate::sampling::Sampling;
@@ -30,6 +33,7 @@ impl Default for Life {
 
 pub(crate) struct ServiceInner {
     life: LoopCell<Life>,
+    observers: Weak<Observers>,
     pub lease: Arc<Lease>,
 }
 
@@ -68,6 +72,10 @@ extern "C" fn on_closed(user: *mut c_void) {
     let service = unsafe { Arc::from_raw(user as *const ServiceInner) };
     let lease = service.lease.clone();
     let on = unsafe { loop_of(&lease.engine) };
+    // Before the end of `close`, so that it sees no call of them.
+    if let Some(observers) = service.observers.upgrade() {
+        observers.release();
+    }
     if let Life::Closing(all) = service.life.of(&on).replace(Life::Closed) {
         for one in all {
             one.finish_later(Ok(()));
@@ -79,9 +87,16 @@ impl Drop for ServiceInner {
     fn drop(&mut self) {
         if let Life::Open(handle) = *self.life.into_inner() {
             // Nobody else has the handle, so it stays open until this runs.
+            let observers = self.observers.clone();
             self.lease.engine.must_post(Box::new(move |_: &Loop| {
                 let handle = handle;
-                unsafe { tnk_service_close(handle.0, None, null_mut()) };
+                match observers.upgrade() {
+                    Some(observers) => {
+                        let user = Arc::into_raw(observers) as *mut c_void;
+                        unsafe { tnk_service_close(handle.0, Some(on_released), user) };
+                    }
+                    None => unsafe { tnk_service_close(handle.0, None, null_mut()) },
+                }
             }));
         }
     }
@@ -103,6 +118,9 @@ pub struct ServiceOptions {
     timeout_ms: u64,
     patience_ms: u64,
     max_pending: u32,
+    recovery_attempts: u32,
+    recovery_delay_ms: u64,
+    functions: Functions,
 }
 
 impl ServiceOptions {
@@ -131,6 +149,51 @@ impl ServiceOptions {
         patience_ms: u64 => std::convert::identity;
         /// Maximum number of operations that are queued or running.
         max_pending: u32 => std::convert::identity;
+        /// Attempts to restore each client; 0 means 3.
+        recovery_attempts: u32 => std::convert::identity;
+        /// The pause before the second attempt in milliseconds, then doubled; 0 means 5,000.
+        recovery_delay_ms: u64 => std::convert::identity;
+    }
+
+    /// Call a function when operations wait at the service, or when they cannot reach it.
+    ///
+    /// Functions of a service are called on the thread that takes results, in the order of the
+    /// reports: never inside a call of this crate, and not after the operation of
+    /// [`Service::close`] has ended. They must return soon, because results wait for them. They
+    /// may call this crate, but `wait()` fails with [`Code::EREENTRANT`]. A panic is printed, and
+    /// ends only that call.
+    #[must_use]
+    pub fn on_queue_state(
+        mut self,
+        function: impl Fn(&QueueEvent) + Send + Sync + 'static,
+    ) -> Self {
+        self.functions.queue_state = Some(Arc::new(function));
+        self
+    }
+
+    /// Call a function for each step of a recovery, in the way that
+    /// [`on_queue_state`](ServiceOptions::on_queue_state) describes. It needs the option
+    /// `recovery`.
+    #[must_use]
+    pub fn on_recovery(
+        mut self,
+        function: impl Fn(&RecoveryEvent) + Send + Sync + 'static,
+    ) -> Self {
+        self.functions.recovery = Some(Arc::new(function));
+        self
+    }
+
+    /// Call a function for each line of the log of that level or a more severe one, in the way
+    /// that [`on_queue_state`](ServiceOptions::on_queue_state) describes. If 1,000 lines wait
+    /// for it, further ones are dropped, and a line says how many.
+    #[must_use]
+    pub fn log(
+        mut self,
+        level: LogLevel,
+        function: impl Fn(&LogLine) + Send + Sync + 'static,
+    ) -> Self {
+        self.functions.log = Some((level, Arc::new(function)));
+        self
     }
 
     /// Add a header to each request.
@@ -154,7 +217,15 @@ impl ServiceOptions {
             optional("credential_cmd", &self.credential_cmd)?,
         ];
         let headers = Pairs::new("a header", &self.headers)?;
+        let observers = Observers::new(&lease.engine, self.functions);
+        if let Some(observers) = &observers {
+            lease.engine.keep(observers);
+        }
+        let seen = observers.clone();
+        let (recovery, timeout_ms, patience_ms) =
+            (self.recovery, self.timeout_ms, self.patience_ms);
         let opened = lease.engine.call(move |on| {
+            let mut logger: tnk_logger_t = unsafe { std::mem::zeroed() };
             let mut options: tnk_service_options_t = unsafe { init("tnk_service_options_t\0") };
             let mut why = [0u8; 512];
             let mut handle = null_mut();
@@ -168,10 +239,15 @@ impl ServiceOptions {
             options.credential_cmd = pointer(&texts[7]);
             options.headers = headers.as_ptr();
             options.n_headers = headers.len();
-            options.recovery = choice(self.recovery);
-            options.timeout_ms = self.timeout_ms;
-            options.patience_ms = self.patience_ms;
+            options.recovery = choice(recovery);
+            options.timeout_ms = timeout_ms;
+            options.patience_ms = patience_ms;
             options.max_pending = self.max_pending;
+            options.recovery_attempts = self.recovery_attempts;
+            options.recovery_delay_ms = self.recovery_delay_ms;
+            if let Some(observers) = &seen {
+                observers.set(&mut options, &mut logger);
+            }
             let err = unsafe {
                 tnk_service_open(&mut handle, on.uv, &options, why.as_mut_ptr().cast(), why.len())
             };
@@ -179,9 +255,19 @@ impl ServiceOptions {
                 return Ok(Raw(handle));
             }
             Err(Error::new(Code(err), unsafe { string(why.as_ptr().cast()) }.unwrap_or_default()))
-        })?;
-        let life = LoopCell::new(Life::Open(opened?));
-        Ok(Service { inner: Arc::new(ServiceInner { life, lease }) })
+        });
+        let watching = observers.as_ref().map_or_else(Weak::new, Arc::downgrade);
+        let handle = match opened.and_then(|opened| opened) {
+            Ok(handle) => handle,
+            Err(error) => {
+                if let Some(observers) = observers {
+                    observers.release();
+                }
+                return Err(error);
+            }
+        };
+        let life = LoopCell::new(Life::Open(handle));
+        Ok(Service { inner: Arc::new(ServiceInner { life, observers: watching, lease }) })
     }
 }
 

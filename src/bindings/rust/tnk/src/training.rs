@@ -286,6 +286,18 @@ impl Training {
         )
     }
 
+    /// Continue with the current weights of the server, after
+    /// [`QueueState::MemoryLost`](crate::QueueState::MemoryLost). Use it only if you know that the
+    /// weights are good; otherwise restore a saved state. This call waits for the thread of the
+    /// library, but for no server.
+    pub fn go_on(&self) -> Result<()> {
+        let inner = self.inner.clone();
+        self.inner.service.lease.engine.call(move |on| {
+            let training = inner.handle(on).ok_or_else(|| Error::from_code(Code::ECLOSED))?;
+            Code::check(unsafe { tnk_training_go_on(training) })
+        })?
+    }
+
     /// What is known of the model. This call waits for the thread of the library, but for no
     /// server.
     pub fn info(&self) -> Result<TrainingInfo> {

@@ -3,5 +3,6 @@
 mod client;
 mod ends;
 mod losses;
+mod observe;
 mod stream;
 mod support;
