@@ -55,6 +55,7 @@ int learn_metrics_last(const char *path, uint64_t *n_steps) {
   size_t room = 0;
   ssize_t n;
   int err = TNK_OK;
+  int cause;
 
   *n_steps = 0;
   if (file == NULL)
@@ -64,8 +65,10 @@ int learn_metrics_last(const char *path, uint64_t *n_steps) {
       *n_steps = step_of(line);
   if (ferror(file) || !feof(file))
     err = ferror(file) ? TNK_EFILE : TNK_ENOMEM;
+  cause = errno;
   free(line);
   fclose(file);
+  errno = cause;
   return err;
 }
 

@@ -107,6 +107,8 @@ int learn_model_resume(tnk_training_t **out, cli_ask_t *ask,
                        uint64_t *first) {
   const tnk_ledger_entry_t *entry = NULL;
   const tnk_ledger_entry_t *deleted;
+  /* A service may return states again that it has deleted. */
+  size_t n_left = tnk_ledger_count(ledger);
   int status = CLI_EXIT_OK;
 
   *out = NULL;
@@ -119,7 +121,8 @@ int learn_model_resume(tnk_training_t **out, cli_ask_t *ask,
     *first = entry->n_steps;
     if (*first <= n_kept)
       return CLI_EXIT_OK;
-    if (entry == deleted || !has_older(ask, ledger, n_kept, &status)) {
+    if (entry == deleted || n_left-- == 0 ||
+        !has_older(ask, ledger, n_kept, &status)) {
       if (status == CLI_EXIT_OK)
         cli_warn(ask->cli,
                  "the metrics of the steps %" PRIu64 " to %" PRIu64

@@ -552,6 +552,8 @@ int train_loop_run(train_loop_t *loop, uint64_t first) {
       result = run_all(loop);
     loop->ask->ends_itself = 0;
   }
+  /* It reads what the caller frees. */
+  end_sync(loop);
   drop_all(loop);
   train_show_end(&loop->show);
   loop->times.ms = (double)(uv_hrtime() - began_ns) / 1e6;
