@@ -6,7 +6,7 @@
 #
 # Without files all of src is looked at, but what a program has written. Ends
 # with 77 and a reason where clang-tidy is missing. NODES=225000 follows as many
-# paths of a function as the analyzer does by itself, in seven times the time.
+# paths of a function as the analyzer does by itself, in six times the time.
 set -eu
 build=$(cd "$1" && pwd)
 shift
