@@ -53,6 +53,42 @@ TEST(P8_2_a_result_that_is_not_known_four_times_is_lost) {
   script_close(&script);
 }
 
+/* A server that has accepted a model and does not know it has lost its memory,
+ * unless it says that it does not have what was asked for. */
+TEST(P8_2_a_model_that_is_not_known_four_times_is_lost) {
+  static const struct {
+    const char *says;
+    int status;
+  } rows[] = {
+      {unknown, TNK_ESESSION},
+      {"{\"detail\":\"Future not found: create_model:0:0\"}", TNK_ESESSION},
+      {"{}", TNK_ESESSION},
+      {"{\"detail\":\"there is no base model big-7b\"}", TNK_ENOTFOUND},
+  };
+  tnk_lora_options_t options = TNK_LORA_OPTIONS_INIT;
+
+  options.base_model = "big-7b";
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    script_t script;
+    outcome_t outcome;
+
+    script_open(&script);
+    mock_json(script.mock, "POST", poll_path, 404, rows[i].says);
+    outcome_of(&outcome, tnk_service_create_lora(script.service, &options));
+    while (n_polls(&script) == 0)
+      script_turns(&script);
+    script_turns(&script);
+    script_advance(&script, 1000);
+    script_advance(&script, 2000);
+    CHECK_INT(outcome.n_done, 0);
+    script_advance(&script, 4000);
+    outcome_fails(&script, &outcome, rows[i].status);
+    CHECK_INT(n_polls(&script), 4);
+    outcome_drop(&outcome);
+    script_close(&script);
+  }
+}
+
 static void reply_empty(mock_request_t *request, void *user) {
   (void)user;
   mock_reply(request, 400, "", "", 0);

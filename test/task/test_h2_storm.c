@@ -104,9 +104,9 @@ static void run_storm(uint64_t seed) {
   script_close(&script);
 }
 
-/* One seed, or as many as TNK_TEST_STORMS says. */
+/* One seed, or as many as TNK_TEST_SEEDS says. */
 TEST_LIMIT(S1_7_storm_of_canceled_samples, 300) {
-  const char *wish = getenv("TNK_TEST_STORMS");
+  const char *wish = getenv("TNK_TEST_SEEDS");
   const long n = wish != NULL ? strtol(wish, NULL, 10) : 1;
 
   for (long seed = 1; seed <= n; seed++)

@@ -453,7 +453,7 @@ static void run_cell(const cell_t *cell, const course_t *course,
 
 static int is_possible(const cell_t *cell) {
   /* Before there is a session, nothing can be lost. */
-  if (cell->moment < BEFORE_HEARTBEAT && cell->state != STATE_NONE)
+  if (cell->moment < AFTER_SESSION && cell->state != STATE_NONE)
     return 0;
   /* A number that is run again is a step too many, which nobody sees. */
   if (cell->moment == AFTER_STEP && cell->state == STATE_FULL &&
@@ -468,8 +468,10 @@ static int is_possible(const cell_t *cell) {
     return 0;
   if (cell->moment == IN_RESTORE && cell->state == STATE_FULL && cell->is_fast)
     return 0;
-  /* An older state is known by the refused connections alone. */
-  if (cell->state == STATE_OLDER && cell->is_fast)
+  /* An older state is known by the refused connections alone, unless numbers
+   * tell. */
+  if (cell->state == STATE_OLDER && cell->is_fast &&
+      cell->numbers != NUMBERS_STRICT)
     return 0;
   /* Without recovery there are no such reports. */
   return cell->recovers || !cell->listens;

@@ -15,6 +15,8 @@ enum {
   TRAINS = 1,
   SAMPLES = 2,
   CALM_MS = 20000,
+  PAUSE_MS = 500, /* between the calls of a program that is calm */
+  EVE_MS = 12000, /* the end of the calm before the first kill */
   /* The first delay of refusals that follow others within a minute: a second
    * loss is reported so much later, unless the session shows it. */
   DELAY_MS = 500
@@ -48,6 +50,7 @@ typedef struct {
   int n_session_lost; /* reports since the last kill */
   int wants_step;     /* of an idle program */
   int wants_sample;
+  int is_failing;   /* the call that ended last has failed */
   uint64_t calm_ms; /* when the last kill is that long ago */
 } run_t;
 
@@ -96,12 +99,19 @@ static int over(run_t *run, tnk_promise_t **promise, int *status) {
     return 0;
   *status = tnk_promise_status(*promise);
   run->n_not_found += *status == TNK_ENOTFOUND || *status == TNK_EEXPIRED;
+  run->is_failing = *status != TNK_OK;
   return 1;
 }
 
 static void drop(tnk_promise_t **promise) {
   tnk_promise_unref(*promise);
   *promise = NULL;
+}
+
+/* A client that is being made has nobody to tell but who waits for it. */
+static void made(run_t *run, int status) {
+  if (status == TNK_ESESSION && run->world.reported_ms == 0)
+    run->world.reported_ms = world_now(&run->world);
 }
 
 static void make(run_t *run) {
@@ -112,10 +122,12 @@ static void make(run_t *run) {
 
   lora.base_model = sampling.base_model = "base";
   if (over(run, &run->making[0], &status)) {
+    made(run, status);
     script->training = tnk_promise_training(run->making[0]);
     drop(&run->making[0]);
   }
   if (over(run, &run->making[1], &status)) {
+    made(run, status);
     script->sampling = tnk_promise_sampling(run->making[1]);
     drop(&run->making[1]);
   }
@@ -189,14 +201,25 @@ static void sample(run_t *run) {
     run->sample = script_sample(&run->world.script);
 }
 
-/* A program that is busy without a pause needs most of the time of this table.
- * So it has pauses once the last kill is two heartbeats ago. */
-static int n_rounds(run_t *run) {
+/* Whether the next kill is far away, and so is the last one. */
+static int is_calm(run_t *run) {
   const uint64_t now = world_now(&run->world);
 
+  if (run->killer.n_due > 0 && run->world.n_kills == 0)
+    return run->cell->moment >= BETWEEN_HEARTBEATS && now < 1000000 + EVE_MS;
   if (run->killer.n_due > 0 || run->world.is_down)
     run->calm_ms = now + CALM_MS;
-  return now < run->calm_ms ? 4 : 1;
+  return now >= run->calm_ms;
+}
+
+/* A program that is busy without a pause needs most of the time of this table.
+ * So it calls once a tick where it works, and has pauses while it is calm. */
+static int n_rounds(run_t *run) {
+  const int is_pause = world_now(&run->world) % PAUSE_MS != 0;
+
+  if (is_calm(run))
+    return !run->cell->is_busy || run->is_failing || !is_pause;
+  return !run->cell->is_busy || run->is_failing ? 4 : 1;
 }
 
 /* One step each tick where it works, and a new call at once where it fails. */
@@ -319,10 +342,8 @@ static void run_cell(const cell_t *cell) {
 /* ---- The table ---- */
 
 static int is_possible(const cell_t *cell) {
-  const int is_late = cell->moment >= BEFORE_HEARTBEAT;
-
   /* Before there is a session, nothing can be lost. */
-  if (!is_late && cell->state != STATE_NONE)
+  if (cell->moment < AFTER_SESSION && cell->state != STATE_NONE)
     return 0;
   /* The second kill comes with the new session, or with the request that
    * restores weights. A server with all its state needs no session, and no
@@ -337,7 +358,8 @@ static int is_possible(const cell_t *cell) {
     return 0;
   /* An older state is known by the refused connections alone, unless numbers
    * tell. */
-  if (cell->state == STATE_OLDER && cell->is_fast)
+  if (cell->state == STATE_OLDER && cell->is_fast &&
+      cell->numbers != NUMBERS_STRICT)
     return 0;
   /* Numbers are of trainings. */
   return (cell->clients & TRAINS) || cell->numbers == NUMBERS_BUFFERED;
@@ -345,14 +367,18 @@ static int is_possible(const cell_t *cell) {
 
 /* Every so-many-th cell is run: each of HTTP/1.1, and of HTTP/2, which has the
  * same code above the connection, a seventh. 7 divides the length of no column,
- * so some cells of each column remain. TNK_TEST_LOSSES sets another number. */
-static size_t stride(void) {
+ * so some cells of each column remain. Right after the session was created,
+ * what the server remembers makes little difference, and a third of these cells
+ * is enough. TNK_TEST_LOSSES sets another number. */
+static size_t stride(const cell_t *cell) {
   const char *wish = getenv("TNK_TEST_LOSSES");
   const char *version = getenv("TNK_TEST_HTTP");
 
   if (wish != NULL && atoi(wish) > 0)
     return (size_t)atoi(wish);
-  return version != NULL && strcmp(version, "2") == 0 ? 7 : 1;
+  if (version != NULL && strcmp(version, "2") == 0)
+    return 7;
+  return cell->moment == AFTER_SESSION && cell->state != STATE_NONE ? 3 : 1;
 }
 
 /* How many cells of a row have each value. */
@@ -407,7 +433,7 @@ static void run_row(moment_t moment, int clients) {
     cell.numbers = (numbers_t)(k % 3), k /= 3;
     cell.is_fast = k;
     if ((clients != 0 && cell.clients != clients) || !is_possible(&cell) ||
-        n_possible++ % stride() != 0)
+        n_possible++ % stride(&cell) != 0)
       continue;
     run_cell(&cell);
     count(&counts, &cell);

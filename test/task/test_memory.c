@@ -187,7 +187,8 @@ TEST(S4_14_a_server_that_counts_from_before_is_not_trained_on) {
     for (int k = 0; k < 3; k++)
       script_ok(script, &outcomes[k], script_step(script));
     mock_json_once(script->mock, "POST", paths[i], 409, expects);
-    script_fails(script, &outcomes[3], script_pass(script, 1), TNK_ECONFLICT);
+    script_fails(script, &outcomes[3], script_pass(script, 1), TNK_ESESSION);
+    CHECK_INT(script->training->tally.n_passes, 0); /* it does not count */
     check_ran(&outcomes[3], TNK_RAN_NO, "; it was not run");
     CHECK_INT(memory.n, 1);
     CHECK(strstr(memory.reason, "the server expects number 2, whose result was "
@@ -216,5 +217,36 @@ TEST(S4_14_a_number_that_failed_may_be_expected_again) {
   script_check_sent(script, 2, "optim_step", 2);
   CHECK_INT(memory.n, 0);
   outcome_drop_all(outcomes, 3);
+  script_close(script);
+}
+
+/* A repeat of a request that was run: its conflict comes as its result, when
+ * results of later numbers have been received. */
+TEST(S4_14_a_conflict_of_a_repeat_that_is_read_late_is_no_loss) {
+  script_held_t held = {.n = 0};
+  memory_t memory;
+  script_t *script = &memory.script;
+  outcome_t outcomes[4];
+  char text[96];
+
+  memory_open(&memory);
+  mock_on(script->mock, "POST", poll_path, script_hold, &held);
+  for (int i = 0; i < 3; i++)
+    outcome_of(&outcomes[i], script_step(script));
+  mock_wait_flag(script->mock, &held.n, 3);
+  script_result(held.requests[1], script);
+  script_result(held.requests[2], script);
+  outcome_ok(script, &outcomes[1]);
+  outcome_ok(script, &outcomes[2]);
+  snprintf(text, sizeof(text),
+           "{\"detail\":\"Sequence conflict: expected %lld, got %lld\"}",
+           script->sent[0].seq + 1, script->sent[0].seq);
+  mock_reply_json(held.requests[0], 409, text);
+  script_settle(script, &outcomes[0]);
+  outcome_fails(script, &outcomes[0], TNK_ECONFLICT);
+  CHECK_INT(memory.n, 0);
+  mock_on(script->mock, "POST", poll_path, script_result, script);
+  script_ok(script, &outcomes[3], script_step(script));
+  outcome_drop_all(outcomes, 4);
   script_close(script);
 }

@@ -678,3 +678,54 @@ TEST_LIMIT(S3_26a_a_recovery_without_memory, 60) {
     CHECK(++n < 1000);
   CHECK(n > 0);
 }
+
+/* A call that creates something names the session in which it began. It is
+ * repeated while the server is down, and there is a new session by then. */
+TEST(Q1_a_creation_that_names_the_earlier_session_has_lost_it) {
+  static const struct {
+    const char *path;
+    int status;
+    const char *says;
+  } rows[] = {
+      {sampler_path, 404, "{\"detail\":\"Session not found: session-0\"}"},
+      {sampler_path, 410, "{}"},
+      {sampler_path, 400, "{\"detail\":\"unknown session session-0\"}"},
+      {"/api/v1/create_model", 404, "{\"detail\":\"Session not found\"}"},
+      {"/api/v1/create_model", 422, "{\"detail\":\"no such session\"}"},
+      {load_path, 404, "{\"detail\":\"Session not found\"}"},
+  };
+  tnk_sampling_options_t sampler = TNK_SAMPLING_OPTIONS_INIT;
+  tnk_restore_options_t restore = TNK_RESTORE_OPTIONS_INIT;
+  tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
+
+  sampler.base_model = lora.base_model = "base";
+  restore.path = "tinker://run/weights/a";
+  restore.classic = TNK_NO;
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    mend_t mend;
+    script_t *script = &mend.script;
+    outcome_t outcome;
+    size_t n;
+
+    script_open_with(script, options_of(&mend));
+    script_sampler(script);
+    script_advance(script, 10000);
+    n = mock_count(script->mock, "POST", rows[i].path);
+    mock_json(script->mock, "POST", rows[i].path, 503, "{}");
+    outcome_of(&outcome,
+               rows[i].path == sampler_path
+                   ? tnk_service_create_sampling(script->service, &sampler)
+               : rows[i].path == load_path
+                   ? tnk_service_restore(script->service, &restore)
+                   : tnk_service_create_lora(script->service, &lora));
+    while (mock_count(script->mock, "POST", rows[i].path) == n)
+      script_turns(script);
+    restart(script);
+    CHECK_INT(outcome.n_done, 0);
+    mock_json(script->mock, "POST", rows[i].path, rows[i].status, rows[i].says);
+    script_advance(script, 30000);
+    outcome_fails(script, &outcome, TNK_ESESSION);
+    outcome_drop(&outcome);
+    script_close(script);
+  }
+}

@@ -309,7 +309,7 @@ static tnk__attempt_t facts_of(tnk__call_t *call,
       .was_accepted = call->tries.was_accepted,
       .is_taken = reply->is_taken,
       .in_session = has(call, TNK__IN_SESSION),
-      .session_ended = call->endpoint->ended_session != NULL};
+      .session_ended = tnk__call_has_lost_session(call)};
 
   if (reply->has_expected && reply->expected != reply->got)
     facts.conflict = reply->expected > reply->got ? 1 : -1;
@@ -534,6 +534,7 @@ void tnk__call_start(tnk__call_t *call,
   call->done = done;
   call->now.state = TNK__CALL_DECIDING;
   call->tries = (tnk__call_tries_t){.ran = TNK_RAN_NO,
+                                    .session = call->endpoint->n_sessions,
                                     .was_unknown = call->request.is_repeat};
   /* Constant for all attempts, so that a server recognizes a retry. */
   make_key(call);

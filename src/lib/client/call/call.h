@@ -194,6 +194,7 @@ typedef struct {
   uint64_t key[2]; /* X-Idempotency-Key */
   tnk__retry_t retry;
   uint32_t n_attempts;
+  uint32_t session; /* endpoint->n_sessions at the start */
   uint32_t n_moved; /* most progress of an attempt so far, in units of 16 KiB */
   uint8_t n_unreadable;      /* unusable responses */
   uint8_t n_conflicts;       /* 409s that named no number */
@@ -335,6 +336,9 @@ void tnk__doubts_open(tnk__endpoint_t *endpoint);
 /* The heartbeat was answered; endpoint->ended_session has the result. Only
  * schedules. */
 void tnk__doubts_settle(tnk__endpoint_t *endpoint);
+/* Returns whether the session of the call has ended. There may be a new one by
+ * now, and a call that creates something still names the one it began in. */
+int tnk__call_has_lost_session(const tnk__call_t *call);
 
 /* ---- call_doubt.c: restarts ---- */
 

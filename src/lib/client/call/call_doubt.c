@@ -109,7 +109,8 @@ static void blame_session(tnk__call_t *call, tnk__reply_t *reply) {
     return;
   pub.code = TNK_ESESSION;
   snprintf(what, sizeof(what), "%s in %.100s", call->owner.name,
-           endpoint->ended_session);
+           endpoint->ended_session != NULL ? endpoint->ended_session
+                                           : "an earlier session");
   /* The strings of `pub` belong to the old error. */
   error = tnk__error_from(&endpoint->context->alloc, what, &pub);
   tnk__error_unref(reply->error);
@@ -125,7 +126,7 @@ static void settle(struct tnk__doubt *doubt) {
 
   tnk__list_remove(&doubt->link);
   tnk__timer_stop(&call->timer);
-  if (call->endpoint->ended_session != NULL)
+  if (tnk__call_has_lost_session(call))
     blame_session(call, &doubt->reply);
   ms = pace_ms(call);
   if (ms > 0) {
@@ -149,6 +150,14 @@ static void on_too_long(tnk__timer_t *timer) {
 }
 
 /* ---- The refusal ---- */
+
+int tnk__call_has_lost_session(const tnk__call_t *call) {
+  const tnk__endpoint_t *endpoint = call->endpoint;
+
+  return endpoint->ended_session != NULL ||
+         (call->request.route->kind == TNK__CALL_CREATE &&
+          call->tries.session != endpoint->n_sessions);
+}
 
 static int is_in_session(const tnk__call_t *call) {
   const tnk__call_kind_t kind = call->request.route->kind;
@@ -178,7 +187,7 @@ static int is_suspicious(const tnk__call_t *call, const tnk__reply_t *reply) {
   case TNK__OUTCOME_400:
   case TNK__OUTCOME_409:
   case TNK__OUTCOME_422:
-    return call->endpoint->ended_session != NULL || speaks_of_session(reply);
+    return tnk__call_has_lost_session(call) || speaks_of_session(reply);
   default:
     return 0;
   }
@@ -207,7 +216,7 @@ int tnk__doubt_hold(tnk__call_t *call, const tnk__reply_t *reply) {
   call->now.state = TNK__CALL_DOUBTING;
   call->now.since_ms = tnk__context_now_ms(endpoint->context);
   tnk__list_init(&doubt->link);
-  if (endpoint->ended_session != NULL || !doubts->ask(doubts->user)) {
+  if (tnk__call_has_lost_session(call) || !doubts->ask(doubts->user)) {
     settle(doubt);
     return 1;
   }

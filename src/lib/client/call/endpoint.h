@@ -88,6 +88,8 @@ typedef struct tnk__endpoint {
   uint32_t refused_members;
   /* The session that the server has ended; NULL while it exists. */
   const char *ended_session;
+  /* Sessions so far. A call that began in an earlier one names that one. */
+  uint32_t n_sessions;
   /* Retries by cause; the context's n_retries is their sum. */
   uint64_t n_retries_by[TNK__N_RETRY_CAUSES];
   /* The server has responded, or the caller was warned that it is

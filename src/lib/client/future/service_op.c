@@ -139,6 +139,23 @@ void tnk__service_op_fail_about(tnk__service_op_t *op, tnk__error_t *error,
   tnk__error_unref(about);
 }
 
+void tnk__service_op_fail_job(tnk__service_op_t *op, const tnk__reply_t *reply,
+                              const char *thing) {
+  tnk_error_t pub = reply->error->pub;
+  tnk__error_t *error;
+
+  if (!op->job.is_accepted || reply->verdict.err != TNK_ENOTFOUND ||
+      (thing != NULL && pub.message != NULL &&
+       strstr(pub.message, thing) != NULL)) {
+    tnk__service_op_fail_about(op, reply->error, thing);
+    return;
+  }
+  pub.code = TNK_ESESSION;
+  error = tnk__error_from(&op->session->context->alloc, op->name, &pub);
+  tnk__service_op_fail(op, error);
+  tnk__error_unref(error);
+}
+
 void tnk__service_op_fail_code(tnk__service_op_t *op, const char *name,
                                int code) {
   /* Web sites and gateways respond with 200 to any request. */

@@ -80,6 +80,11 @@ void tnk__service_op_fail(tnk__service_op_t *op, tnk__error_t *error);
  * `thing`. NULL: nothing is added. */
 void tnk__service_op_fail_about(tnk__service_op_t *op, tnk__error_t *error,
                                 const char *thing);
+/* The same for a job. A server that has accepted it and does not know its
+ * result has lost its memory, unless its message names `thing`: TNK_ESESSION.
+ */
+void tnk__service_op_fail_job(tnk__service_op_t *op, const tnk__reply_t *reply,
+                              const char *thing);
 void tnk__service_op_fail_code(tnk__service_op_t *op, const char *name,
                                int code);
 /* Free it after its promise was transferred. */

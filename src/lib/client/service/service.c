@@ -196,8 +196,7 @@ static void on_created(tnk__job_t *job, const tnk__reply_t *reply) {
   int err;
 
   if (reply->error != NULL) {
-    tnk__service_op_fail_about(&create->op, reply->error,
-                               create->lora.base_model);
+    tnk__service_op_fail_job(&create->op, reply, create->lora.base_model);
     return;
   }
   err = tnk__create_model_read(&create->model_id, &create->op.arena,

@@ -293,6 +293,7 @@ static int take_id(tnk__start_t *start, const char *text) {
     return TNK_ENOMEM;
   }
   start->endpoint->ended_session = NULL;
+  start->endpoint->n_sessions++;
   tnk__free(alloc, old);
   return TNK_OK;
 }

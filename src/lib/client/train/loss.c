@@ -67,7 +67,7 @@ static void on_created(tnk__job_t *job, const tnk__reply_t *reply) {
   int err;
 
   if (reply->error != NULL) {
-    tnk__service_op_fail(op, reply->error);
+    tnk__service_op_fail_job(op, reply, NULL);
     return;
   }
   loss = tnk__calloc(alloc, 1, sizeof(*loss));

@@ -135,7 +135,7 @@ static void reject(tnk__op_t *op, tnk__error_t *error) {
   tnk_ran_t ran = ran_of(op);
 
   op->promise = NULL;
-  if (error->pub.code == TNK_EFAILED)
+  if (error->pub.code == TNK_EFAILED || ran == TNK_RAN_NO)
     tnk__tally_undo(op);
   tnk__promise_reject(promise,
                       error->pub.code == TNK_EFAILED && ran == TNK_RAN_UNKNOWN
@@ -602,12 +602,11 @@ static void stop_if(tnk_training_t *training, const tnk__stop_t *stop) {
 }
 
 /* The server's message with the code of a lost model. Returns one reference. */
-static tnk__error_t *blame_model(const tnk__part_t *part,
-                                 const tnk__error_t *error) {
+static tnk__error_t *blame_model(const tnk__part_t *part, tnk__error_t *error) {
   tnk_error_t pub = error->pub;
 
   if (pub.code == TNK_ESESSION)
-    return tnk__error_ref((tnk__error_t *)error);
+    return tnk__error_ref(error);
   pub.code = TNK_ESESSION;
   return tnk__error_from(&session_of(part->op)->context->alloc,
                          part->op->type->name, &pub);
@@ -645,7 +644,7 @@ static void on_refused(tnk__part_t *part, const tnk__reply_t *reply) {
   if (part->number.refusal != NULL && reply->verdict.effect == TNK__EFFECT_NONE)
     error = part->number.refusal;
   error = tnk__part_form_blame(part, reply, error);
-  error = stop.sign == TNK__SIGN_GONE ? blame_model(part, error)
+  error = stop.sign != TNK__SIGN_NONE ? blame_model(part, error)
                                       : tnk__error_ref(error);
   part->state = TNK__PART_DONE;
   is_doubtful =
@@ -688,11 +687,12 @@ static void on_failed(tnk__part_t *part, const tnk__reply_t *reply) {
   tnk__op_t *op = part->op;
   tnk_training_t *training = op->training;
   const tnk__stop_t stop = stop_of(part, reply);
-  /* A server that does not know an accepted request has lost the model. */
+  /* The model that had accepted the request is gone. */
+  const int is_lost =
+      stop.sign == TNK__SIGN_EXPECTED ||
+      (stop.sign == TNK__SIGN_UNKNOWN && reply->verdict.err == TNK_ENOTFOUND);
   tnk__error_t *error =
-      stop.sign == TNK__SIGN_UNKNOWN && reply->verdict.err == TNK_ENOTFOUND
-          ? blame_model(part, reply->error)
-          : tnk__error_ref(reply->error);
+      is_lost ? blame_model(part, reply->error) : tnk__error_ref(reply->error);
 
   /* The future may show the numbering that the submission did not. */
   if (stop.sign == TNK__SIGN_NONE)

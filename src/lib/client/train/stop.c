@@ -29,8 +29,10 @@ static tnk__sign_t sign_of(const tnk__seq_t *number, const tnk__asked_t *asked,
 
   if (reply->error == NULL || training->closing)
     return TNK__SIGN_NONE;
+  /* A number above its own says that the request was run, in an attempt whose
+   * response was lost. */
   if (reply->has_expected && reply->got == number->value &&
-      reply->expected <= training->known &&
+      reply->expected < reply->got && reply->expected <= training->known &&
       number->epoch == training->turns.epoch)
     return TNK__SIGN_EXPECTED;
   if (!is_gone || !asked->needs_weights)
