@@ -116,14 +116,27 @@ static int read_files(tnk__srv_tls_t *tls, const char *cert, const char *key,
                                " does not belong to the certificate");
 }
 
+/* The server chooses the curve, and the built-in order begins with the most
+ * expensive one. This order is by cost. */
 #if MBEDTLS_VERSION_MAJOR >= 3
+static const uint16_t groups[] = {
+    MBEDTLS_SSL_IANA_TLS_GROUP_X25519, MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1,
+    MBEDTLS_SSL_IANA_TLS_GROUP_SECP384R1, MBEDTLS_SSL_IANA_TLS_GROUP_SECP521R1,
+    MBEDTLS_SSL_IANA_TLS_GROUP_NONE};
+
 static void set_version(mbedtls_ssl_config *config) {
   mbedtls_ssl_conf_min_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2);
+  mbedtls_ssl_conf_groups(config, groups);
 }
 #else
+static const mbedtls_ecp_group_id groups[] = {
+    MBEDTLS_ECP_DP_CURVE25519, MBEDTLS_ECP_DP_SECP256R1,
+    MBEDTLS_ECP_DP_SECP384R1, MBEDTLS_ECP_DP_SECP521R1, MBEDTLS_ECP_DP_NONE};
+
 static void set_version(mbedtls_ssl_config *config) {
   mbedtls_ssl_conf_min_version(config, MBEDTLS_SSL_MAJOR_VERSION_3,
                                MBEDTLS_SSL_MINOR_VERSION_3);
+  mbedtls_ssl_conf_curves(config, groups);
 }
 #endif
 

@@ -117,6 +117,78 @@ TEST_LIMIT(a_server_that_has_spoken_http2_keeps_it, 30) {
       check_ends(1, n_ends, reset, 0);
 }
 
+static int has_http2(const fixture_t *f) {
+  return mock_request(f->mock, mock_n_requests(f->mock) - 1)->stream_id > 0;
+}
+
+static void one(fixture_t *f) {
+  call_t call;
+
+  start(f, &call, TNK__LANE_SAMPLE, "/ok");
+  call_wait(f, &call);
+  CHECK_INT(call.err, TNK_OK);
+}
+
+static void end_new_connections(fixture_t *f, int n, int reset) {
+  for (int i = 0; i < n; i++) {
+    call_t call;
+
+    end_new_connection(f, &call, reset);
+    call_wait(f, &call);
+  }
+}
+
+/* A server of both that ends its first connections gets HTTP/1.1 for a while.
+ * `is_busy`: the connections of HTTP/1.1 are open all the time. Then a new one
+ * speaks HTTP/2 beside them. `n_more`: it ends one so often again meanwhile,
+ * which is no news. */
+static void check_again(int reset, int is_busy, int n_more) {
+  call_t held;
+  fixture_t f;
+  int n_warnings;
+
+  printf("# reset %d, busy %d, ends again %d\n", reset, is_busy, n_more);
+  fflush(stdout);
+  fixture_open_http2(&f);
+  mock_set_http1(f.mock, 1);
+  end_new_connections(&f, 2, reset);
+  one(&f);
+  CHECK(!has_http2(&f));
+  n_warnings = f.c.n_warnings;
+  for (int i = 0; i < n_more; i++) {
+    pass(&f, 310000);
+    end_new_connections(&f, 1, reset);
+    one(&f);
+    CHECK(!has_http2(&f));
+  }
+  for (int i = 0; i < (is_busy ? 31 : 1); i++) {
+    pass(&f, is_busy ? 10000 : 310000);
+    if (is_busy)
+      one(&f);
+  }
+  if (is_busy) {
+    CHECK(!has_http2(&f));
+    start(&f, &held, TNK__LANE_SAMPLE, "/hold");
+    mock_turns(f.mock, 5);
+  }
+  one(&f);
+  CHECK(has_http2(&f));
+  if (is_busy) {
+    mock_release(f.mock, 200, "{}");
+    all_ok(&f, &held, 1);
+  }
+  one(&f);
+  CHECK_INT(f.c.n_warnings, n_warnings);
+  fixture_close(&f);
+}
+
+TEST_LIMIT(http2_is_tried_again_where_connections_have_ended, 60) {
+  for (int reset = 0; reset < 2; reset++)
+    for (int is_busy = 0; is_busy < 2; is_busy++)
+      for (int n_more = 0; n_more < 3; n_more++)
+        check_again(reset, is_busy, n_more);
+}
+
 /* Such an end while others work says that no more are granted. */
 TEST(an_end_before_settings_while_others_work_is_a_refusal) {
   enum { N = 4 };

@@ -95,10 +95,9 @@ static inline void road_on_patience(uv_timer_t *timer) {
   (void)timer;
 }
 
-/* On a busy machine the system may be late with what was sent. Before time
- * makes a leap, which some other time-out could be at the end of, it gets a few
- * milliseconds to bring it. 1 when nothing came. */
-static inline int road_is_quiet(road_t *road) {
+/* The system has a few milliseconds to bring what was sent. 1 when nothing
+ * came. */
+static inline int road_wait(road_t *road) {
   const uint64_t before = road_motion(road);
   uv_timer_t timer;
 
@@ -111,9 +110,21 @@ static inline int road_is_quiet(road_t *road) {
   return road_motion(road) == before;
 }
 
+/* On a busy machine the system may be late with what was sent. Time goes on
+ * when nobody waits for the system, or when nothing came for a second. Before
+ * time makes a leap, which some other time-out could be at the end of, the
+ * system gets a few milliseconds anyway. */
+static inline int road_is_quiet(road_t *road, uint64_t ms) {
+  enum { LEAP_MS = 200, N_WAITS = 333 };
+
+  for (int i = 0; i < N_WAITS && test_link_is_awaited(road->link); i++)
+    if (!road_wait(road))
+      return 0;
+  return ms < LEAP_MS || road_wait(road);
+}
+
 /* To the next event, at most `most_ms` from now. */
 static inline void road_step(road_t *road, uint64_t most_ms) {
-  enum { LEAP_MS = 200 };
   tnk__context_t *clocks[] = {test_link_clock(road->link),
                               &road->script.service->root.context};
   uint64_t ms;
@@ -123,7 +134,7 @@ static inline void road_step(road_t *road, uint64_t most_ms) {
     ms = most_ms;
     for (int i = 0; i < 2; i++)
       ms = road_next(clocks[i], ms);
-  } while (ms >= LEAP_MS && !road_is_quiet(road));
+  } while (!road_is_quiet(road, ms));
   for (int i = 0; i < 2; i++)
     tnk__context_advance(clocks[i], ms);
   road->n_passed += ms;

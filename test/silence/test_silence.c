@@ -12,6 +12,8 @@
 #include "silence/bounds.h"
 #include "silence_functions.h"
 
+/* What is missing cannot be: a proxy for http URLs gets requests over HTTP/1.1,
+ * CONNECT is for TLS alone, and SOCKS proxies have no TLS. */
 static const transport_t transports[] = {
     {"http1", 0, 0, WAY_DIRECT, 0},
     {"http1, through a proxy", 0, 0, WAY_FORWARD, 0},

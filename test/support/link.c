@@ -216,3 +216,58 @@ const char *test_link_url(const test_link_t *link) {
 const test_link_counts_t *test_link_counts(const test_link_t *link) {
   return &link->counts;
 }
+
+/* ---- Who waits for the system ---- */
+
+static uint16_t port_of(const struct sockaddr_storage *address) {
+  return ntohs(((const struct sockaddr_in *)address)->sin_port);
+}
+
+static link_ports_t ports_of(const uv_tcp_t *tcp) {
+  struct sockaddr_storage own;
+  struct sockaddr_storage other;
+  int n_own = sizeof(own);
+  int n_other = sizeof(other);
+
+  if (uv_tcp_getsockname(tcp, (struct sockaddr *)&own, &n_own) != 0 ||
+      uv_tcp_getpeername(tcp, (struct sockaddr *)&other, &n_other) != 0)
+    return (link_ports_t){0};
+  return (link_ports_t){port_of(&own), port_of(&other)};
+}
+
+static int reads_from(link_side_t *side, link_ports_t ports) {
+  if (side->is_closed || !side->is_reading || side->pair->is_dead)
+    return 0;
+  if (side->ports.own == 0)
+    side->ports = ports_of(&side->tcp);
+  return side->ports.own == ports.other && side->ports.other == ports.own;
+}
+
+typedef struct {
+  const test_link_t *link;
+  int is_awaited;
+} look_t;
+
+static void look_at(uv_handle_t *handle, void *user) {
+  look_t *look = user;
+  link_ports_t ports;
+
+  if (handle->type != UV_TCP || uv_is_closing(handle) ||
+      uv_stream_get_write_queue_size((uv_stream_t *)handle) == 0)
+    return;
+  ports = ports_of((uv_tcp_t *)handle);
+  if (ports.own == 0)
+    return;
+  TNK__LIST_FOREACH (node, &look->link->pairs) {
+    link_pair_t *pair = tnk__container_of(node, link_pair_t, link);
+    for (int i = 0; i < 2; i++)
+      look->is_awaited |= reads_from(&pair->sides[i], ports);
+  }
+}
+
+int test_link_is_awaited(const test_link_t *link) {
+  look_t look = {.link = link};
+
+  uv_walk(link->uv, look_at, &look);
+  return look.is_awaited;
+}

@@ -70,5 +70,9 @@ const char *test_link_url(const test_link_t *link);
 /* 0; -1 when it is none of the words above, and nothing was done. */
 int test_link_tell(test_link_t *link, const char *words);
 const test_link_counts_t *test_link_counts(const test_link_t *link);
+/* 1 when a socket of the link's loop has bytes that it could not hand to the
+ * system, and the link reads from the other end and finds nothing there: the
+ * system is about to bring some. */
+int test_link_is_awaited(const test_link_t *link);
 
 #endif

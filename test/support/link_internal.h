@@ -24,6 +24,12 @@ typedef enum {
 
 struct link_side;
 
+/* What a socket is known by, since all are on one machine. */
+typedef struct {
+  uint16_t own;
+  uint16_t other;
+} link_ports_t;
+
 /* Bytes of a connection, or its end in this direction. */
 typedef struct {
   tnk__list_t link;
@@ -56,6 +62,7 @@ typedef struct link_side {
   tnk__timer_t timer;  /* the first of them arrives */
   uint64_t arrives_us; /* the last of them */
   uv_tcp_t tcp;
+  link_ports_t ports; /* 0: not asked for yet */
   uv_shutdown_t shutdown;
   int is_reading;
   int is_admitted; /* it is its turn */

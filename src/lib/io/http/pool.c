@@ -371,6 +371,7 @@ static int open_conn(tnk__pool_t *pool) {
 
   if (pool->http->n_connections >= pool->http->enough)
     close_one_idle(pool->http);
+  tnk__speak_reconsider(pool);
   err = tnk__conn_new(&conn, pool->http, &pool->origin, pool->via,
                       tnk__speak_offer(pool), &conn_events, pool);
   if (err != TNK_OK)

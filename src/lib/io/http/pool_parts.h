@@ -36,6 +36,8 @@ typedef struct tnk__pool {
   int has_spoken; /* SETTINGS of HTTP/2 have arrived */
   int is_trial;   /* HTTP/1.1 is tried because HTTP/2 has failed */
   int refuses_http1;
+  uint64_t http2_ms;   /* when HTTP/2 is tried again; 0: it is not given up, or
+                          for good */
   int has_worked;      /* a response has arrived */
   uint64_t connect_ms; /* time to open the latest connection */
   size_t capacity;     /* capacity of the latest connection */

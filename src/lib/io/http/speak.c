@@ -25,13 +25,17 @@
  * speak it, breaks it, or asks for HTTP/1.1. HTTP/1.1 is then a trial until a
  * response has arrived, unless the server asked for it. If the trial fails,
  * HTTP/2 is used again. If HTTP/2 has worked before, a connection that ends
- * before SETTINGS proves nothing.
+ * before SETTINGS proves nothing. If it has not, two of them turn the pool to
+ * HTTP/1.1 for a while: the server may have accepted no connections then.
  */
 
 /* Maximum of origins that are remembered. The oldest one is forgotten. */
 enum { MAX_KNOWN = 16 };
 /* Strikes after which HTTP/2 is given up. */
 enum { ENOUGH_STRIKES = 2 };
+/* Time after which a new connection offers HTTP/2 again, if the strikes were
+ * connections that ended before SETTINGS. */
+enum { AGAIN_MS = 300000 };
 /* Connections that sample polls leave to other requests. */
 enum { SPARE_CONNECTIONS = 4 };
 
@@ -44,6 +48,7 @@ typedef struct {
   int has_spoken;
   int is_trial;
   int refuses_http1;
+  uint64_t http2_ms;
 } known_t;
 
 const char *tnk__http2_library(void) {
@@ -147,10 +152,12 @@ void tnk__speak_begin(tnk__pool_t *pool) {
     pool->has_spoken = known->has_spoken;
     pool->is_trial = known->is_trial;
     pool->refuses_http1 = known->refuses_http1;
+    pool->http2_ms = known->http2_ms;
   }
   if (sibling != NULL && sibling->n_strikes > pool->n_strikes) {
     pool->n_strikes = sibling->n_strikes;
     pool->is_trial = sibling->is_trial;
+    pool->http2_ms = sibling->http2_ms;
   }
   pool->speaks = guess(pool);
   if (known != NULL && pool->speaks == TNK__SPEAKS_UNKNOWN)
@@ -178,7 +185,8 @@ void tnk__speak_keep(const tnk__pool_t *pool) {
                      .n_strikes = pool->n_strikes,
                      .has_spoken = pool->has_spoken,
                      .is_trial = pool->is_trial,
-                     .refuses_http1 = pool->refuses_http1};
+                     .refuses_http1 = pool->refuses_http1,
+                     .http2_ms = pool->http2_ms};
   memcpy(known + 1, pool->origin.host, n);
   known->origin.host = (const char *)(known + 1);
   tnk__list_prepend(&http->known, &known->link);
@@ -211,6 +219,7 @@ void tnk__speak_opened(tnk__pool_t *pool, const tnk__conn_t *conn) {
   if (conn->kind->is_shared) {
     pool->n_strikes = 0;
     pool->has_spoken = 1;
+    pool->http2_ms = 0;
   }
 }
 
@@ -225,9 +234,19 @@ static void turn_to(tnk__pool_t *pool, int n_strikes, int is_trial) {
   pool->speaks = guess(pool);
 }
 
+void tnk__speak_reconsider(tnk__pool_t *pool) {
+  /* A connection on the way has offered HTTP/1.1, which must stay allowed. */
+  if (pool->n_strikes >= ENOUGH_STRIKES && pool->http2_ms != 0 &&
+      pool->n_connecting == 0 &&
+      tnk__context_now_ms(pool->http->context) >= pool->http2_ms)
+    turn_to(pool, ENOUGH_STRIKES - 1, 0);
+}
+
 int tnk__speak_fell_back(tnk__pool_t *pool, tnk__conn_t *conn) {
+  tnk__context_t *context = pool->http->context;
   tnk__pool_t *sibling = sibling_of(pool);
   const int n = conn->refuses_http2;
+  const int is_known = pool->http2_ms != 0;
 
   conn->refuses_http2 = 0;
   if (n == 0 || pool->n_strikes >= ENOUGH_STRIKES)
@@ -239,11 +258,15 @@ int tnk__speak_fell_back(tnk__pool_t *pool, tnk__conn_t *conn) {
   pool->n_strikes += n;
   if (pool->n_strikes < ENOUGH_STRIKES)
     return 0;
+  pool->http2_ms =
+      n < ENOUGH_STRIKES ? tnk__context_now_ms(context) + AGAIN_MS : 0;
   turn_to(pool, pool->n_strikes, n <= ENOUGH_STRIKES);
   tnk__lanes_share_polls(pool->http, 0);
-  if (sibling != NULL)
+  if (sibling != NULL) {
+    sibling->http2_ms = pool->http2_ms;
     turn_to(sibling, pool->n_strikes, pool->is_trial);
-  tnk__log(&pool->http->context->logger, TNK_LOG_WARN, "http",
+  }
+  tnk__log(&context->logger, is_known ? TNK_LOG_INFO : TNK_LOG_WARN, "http",
            "HTTP/2 with %s port %u does not work: HTTP/1.1 from here on%s%s",
            pool->origin.host, (unsigned)pool->origin.port,
            conn->text != NULL ? "; " : "",

@@ -19,6 +19,9 @@ void tnk__speak_begin(tnk__pool_t *pool);
 void tnk__speak_keep(const tnk__pool_t *pool);
 /* Forget all remembered origins. */
 void tnk__speak_forget(tnk__http_t *http);
+/* Before a connection is opened: allow HTTP/2 once more if it was given up long
+ * ago, because connections ended before they showed anything. */
+void tnk__speak_reconsider(tnk__pool_t *pool);
 /* The ALPN offer of the next connection. */
 tnk__alpn_t tnk__speak_offer(const tnk__pool_t *pool);
 /* The version for a connected connection. UNKNOWN: none that is wanted. */
