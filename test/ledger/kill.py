@@ -24,6 +24,7 @@ import tempfile
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from ports import reserve  # noqa: E402
 from tap import check, plan  # noqa: E402
 
 BUILD = pathlib.Path(sys.argv[1])
@@ -47,7 +48,7 @@ class Server:
     def __init__(self, folder, faults):
         self.folder = folder
         self.faults = faults
-        self.port = 0
+        self.port = reserve()
         self.n_seen = 0
         self.changed = threading.Condition()
         self.start()
@@ -60,8 +61,7 @@ class Server:
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, env=ENV,
                                       stdout=subprocess.PIPE,
                                       stderr=subprocess.PIPE, text=True)
-        line = self.child.stdout.readline()
-        self.port = int(re.search(r"listening on \S+:(\d+)", line)[1])
+        self.child.stdout.readline()
         threading.Thread(target=self.count, args=(self.child.stderr,),
                          daemon=True).start()
 

@@ -128,6 +128,45 @@ TEST(what_a_killed_program_had_saved_is_noted_and_gone_on_from) {
   bench_close(&bench);
 }
 
+#define ROLLING(name, save, steps)                                             \
+  "{\"name\":\"" name "\",\"rolling\":true,\"batch\":" steps                   \
+  ",\"state_path\":\"tinker://model-0/weights/" name "\",\"tnk\":\"saved\","   \
+  "\"tnk_attempt\":1,\"tnk_save\":" save ",\"tnk_steps\":" steps "}\n"
+
+/* The program was killed before it noted the save that ended the run, or a
+ * later rolling one. The end deletes all rolling saves. */
+TEST(the_end_of_a_run_that_is_found_deletes_the_rolling_saves) {
+  static const struct {
+    const char *intent;
+    size_t n_deleted;
+  } rows[] = {{"\"final\":true", 2}, {"\"rolling\":true", 0}};
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    char file[2000];
+    outcome_t outcome;
+    bench_t bench;
+
+    snprintf(file, sizeof(file),
+             ROLLING("a", "1", "10") ROLLING(
+                 "b", "2", "20") "{\"name\":\"c\",%s,\"tnk\":\"intent\","
+                                 "\"tnk_attempt\":1,\"tnk_save\":3,"
+                                 "\"tnk_what\":3,\"tnk_run\":\"model-0\","
+                                 "\"tnk_steps\":30}\n",
+             rows[i].intent);
+    begin(&bench, file);
+    list(&bench, STATE("a") "," STATE("b") "," //
+         THERE("c", "weights", "training", "\"tnk_save\":\"1.3\""));
+    resume(&bench, &outcome);
+    CHECK_STR(tnk_ledger_resumed(bench.ledger)->name, "c");
+    CHECK_INT(tnk_ledger_resumed(bench.ledger)->is_final, i == 0);
+    while (bench.ledger->policy.sweep != NULL)
+      mock_turns(bench.script.mock, 1);
+    CHECK_INT(mock_count(bench.script.mock, "DELETE", NULL), rows[i].n_deleted);
+    outcome_drop(&outcome);
+    bench_close(&bench);
+  }
+}
+
 /* Another model's, or another save under that name, is not ours. */
 TEST(an_intent_that_came_to_nothing_is_passed_over) {
   bench_t bench;

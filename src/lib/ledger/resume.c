@@ -52,6 +52,7 @@ typedef struct resume {
   tnk__ledger_line_t line;
   tnk__ledger_entry_t *entry; /* the entry to restore; NULL: the run is found
                                  by its name */
+  int is_new;                 /* the entry was found in the service's list */
   char *run;                  /* the run that `list` belongs to */
   tnk_promise_t *list;        /* NULL: no list is available */
   size_t n_pages;
@@ -244,7 +245,12 @@ static void on_restored(resume_t *resume, tnk_promise_t *promise, int status) {
   training->saved_tally = training->tally;
   ledger->resumed = entry;
   tnk__ledger_policy_begin(ledger, entry->n_steps);
-  tnk__ledger_watch(ledger, resume->entry);
+  /* The process that ended the run was killed before it deleted the rolling
+   * saves. */
+  if (resume->is_new && entry->is_final)
+    tnk__ledger_noted(ledger, resume->entry);
+  else
+    tnk__ledger_watch(ledger, resume->entry);
   tnk__log(&resume->context->logger, TNK_LOG_INFO, "ledger",
            "%s: resuming from %s, %s the optimizer", op_name, entry->state_path,
            resume->without_optimizer ? "without" : "with");
@@ -316,6 +322,7 @@ static void on_noted(tnk__pen_line_t *pen_line, int cause) {
     return;
   }
   entry = tnk__ledger_keep(resume->ledger, &resume->line);
+  resume->is_new = 1;
   if (entry == NULL)
     fail(resume, tnk__error_static(TNK_ENOMEM));
   else
