@@ -201,6 +201,19 @@ typedef struct {
    * set it too. The system spreads the connections over them. It needs Linux or
    * FreeBSD. Such gateways should share their record. Default: no. */
   tnk_choice_t share_port;
+  /** TNK_YES removes a session from a shared record only after all of its
+   * examples were exported with "tnk gateway --datums". Without the two limits
+   * below, the session is removed as soon as that is so. Default: no. */
+  tnk_choice_t keep_unexported;
+  /** For a shared record: the number of sessions that stay in it, the most
+   * recently used ones. Each gateway with a limit removes the other sessions,
+   * with all their lines, for all gateways. A session with a request in
+   * progress stays, and so does the session "default". Requests of a removed
+   * session get 410, for a day at least, and its keys end. 0 means no limit. */
+  uint64_t keep_sessions;
+  /** For a shared record: time in milliseconds after which an unused session is
+   * removed in the same way. 0 means no limit. */
+  uint64_t keep_age_ms;
 } tnk_gateway_options_t;
 
 #define TNK_GATEWAY_OPTIONS_INIT TNK_SIZED(tnk_gateway_options_t)

@@ -243,6 +243,16 @@ int tnk__gw_may_reward(const tnk__gw_call_t *call, const char *session) {
 
 /* ---- Sessions ---- */
 
+int tnk__gw_check_session(const tnk_gateway_t *gateway, const char *session,
+                          tnk__gw_fault_t *fault) {
+  return tnk__gw_record_is_removed(gateway->record, session)
+             ? tnk__gw_fault(fault, 410, NULL,
+                             "the session \"%.128s\" was removed from the "
+                             "record: use another name",
+                             session)
+             : 0;
+}
+
 int tnk__gw_is_session(const char *name, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (name[i] <= ' ' || name[i] > '~' || name[i] == '/')

@@ -254,10 +254,11 @@ static tnk__gw_same_t same_of(const tnk__gw_job_t *job, const once_t *once) {
 }
 
 int tnk__gw_again_asked(const tnk__gw_job_t *job) {
+  const tnk__gw_about_t about = {job->session, TNK__GW_IS_ASKED, job->number};
   tnk__gw_same_t same;
 
   if (!job->gateway->elsewhere.is_on || job->once == NULL)
-    return tnk__gw_record_note(job->gateway->record, "asked", "session",
+    return tnk__gw_record_note(job->gateway->record, &about, "asked", "session",
                                job->session, job->number);
   same = same_of(job, job->once);
   return tnk__gw_elsewhere_asked(job, &same);

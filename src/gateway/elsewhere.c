@@ -188,6 +188,18 @@ static void take_own(tnk_gateway_t *gateway, uint64_t number) {
   }
 }
 
+void tnk__gw_elsewhere_removed(tnk_gateway_t *gateway, const char *session) {
+  TNK__LIST_FOREACH (node, &gateway->elsewhere.claims) {
+    tnk__gw_job_t *job = WAITER(node);
+
+    if (job->claim != TNK__GW_CLAIMING || strcmp(job->session, session) != 0)
+      continue;
+    /* Its line may have been refused. The job finds the reason. */
+    job->claim = TNK__GW_CLAIM_WON;
+    wake(gateway);
+  }
+}
+
 /* Returns TNK_OK, or TNK_ENOMEM if the answer is not known then. */
 static int take_answer(tnk_gateway_t *gateway, other_t *other,
                        const json_t *text) {
@@ -272,6 +284,7 @@ int tnk__gw_elsewhere_take(tnk_gateway_t *gateway, const char *type,
 
 int tnk__gw_elsewhere_asked(const tnk__gw_job_t *job,
                             const tnk__gw_same_t *same) {
+  const tnk__gw_about_t about = {job->session, TNK__GW_IS_ASKED, job->number};
   tnk__json_writer_t w;
   char hash[N_HASH];
   tnk__buf_t line;
@@ -289,17 +302,20 @@ int tnk__gw_elsewhere_asked(const tnk__gw_job_t *job,
   to_text(same->body, hash);
   tnk__json_put_text(&w, "body", hash);
   tnk__json_end(&w);
-  return tnk__gw_record_write(job->gateway->record, &line,
+  return tnk__gw_record_write(job->gateway->record, &about, &line,
                               tnk__json_finish(&w));
 }
 
 int tnk__gw_elsewhere_answered(const tnk__gw_job_t *job) {
+  const tnk__gw_about_t about = {job->session, TNK__GW_IS_ENDED, job->number};
   tnk__json_writer_t w;
   tnk__buf_t line;
 
-  if (!job->gateway->elsewhere.is_on || job->once == NULL ||
-      job->answer.len > TNK__GW_MAX_ELSEWHERE_ANSWER)
+  if (!job->gateway->elsewhere.is_on)
     return TNK_OK;
+  if (job->once == NULL || job->answer.len > TNK__GW_MAX_ELSEWHERE_ANSWER)
+    return tnk__gw_record_note(job->gateway->record, &about, "ended", NULL,
+                               NULL, job->number);
   tnk__buf_init(&line, &job->gateway->alloc, SIZE_MAX);
   tnk__json_writer_init(&w, &line);
   tnk__json_begin_object(&w);
@@ -308,7 +324,7 @@ int tnk__gw_elsewhere_answered(const tnk__gw_job_t *job) {
   tnk__json_key(&w, "text");
   tnk__json_text_n(&w, (const char *)job->answer.data, job->answer.len);
   tnk__json_end(&w);
-  return tnk__gw_record_write(job->gateway->record, &line,
+  return tnk__gw_record_write(job->gateway->record, &about, &line,
                               tnk__json_finish(&w));
 }
 
@@ -381,9 +397,11 @@ tnk__gw_elsewhere_is_t tnk__gw_elsewhere_find(tnk_gateway_t *gateway,
 /* ---- Waiting ---- */
 
 static void ask(tnk_gateway_t *gateway, other_t *other, uint64_t now_ms) {
+  const tnk__gw_about_t about = {.session = other->session};
+
   other->asked_ms = now_ms;
   /* Without it, the time bound ends the wait. */
-  (void)tnk__gw_record_note(gateway->record, "again", NULL, NULL,
+  (void)tnk__gw_record_note(gateway->record, &about, "again", NULL, NULL,
                             other->by_number.key);
 }
 
@@ -408,6 +426,7 @@ static tnk__gw_job_t *next_claim(const tnk_gateway_t *gateway,
     tnk__gw_job_t *job = WAITER(node);
 
     if (job->claim != TNK__GW_CLAIMING ||
+        tnk__gw_record_error(gateway->record) != TNK_OK ||
         now_ms - job->claimed_ms >= TNK__GW_ELSEWHERE_AWAY_MS)
       return job;
   }
@@ -507,7 +526,10 @@ void tnk__gw_elsewhere_tick(tnk_gateway_t *gateway, uint64_t now_ms) {
 
   if (tnk__gw_record_why(gateway->record) == NULL)
     gateway->elsewhere.available_ms = now_ms;
-  away_ms = now_ms - gateway->elsewhere.available_ms;
+  /* A record with an error cannot be used again, so nobody waits for it. */
+  away_ms = tnk__gw_record_error(gateway->record) == TNK_OK
+                ? now_ms - gateway->elsewhere.available_ms
+                : TNK__GW_ELSEWHERE_AWAY_MS;
   tnk__gw_jobs_wanted(gateway);
   end_claims(gateway, now_ms);
   while ((other = next_due(gateway, now_ms, away_ms)) != NULL) {

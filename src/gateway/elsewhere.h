@@ -70,8 +70,13 @@ void tnk__gw_elsewhere_claim(tnk__gw_job_t *job, const tnk__gw_same_t *same);
 /* Write the line "asked" of a job, for the other gateways. */
 int tnk__gw_elsewhere_asked(const tnk__gw_job_t *job,
                             const tnk__gw_same_t *same);
-/* Write the line "answer" of a job. Returns TNK_OK or a code of the record. */
+/* Write the line "answer" of a job, or "ended" if no other gateway needs the
+ * answer. Returns TNK_OK or a code of the record. */
 int tnk__gw_elsewhere_answered(const tnk__gw_job_t *job);
+
+/* A session was removed from the record. Its jobs wait no more for their
+ * lines. */
+void tnk__gw_elsewhere_removed(tnk_gateway_t *gateway, const char *session);
 
 /* Do what is due. A timer calls this, while there is something to do. */
 void tnk__gw_elsewhere_tick(tnk_gateway_t *gateway, uint64_t now_ms);

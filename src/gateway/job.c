@@ -62,10 +62,15 @@ int tnk__gw_job_has_client(const tnk__gw_job_t *job) {
          job->wanted != TNK__GW_NOT_WANTED;
 }
 
+static int note(tnk__gw_job_t *job, const char *type, const char *name,
+                const char *value);
+
 static void free_job(tnk__gw_job_t *job) {
   tnk_gateway_t *gateway = job->gateway;
   tnk__list_t *node;
 
+  if (job->is_open && gateway->elsewhere.is_on)
+    (void)note(job, "ended", NULL, NULL);
   tnk__gw_again_failed(job); /* nothing happens if it was answered */
   tnk__list_remove(&job->link);
   tnk__list_remove(&job->follow);
@@ -191,9 +196,12 @@ static void succeed(tnk__gw_job_t *job) {
 /* The record has the outcome of each request. The first line is of type
  * "asked". The turns of the request follow, or a line with the reason for their
  * absence. If neither follows, the process ended before. */
-static int note(const tnk__gw_job_t *job, const char *type, const char *name,
+static int note(tnk__gw_job_t *job, const char *type, const char *name,
                 const char *value) {
-  return tnk__gw_record_note(job->gateway->record, type, name, value,
+  const tnk__gw_about_t about = {job->session, TNK__GW_IS_ENDED, job->number};
+
+  job->is_open = 0;
+  return tnk__gw_record_note(job->gateway->record, &about, type, name, value,
                              job->number);
 }
 
@@ -208,12 +216,14 @@ static void on_recorded(tnk__gw_waiter_t *waiter, int err) {
   tnk__gw_fault_t fault;
 
   job->is_waiting = 0;
-  if (err == TNK_OK) {
+  if (err != TNK_OK) {
+    (void)not_recorded(&fault, err);
+    fail(job, &fault);
+  } else if (tnk__gw_check_session(job->gateway, job->session, &fault) != 0) {
+    fail(job, &fault);
+  } else {
     succeed(job);
-    return;
   }
-  (void)not_recorded(&fault, err);
-  fail(job, &fault);
 }
 
 static void on_sample(tnk_promise_t *promise, int status, void *user);
@@ -240,7 +250,8 @@ static int try_again(tnk__gw_job_t *job) {
 static void wait_for_record(tnk__gw_job_t *job) {
   int written;
 
-  (void)tnk__gw_elsewhere_answered(job);
+  if (tnk__gw_elsewhere_answered(job) == TNK_OK)
+    job->is_open = 0;
   job->waiter.done = on_recorded;
   written = tnk__gw_record_wait(job->gateway->record, &job->waiter);
   job->is_waiting = written == 0;
@@ -393,7 +404,8 @@ static int check_prompts(const tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
 
 /* No other gateway has the request. */
 static int sample_claimed(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
-  if (tnk__gw_account_begin(job, fault) == 0) {
+  if (tnk__gw_check_session(job->gateway, job->session, fault) == 0 &&
+      tnk__gw_account_begin(job, fault) == 0) {
     job->gateway->stats.n_continued += job->parent != 0;
     if (tnk__gw_draw(job, on_sample, fault) == 0)
       return 0;
@@ -406,13 +418,15 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   tnk__gw_same_t same;
   int err;
 
-  if (check_prompts(job, fault) != 0)
+  if (check_prompts(job, fault) != 0 ||
+      tnk__gw_check_session(job->gateway, job->session, fault) != 0)
     return -1;
   if (tnk__gw_again_same(job, &same)) {
     job->number = tnk__gw_record_number(job->gateway->record);
     err = tnk__gw_again_asked(job);
     if (err != TNK_OK)
       return not_recorded(fault, err);
+    job->is_open = 1;
     tnk__gw_elsewhere_claim(job, &same);
     return 0;
   }
@@ -423,6 +437,7 @@ static int sample(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
   err = tnk__gw_again_asked(job);
   if (err != TNK_OK)
     return not_recorded(fault, err);
+  job->is_open = 1;
   job->gateway->stats.n_continued += job->parent != 0;
   return tnk__gw_draw(job, on_sample, fault);
 }
@@ -598,6 +613,10 @@ static void start(tnk__gw_job_t *job) {
   struct tnk__gw_other *other = NULL;
   tnk__gw_fault_t fault;
 
+  if (tnk__gw_check_session(job->gateway, job->session, &fault) != 0) {
+    fail(job, &fault);
+    return;
+  }
   switch (job->ask.only_counts ? TNK__GW_AGAIN_NEW
                                : tnk__gw_again_find(job, &other, &fault)) {
   case TNK__GW_AGAIN_WRONG:
@@ -681,11 +700,13 @@ void tnk__gw_jobs_wanted(tnk_gateway_t *gateway) {
   begin_walk(gateway);
   TNK__LIST_FOREACH_SAFE (node, next, &gateway->jobs) {
     tnk__gw_job_t *job = JOB(node);
+    const tnk__gw_about_t about = {.session = job->session};
 
     if (job->wanted != TNK__GW_WANTED)
       continue;
     job->wanted = TNK__GW_WANTED_TOLD;
-    (void)tnk__gw_record_note(gateway->record, "here", NULL, NULL, job->number);
+    (void)tnk__gw_record_note(gateway->record, &about, "here", NULL, NULL,
+                              job->number);
     if (!job->is_kept)
       continue;
     tnk__gw_again_take(job);

@@ -9,6 +9,7 @@
 #include "gateway/again.h"
 #include "gateway/elsewhere.h"
 #include "gateway/record/vocabulary.h"
+#include "gateway/store/where.h"
 #include "gateway/response.h"
 #include "lib/base/alloc.h"
 #include "lib/base/options.h"
@@ -32,6 +33,9 @@ enum {
   MAX_RENDERS = 2,
   IDLE_MS = 600000 /* agents may think for minutes between their turns */
 };
+
+/* Numbers that the scripts of a store compute with are exact up to this. */
+static const uint64_t MAX_KEEP = UINT64_C(1) << 52;
 
 static int is_loopback(const char *host) {
   return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
@@ -192,6 +196,13 @@ static const char *check(const tnk_gateway_options_t *o) {
     return "max_attempts is above 16";
   if ((o->tls_cert == NULL) != (o->tls_key == NULL))
     return "a certificate and its key go together";
+  if ((o->keep_sessions > 0 || o->keep_age_ms > 0 ||
+       o->keep_unexported == TNK_YES) &&
+      (o->record == NULL || !tnk__gw_is_where(o->record)))
+    return "sessions are removed from a shared record only: keep_sessions, "
+           "keep_age_ms and keep_unexported need a record at valkey://";
+  if (o->keep_sessions > MAX_KEEP || o->keep_age_ms > MAX_KEEP)
+    return "keep_sessions or keep_age_ms is above 2^52";
   if ((o->record_cert_file == NULL) != (o->record_key_file == NULL))
     return "record_cert_file and record_key_file go together";
   return NULL;
@@ -259,6 +270,22 @@ static int open_template(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
   return err == TNK_OK ? err : say(why, why_size, err, error.text);
 }
 
+/* All lines of a session were removed from a shared record. While the record is
+ * opened, the gateway has nothing but its keys. */
+static int take_removed(tnk_gateway_t *gateway, const json_t *line) {
+  const char *name = tnk__json_str(line, "session");
+  const tnk__gw_session_t *session;
+
+  tnk__gw_grants_drop(&gateway->grants, name);
+  if (gateway->record == NULL)
+    return TNK_OK;
+  session = tnk__gw_record_session(gateway->record, name);
+  if (session != NULL)
+    tnk__gw_responses_drop(gateway, session);
+  tnk__gw_elsewhere_removed(gateway, name);
+  return TNK_OK;
+}
+
 /* Take a line that is not the record's own. */
 static int take_line(void *user, const char *type, const json_t *line) {
   tnk_gateway_t *gateway = user;
@@ -266,6 +293,8 @@ static int take_line(void *user, const char *type, const json_t *line) {
 
   if (err != TNK_OK)
     return err;
+  if (strcmp(type, "removed") == 0)
+    return take_removed(gateway, line);
   if (strcmp(type, TNK__GW_DELETED) == 0)
     return tnk__gw_response_take(gateway, line);
   if (strcmp(type, TNK__GW_USE) == 0)
@@ -282,6 +311,9 @@ static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
       .ca_file = o->record_ca_file,
       .cert_file = o->record_cert_file,
       .key_file = o->record_key_file,
+      .keep = {.max_sessions = o->keep_sessions,
+               .max_age_ms = o->keep_age_ms,
+               .only_exported = o->keep_unexported == TNK_YES},
       .logger = o->logger,
       .syncs = o->record_sync == TNK_YES,
       .max_memory = (size_t)o->max_memory,

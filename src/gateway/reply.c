@@ -284,6 +284,8 @@ static int record(const tnk__gw_job_t *job, const tnk__gw_choice_t *choice,
   size_t n_before = job->n_before;
   int err = TNK_ENOMEM;
 
+  if (tnk__gw_check_session(gateway, job->session, fault) != 0)
+    return -1;
   /* The record may have dropped the parent since the prompt was made. */
   turn.parent = job->parent != 0
                     ? tnk__gw_record_turn(gateway->record, job->parent)

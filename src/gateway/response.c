@@ -58,6 +58,17 @@ int tnk__gw_response_take(tnk_gateway_t *gateway, const json_t *line) {
   return err == TNK_EFULL ? TNK_OK : err;
 }
 
+void tnk__gw_responses_drop(tnk_gateway_t *gateway,
+                            const tnk__gw_session_t *session) {
+  TNK__LIST_FOREACH (node, &session->turns) {
+    uint64_t number =
+        tnk__container_of(node, tnk__gw_turn_t, link)->by_number.key;
+
+    if (tnk__gw_map_find(&gateway->hidden, number) != NULL)
+      show(gateway, number);
+  }
+}
+
 void tnk__gw_responses_deinit(tnk_gateway_t *gateway) {
   tnk__gw_map_t *map = &gateway->hidden;
 
@@ -637,14 +648,15 @@ static int read_page(const tnk__gw_call_t *call, page_t *page) {
 static void delete_response(const tnk__gw_call_t *call,
                             const tnk__gw_turn_t *turn) {
   tnk_gateway_t *gateway = call->gateway;
+  const tnk__gw_about_t about = {.session = turn->session->name};
   uint64_t number = turn->by_number.key;
   char name[TNK__GW_MAX_NAME];
   tnk__buf_t body;
   int err = hide(gateway, number);
 
   if (err == TNK_OK) {
-    err = tnk__gw_record_note(gateway->record, TNK__GW_DELETED, "session",
-                              turn->session->name, number);
+    err = tnk__gw_record_note(gateway->record, &about, TNK__GW_DELETED,
+                              "session", turn->session->name, number);
     if (err != TNK_OK)
       show(gateway, number);
   }

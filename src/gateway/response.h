@@ -27,6 +27,9 @@ const tnk__gw_turn_t *tnk__gw_response_find(const tnk_gateway_t *gateway,
 /* Take a line of type TNK__GW_DELETED, of this gateway or of another one with
  * the same record. Returns TNK_OK, TNK_EPROTO or TNK_ENOMEM. */
 int tnk__gw_response_take(tnk_gateway_t *gateway, const json_t *line);
+/* Forget the deleted responses of a session that was removed. */
+void tnk__gw_responses_drop(tnk_gateway_t *gateway,
+                            const tnk__gw_session_t *session);
 /* Free what is known of deleted responses. */
 void tnk__gw_responses_deinit(tnk_gateway_t *gateway);
 

@@ -2,6 +2,7 @@
 /* Rewards, as agents and trainers set them. */
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "gateway/send.h"
 #include "lib/base/alloc.h"
@@ -81,6 +82,7 @@ void tnk__gw_reward_take(const tnk__gw_call_t *call) {
   double value = NAN;
   json_t *body = NULL;
   tnk__gw_turn_t *turn = NULL;
+  tnk__gw_fault_t fault;
   int err = tnk__json_parse_object(&body, bytes->data, bytes->len);
 
   if (err != TNK_OK || read_reward(body, &value, &name, &choice) != 0) {
@@ -88,17 +90,25 @@ void tnk__gw_reward_take(const tnk__gw_call_t *call) {
         call, 400, NULL,
         "the body must be an object with a number \"reward\", and perhaps a "
         "text \"id\" and a whole number \"choice\"");
+  } else if (name == NULL &&
+             tnk__gw_check_session(call->gateway, tnk__gw_call_session(call),
+                                   &fault) != 0) {
+    tnk__gw_refuse(call->gateway, call->req, call->api, &fault);
   } else if ((turn = find_turn(call->gateway, tnk__gw_call_session(call), name,
                                (uint64_t)choice)) == NULL ||
              !tnk__gw_may_reward(call, turn->session->name)) {
     tnk__gw_call_refuse(call, 404, NULL, "there is no such answer");
   } else {
+    tnk__gw_call_t named = *call; /* an id may be of another session */
+
+    (void)snprintf(named.session, sizeof(named.session), "%s",
+                   turn->session->name);
     err = tnk__gw_record_reward(call->gateway->record, turn, value);
     if (err != TNK_OK)
       tnk__gw_call_refuse(call, 500, NULL, "the reward cannot be recorded: %s",
                           tnk_strerror(err));
     else
-      confirm_reward(call);
+      confirm_reward(&named);
   }
   json_decref(body);
 }

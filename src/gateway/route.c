@@ -311,7 +311,9 @@ static void hold_back(tnk_gateway_t *gateway, tnk__srv_req_t *req) {
   hold->req = req;
   hold->waiter.done = on_read;
   tnk__list_append(&gateway->holds, &hold->link);
-  if (tnk__gw_record_sync(gateway->record, &hold->waiter) == 0) {
+  /* A POST writes lines. It waits while a full store refuses lines. */
+  if (tnk__gw_record_sync(gateway->record, &hold->waiter,
+                          strcmp(req->method, "POST") == 0) == 0) {
     tnk__srv_req_park(req, on_gone, hold);
     return;
   }

@@ -54,11 +54,11 @@ void tnk__gw_sampler_give_back(tnk__gw_sampler_t *sampler) {
 static void tell(const use_t *use, const tnk__gw_sampler_t *sampler) {
   tnk__gw_record_t *record = use->gateway->record;
 
-  (void)tnk__gw_record_note(record, "weights", "name", sampler->name,
+  (void)tnk__gw_record_note(record, NULL, "weights", "name", sampler->name,
                             sampler->version);
   if (tnk__gw_record_is_shared(record) &&
       strlen(sampler->name) < sizeof(sampler->name) - 1)
-    (void)tnk__gw_record_note(record, TNK__GW_USE,
+    (void)tnk__gw_record_note(record, NULL, TNK__GW_USE,
                               use->is_path ? "path" : "base", sampler->name,
                               sampler->version);
 }

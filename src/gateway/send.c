@@ -89,9 +89,14 @@ static void on_confirm_gone(tnk__srv_req_t *req, void *user) {
 static void on_written(tnk__gw_waiter_t *waiter, int err) {
   confirm_t *confirm = tnk__container_of(waiter, confirm_t, waiter);
   const tnk__gw_call_t *call = &confirm->call;
+  tnk__gw_fault_t fault;
 
   if (call->req != NULL && err == TNK_ECLOSED)
     tnk__srv_req_drop(call->req);
+  else if (call->req != NULL && err == TNK_OK &&
+           tnk__gw_check_session(call->gateway, tnk__gw_call_session(call),
+                                 &fault) != 0)
+    tnk__gw_refuse(call->gateway, call->req, call->api, &fault);
   else if (call->req != NULL && err == TNK_OK)
     tnk__gw_send(call->req, 200, 0, &confirm->body);
   else if (call->req != NULL)

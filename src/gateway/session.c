@@ -30,6 +30,9 @@ static const char *check(const tnk_gateway_t *gateway,
            "(--admin-key)";
   if (o->session != NULL && !tnk__gw_is_session(o->session, strlen(o->session)))
     return "the name of a session has 1 to 128 printable characters";
+  if (o->session != NULL &&
+      tnk__gw_record_is_removed(gateway->record, o->session))
+    return "this session was removed from the record: use another name";
   if (o->expires_in_s > MAX_LIFETIME_S)
     return "expires_in_s is more than 100 years";
   for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++)
@@ -224,13 +227,15 @@ static void failed(const tnk__gw_call_t *call, int err) {
 /* Answer with a grant, and its new key if it has one. */
 static void answer(const tnk__gw_call_t *call, const tnk__gw_grant_t *grant,
                    const char *key) {
+  tnk__gw_call_t named = *call; /* the caller may be of no session */
   tnk__buf_t body;
   int err;
 
+  (void)snprintf(named.session, sizeof(named.session), "%s", grant->session);
   tnk__buf_init(&body, &call->gateway->alloc, MAX_BODY);
   err = put_grant(grant, key, &body);
   if (err == TNK_OK)
-    tnk__gw_confirm(call, &body, "the key");
+    tnk__gw_confirm(&named, &body, "the key");
   else
     failed(call, err);
   tnk__buf_deinit(&body);

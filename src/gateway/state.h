@@ -53,9 +53,6 @@ typedef struct {
   uv_timer_t timer;      /* runs while there is something to do */
 } tnk__gw_elsewhere_t;
 
-/* The session of requests that name none. */
-#define TNK__GW_UNNAMED "default"
-
 struct tnk_gateway {
   tnk_allocator_t alloc;
   uv_loop_t *loop;
@@ -180,7 +177,8 @@ typedef struct tnk__gw_job {
   tnk_gateway_t *gateway;
   tnk__srv_req_t *req; /* NULL: the client has hung up */
   tnk__gw_ask_t ask;
-  struct tnk__gw_once *once;  /* by which it is found again; or NULL */
+  struct tnk__gw_once *once; /* by which it is found again; or NULL */
+  int is_open; /* the record has the line "asked", and none of its end */
   struct tnk__gw_job *leader; /* it waits for the answer of this one; or NULL */
   tnk__list_t follow;         /* in the leader */
   tnk__list_t followers;
@@ -346,6 +344,9 @@ int tnk__gw_admit(tnk__srv_req_t *req, void *user);
 void tnk__gw_on_end(void *owner, void *user);
 /* Explain a refusal of tnk__gw_admit(). Others stay as they are. */
 void tnk__gw_explain(const tnk__srv_req_t *req, tnk__gw_fault_t *fault);
+/* Returns 0, or -1 if the session was removed from the record. */
+int tnk__gw_check_session(const tnk_gateway_t *gateway, const char *session,
+                          tnk__gw_fault_t *fault);
 /* Returns whether this is a name of a session. */
 int tnk__gw_is_session(const char *name, size_t n);
 /* Returns whether the key of a request permits rewards of this session. */

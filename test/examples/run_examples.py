@@ -20,6 +20,7 @@ import urllib.error
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from ports import reserve
 from tap import check, plan
 
 BUILD = pathlib.Path(sys.argv[2])
@@ -244,12 +245,6 @@ def rl():
         server.wait(20)
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 def survive(name, args, number_of, words, when):
     """Kill the server after some steps, and start it again with its files. Each step is made
     once: its number and its result are those of a run without kills."""
@@ -257,7 +252,7 @@ def survive(name, args, number_of, words, when):
     for kills in ((), when):
         with tempfile.TemporaryDirectory() as folder:
             left, steps = list(kills), {}
-            line = [TNK, "local", "--port", str(free_port()), "--exit-with-stdin", "--data",
+            line = [TNK, "local", "--port", str(reserve()), "--exit-with-stdin", "--data",
                     pathlib.Path(folder, "data")]
 
             def serve_again():

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "gateway/record/entry.h"
-#include "gateway/record/where.h"
+#include "gateway/store/entry.h"
+#include "gateway/store/where.h"
 
 /* The address of a shared record, a line feed, and what its server sends. */
 

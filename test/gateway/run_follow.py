@@ -87,6 +87,113 @@ def sessions(name, service, record):
         check((status, out, err) == (0, b"", ""), f"{name}: nothing is printed twice", (status, out, err))
 
 
+def restarted(name, service, record, *args):
+    """A follower that starts again prints what is new since then."""
+    with gateway(TNK, service, "--record", record) as g:
+        client, talk = Client(g.url), []
+        first = play(client, "a", talk, 1)
+        play(client, "b", [], 1)
+        follower = Follower(record, "--quiet-s", "0", "--rewarded", *args)
+        check({follower.next()["session"] for _ in range(2)} == {"a", "b"}, f"{name}: two sessions are printed")
+        follower.end(signal.SIGTERM)
+        play(client, "c", [], 1)
+        second = play(client, "a", talk, 3)
+        follower = Follower(record, "--quiet-s", "0", "--rewarded", *args)
+        got = sorted((follower.next() for _ in range(2)), key=lambda e: e["session"])
+        check([e["session"] for e in got] == ["a", "c"], f"{name}: after a restart, what is new", got)
+        check(numbers(got[0]) == [first, second] and advantages(got[0]) == [3],
+              f"{name}: a session goes on after a restart", got[0])
+        # A killed one may print something again, and it loses nothing.
+        follower.process.kill()
+        follower.end(None)
+        play(client, "d", [], 1)
+        follower = Follower(record, "--quiet-s", "0", "--rewarded", *args)
+        got = [follower.next()["session"]]
+        while got[-1] != "d":
+            got.append(follower.next()["session"])
+        status, out, err = follower.end(signal.SIGTERM)
+        check((status, out, err) == (0, b"", "") and len(got) < 4, f"{name}: one that was killed goes on", got)
+
+
+def state_files(folder, text):
+    """What is no file of --state is refused, and a cut line is cut off."""
+    record = pathlib.Path(folder) / "state.record"
+    record.write_bytes(text)
+    leaves = [numbers(e)[-1] for e in exported(record)]
+    state = pathlib.Path(folder) / "state"
+    for what, data, why in (("text", b"hello\n", "line 1 is not the number of a turn"),
+                            ("a number that is too long", b"1\n" + b"1" * 30 + b"\n", "line 2 is not the number"),
+                            ("zero", b"1\n0\n", "line 2 is not the number"),
+                            ("an empty line", b"\n", "line 1 is not the number"),
+                            ("a word without a line feed", b"hello", "its last line is not the number"),
+                            ("a folder", None, "Is a directory")):
+        if data is None:
+            state.unlink()
+            state.mkdir()
+        else:
+            state.write_bytes(data)
+        status, out, err = Follower(record, "--quiet-s", "0", "--state", state).end(None)
+        check(status == 6 and out == b"" and why in err and str(state) in err, f"{what} is no state", (status, err))
+    state.rmdir()
+    state.write_bytes(f"{leaves[0]}\n{leaves[1]}"[:-1].encode())
+    follower = Follower(record, "--quiet-s", "0", "--state", state)
+    got = [numbers(follower.next())[-1] for _ in leaves[1:]]
+    follower.end(signal.SIGTERM)
+    check(sorted(got) == sorted(leaves[1:]), "a cut line is not taken for a number", (got, leaves))
+    check(sorted(map(int, state.read_text().split())) == sorted(leaves), "the state has all of them", state.read_text())
+
+
+def marks(store, service):
+    """What --datums has printed is marked once, unless that is not wanted."""
+    url = store.url("marks")
+    with gateway(TNK, service, "--record", url) as g:
+        client = Client(g.url)
+        for session in "ab":
+            play(client, session, [], 1)
+        client.chat("hi", path="/s/unrewarded/v1/chat/completions")
+
+        def state():
+            return (sorted(set(store.ask("HKEYS", "tnk:{marks}:exported"))),
+                    int(store.ask("XLEN", "tnk:{marks}:lines")))
+
+        _, n = state()
+        exported(url, "--no-marks")
+        check(state() == ([], n), "--no-marks marks nothing", state())
+        exported(url, "--rewarded")
+        check(state() == (["a", "b"], n + 2), "what was printed is marked", state())
+        for _ in range(2):
+            check(len(exported(url)) == 3, "--datums prints all of it each time")
+        check(state() == (["a", "b", "unrewarded"], n + 3), "each mark is written once", state())
+        follower = Follower(url, "--quiet-s", "0")
+        play(client, "c", [], 1)
+        check(follower.next()["session"] == "c", "--follow prints what has no mark")
+        check(follower.end(signal.SIGTERM)[1] == b"", "and nothing else")
+        follower = Follower(url, "--quiet-s", "0", "--no-marks")
+        got = {follower.next()["session"] for _ in range(4)}
+        check(got == {"a", "b", "c", "unrewarded"}, "with --no-marks it prints everything", got)
+        follower.end(signal.SIGTERM)
+        play(client, "a", [], 2)
+        changed = [store.ask("HGET", f"tnk:{{marks}}:{key}", "a") for key in ("changed", "exported")]
+        check(changed[0] != changed[1], "a session with a new turn is not exported any more", changed)
+
+
+def removed(store, service):
+    """A session that is removed before it was printed: the follower says so."""
+    url = store.url("removed")
+    with gateway(TNK, service, "--record", url) as g:
+        client = Client(g.url)
+        client.chat("hi", path="/s/a/v1/chat/completions")
+        play(client, "b", [], 1)
+        follower = Follower(url, "--quiet-s", "0", "--rewarded")
+        check(follower.next()["session"] == "b", "a session without a reward is not printed")
+        store.ask("ZADD", "tnk:{removed}:sessions", 1, "a")
+        with gateway(TNK, service, "--record", url, "--keep-age-s", "60"):
+            said = follower.process.stderr.readline().decode()
+        check("the session a was removed before all of it was printed" in said, "a removed session is reported", said)
+        status, out, err = follower.end(signal.SIGTERM)
+        check((status, out, err) == (0, b"", ""), "and not printed", (status, out, err))
+
+
 def quiet(name, service, record):
     """A session that has not ended is not printed."""
     with gateway(TNK, service, "--record", record) as g:
@@ -228,6 +335,8 @@ def two_gateways(store, service):
 def options():
     for args, why in ((("--follow",), "--follow needs --datums"),
                       (("--datums", "x", "--quiet-s", "1"), "--quiet-s needs --follow"),
+                      (("--datums", "x", "--state", "y"), "--state needs --follow"),
+                      (("--datums", "x", "--no-marks"), "--no-marks needs --datums valkey://"),
                       (("--atif", "x", "--follow"), "--follow needs --datums")):
         done = subprocess.run([TNK, "gateway", *args], env=CLEAN, capture_output=True, text=True, timeout=60)
         check(done.returncode == 2 and why in done.stderr, why, done)
@@ -243,6 +352,8 @@ def main():
         follower = half_lines(where / "halves", text)
         check(follower.end(signal.SIGTERM)[:2] == (0, b""), "and printed once")
         broken(folder, text)
+        restarted("a file", service, where / "restarted", "--state", where / "restarted.state")
+        state_files(folder, text)
         slow_reader(folder)
         if SERVER is None:
             skip("a shared record", "there is no valkey-server or redis-server")
@@ -250,6 +361,10 @@ def main():
             with Store(folder) as store:
                 for test in (sessions, quiet, closed):
                     test("a store", service, store.url(test.__name__))
+                restarted("a store", service, store.url("restarted"))
+                restarted("a store with a state", service, store.url("state"), "--state", where / "store.state")
+                marks(store, service)
+                removed(store, service)
                 two_gateways(store, service)
                 away(store, service)
     plan()

@@ -18,6 +18,7 @@ import tempfile
 
 from gateway import (CALLING, CLEAN, SERVICE_KEY, Client, Command, events, gateway, local, not_drawn, records, turns_of,
                      whole)
+from ports import reserve
 from tap import check, plan
 
 TNK = sys.argv[1]
@@ -188,9 +189,7 @@ def tells_its_state(service):
 
 def survives_its_service(folder):
     """A service that was restarted knows neither the session nor the sampler."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = reserve()
 
     def server():
         return Command(TNK, "local", "--port", port, "--api-key", SERVICE_KEY)

@@ -16,7 +16,8 @@ import tempfile
 import threading
 
 from gateway import CLEAN, Client, gateway, local
-from store import SERVER, Store, free_port
+from ports import reserve
+from store import SERVER, Store
 from tap import check, plan, skip
 
 TNK = sys.argv[1]
@@ -93,7 +94,7 @@ def servers(service, store, authority):
     check(done.returncode == 0 and len(done.stdout.splitlines()) == 1, "the record is exported over TLS", done)
     plain_port = store.secure_url("x").replace(f":{store.tls_port}", f":{store.port}")
     tls_port = store.url("x").replace(f":{store.port}", f":{store.tls_port}")
-    none = store.secure_url("x").replace(f":{store.tls_port}", f":{free_port()}")
+    none = store.secure_url("x").replace(f":{store.tls_port}", f":{reserve()}")
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(8)

@@ -14,14 +14,19 @@ import json
 import os
 import pathlib
 import re
+import select
 import signal
+import socket
+import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 from fleet import check_fleet
 from gateway import Client, gateway, local
-from store import SERVER, Store
+from ports import reserve
+from store import PASSWORD, SERVER, Store
 from tap import check, plan, skip
 
 TNK = sys.argv[1]
@@ -117,6 +122,124 @@ def stopped(store, service):
     check(answers == [200], "the request is answered when the store is back", answers)
 
 
+# What a store can be, how it becomes so and is well again, and what is said.
+ILL = {"full": (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0"), "the error OOM"),
+       "read-only": (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"), "the error READONLY"),
+       "slow": (("CLIENT", "PAUSE", "2000", "ALL"), None, None)}
+
+
+def ill(store, service, folder):
+    """A store that is ill holds requests. Nothing is answered that is not recorded."""
+    for what, (begin, end, why) in ILL.items():
+        log = pathlib.Path(folder) / f"{what}.log"
+        answers, others = [], []
+        with gateway(TNK, service, "--record", store.url(what), log=log) as g:
+            client = Client(g.url)
+            client.chat("hi", path="/s/a/v1/chat/completions")
+            before = len(store.lines(what))
+            began = time.monotonic()
+            store.ask(*begin)
+            asker = threading.Thread(target=lambda at=g.url, to=answers: to.append(
+                Client(at).chat("hi", path="/s/b/v1/chat/completions")))
+            asker.start()
+            if why is None:
+                asker.join()
+                check(time.monotonic() - began >= 2, f"a {what} store is waited for", answers)
+            else:
+                while why not in log.read_text() or client.ask("GET", "/readyz")[0] == 200:
+                    asker.join(0.02)
+                check(not answers, f"a {what} store holds the request", answers)
+                drawn = pathlib.Path(folder) / "drawn"
+                n_drawn = len(drawn.read_text().splitlines())
+                # The session of requests that name none is sampled without a look at the store.
+                other = threading.Thread(target=lambda at=g.url, to=others: to.append(Client(at).chat("hi")[0]))
+                other.start()
+                for _ in range(2):  # each of them waits for a new connection
+                    assert client.ask("GET", "/tnk/datums")[0] == 200
+                check(not others and len(drawn.read_text().splitlines()) == n_drawn,
+                      f"a {what} store: nothing more is sampled", others)
+                check(client.ask("GET", "/healthz")[0] == 200, f"a {what} store needs no restart")
+                store.ask(*end)
+                asker.join()
+                other.join()
+                check(others == [200], f"a {what} store that is well again answers the other request", others)
+            check(answers[0][0] == 200, f"a {what} store that is well again answers", answers)
+            turns = [line for line in store.lines(what)[before:]
+                     if '"type":"turn"' in line and '"session":"b"' in line]
+            check(len(turns) == 1, f"a {what} store has the turn once", turns)
+            if why is not None:
+                told = [log.read_text().count(text) for text in (why, "the store answers again")]
+                check(told == [1, 1], f"a {what} store: the log says so once", log.read_text())
+        check("canary" not in log.read_text(), f"a {what} store: the log has no password", log.read_text())
+
+
+def script_of(store, service):
+    """The digest of the script that appends lines."""
+    with socket.create_connection(("127.0.0.1", store.port), timeout=60) as s:
+        file = s.makefile("rwb")
+        file.write(f"AUTH \"{PASSWORD}\"\r\nMONITOR\r\n".encode())
+        file.flush()
+        assert [file.readline() for _ in range(2)] == [b"+OK\r\n"] * 2
+        with gateway(TNK, service, "--record", store.url("script")) as g:
+            Client(g.url).chat("hi")
+        for line in file:
+            found = re.search(rb'"(?i:EVALSHA)" "([0-9a-f]{40})" "8"', line)
+            if found:
+                return found[1].decode()
+    return None
+
+
+def order(store, service):
+    """The store appends the n-th line of a writer once, and only behind the one before it, unless
+    the writer says that this was confirmed."""
+    sha = script_of(store, service)
+    keys = [f"tnk:{{order}}:{key}" for key in ("lines", "counts", "removed", "sessions", "changed", "of:s", "open:s",
+                                                  "owners")]
+    lines, counts, removed = keys[:3]
+    wrong = []
+    for last in (None, 1, 4):
+        for n in (1, 2, 4, 5, 6):
+            for first in (0, 1):
+                for session in ("", "s", "removed"):
+                    for is_full in (0, 1):
+                        store.ask("DEL", *keys)
+                        store.ask("ZADD", removed, 1, "removed")
+                        store.ask("HSET", keys[7], 7, "token")
+                        if last is not None:
+                            store.ask("HSET", counts, 7, last)
+                        store.ask("CONFIG", "SET", "maxmemory", is_full)
+                        try:
+                            got = store.ask("EVALSHA", sha, 8, *keys, 7, n, "{}", session, "c", 0, "token", first)
+                        except ValueError as error:
+                            got = "full" if b"-OOM" in error.args[0] else error
+                        store.ask("CONFIG", "SET", "maxmemory", 0)
+                        has = last or 0
+                        is_new = n > has
+                        if n > has + 1 and not first:
+                            expected = ("0", 0, last)
+                        elif is_new and is_full:
+                            expected = ("full", 0, last)
+                        else:
+                            is_there = session != "removed"
+                            expected = ("1" if is_there else None, int(is_new and is_there), n if is_new else last)
+                        at = store.ask("HGET", counts, 7)
+                        got = (got, int(store.ask("XLEN", lines)), None if at is None else int(at))
+                        if got != expected:
+                            wrong.append((last, n, first, session, is_full, got, expected))
+    check(not wrong, "the store keeps the order of a writer's lines", wrong)
+
+
+def flushed(store, service):
+    """A store that has lost its scripts gets them again."""
+    with gateway(TNK, service, "--record", store.url("flushed")) as g:
+        client = Client(g.url)
+        for k in range(3):
+            store.ask("SCRIPT", "FLUSH")
+            check(client.chat("hi", path=f"/s/{k}/v1/chat/completions")[0] == 200, "a request is answered without scripts")
+    turns = [line for line in store.lines("flushed") if '"type":"turn"' in line]
+    check(len(turns) == 3, "its turn is stored", turns)
+
+
 def lost(store, service):
     """A store that has lost its data is not used any more: numbers would repeat."""
     with gateway(TNK, service, "--record", store.url("lost")) as g:
@@ -127,6 +250,169 @@ def lost(store, service):
             pass
         status, a = Client(g.url).chat("more")
         check(status == 503, "nothing is sampled when the record is lost", a)
+
+
+def begun_anew(store, service):
+    """A store loses its data while a gateway does not run, and another gateway begins the record
+    again. The first one does not write with a number of the second."""
+    for is_cut in (0, 1):
+        name = f"anew{is_cut}"
+        store.ask("FLUSHALL")
+        with gateway(TNK, service, "--record", store.url(name)) as old:
+            Client(old.url).chat("old", path="/s/a/v1/chat/completions")
+            os.kill(old.process.pid, signal.SIGSTOP)
+            store.ask("FLUSHALL")
+            if is_cut:
+                store.ask("CLIENT", "KILL", "TYPE", "normal")
+            with gateway(TNK, service, "--record", store.url(name)) as new:
+                Client(new.url).chat("new", path="/s/b/v1/chat/completions")
+                os.kill(old.process.pid, signal.SIGCONT)
+                status = Client(old.url).chat("more", path="/s/a/v1/chat/completions")[0]
+                check(status == 503, f"{name}: the old gateway answers nothing", status)
+                while Client(old.url).ask("GET", "/healthz")[0] == 200:
+                    pass
+                status = Client(new.url).chat("more", path="/s/b/v1/chat/completions")[0]
+                check(status == 200, f"{name}: the new one works", status)
+                turns = [line for line in store.lines(name) if '"type":"turn"' in line]
+                check(len(turns) == 2 and not any('"session":"a"' in line for line in store.lines(name)),
+                      f"{name}: the store has the lines of the new one only", store.lines(name))
+
+
+def older(store, service, folder):
+    """A store comes back with an older copy of its file. A gateway writes its lines again that the
+    copy lacks. Turns that continue a turn of a gateway that has ended are left out, and that is said."""
+    talk = [{"role": "user", "content": "hi"}]
+    logs = [pathlib.Path(folder) / f"older.{k}.log" for k in range(2)]
+    url = store.url("older")
+
+    def ask(g, session):
+        status, a = Client(g.url).post(f"/s/{session}/v1/chat/completions",
+                                       {"model": "m", "max_tokens": 4, "messages": talk})
+        assert status == 200, a
+        talk.append(a["choices"][0]["message"])
+        talk.append({"role": "user", "content": "more"})
+
+    def copied(what):
+        """Do it, and forget it."""
+        file, copy = pathlib.Path(folder) / "appendonlydir", pathlib.Path(folder) / "copy"
+        if not file.exists():
+            file = pathlib.Path(folder) / "appendonly.aof"
+        store.kill()
+        subprocess.run(["cp", "-r", file, copy], check=True)
+        store.start()
+        what()
+        store.kill()
+        subprocess.run(["rm", "-r", file], check=True)
+        copy.rename(file)
+        store.start()
+
+    def examples():
+        got = subprocess.run([TNK, "gateway", "--datums", url], capture_output=True, text=True, check=True)
+        return [json.loads(line) for line in got.stdout.splitlines()], got.stderr
+
+    with gateway(TNK, service, "--record", url, log=logs[0]) as one:
+        ask(one, "s")
+        copied(lambda: ask(one, "s"))
+        ask(one, "s")
+        got, err = examples()
+        check([len(example["turns"]) for example in got] == [3] and not err, "an older copy has all turns again", (got, err))
+        said = logs[0].read_text()
+        check(said.count("older copy") == 1 and "are written again" in said, "the log says so once", said)
+        with gateway(TNK, service, "--record", url, log=logs[1]) as two:
+            ask(two, "s")
+            copied(lambda: (ask(one, "s"), ask(two, "s"), one.kill()))
+            ask(two, "s")
+            got, err = examples()
+            check(err.count("continues one that the store has lost") == 1 and "canary" not in err,
+                  "a turn whose turn before is lost is left out, and that is said", (got, err))
+            said = logs[1].read_text()
+            check(said.count("older copy") == 1, "the other gateway says so once", said)
+
+
+def marks(store, service):
+    """An export whose connection ends before the reply to a mark makes the mark again, and once."""
+    with gateway(TNK, service, "--record", store.url("marks")) as g:
+        for k in range(3):
+            Client(g.url).chat("hi", path=f"/s/{k}/v1/chat/completions")
+    way = Way(store)
+    url = store.url("marks").replace(str(store.port), str(way.listener.getsockname()[1]))
+    got = subprocess.run([TNK, "gateway", "--datums", url], capture_output=True, text=True, check=False)
+    made = [line for line in store.lines("marks") if '"type":"exported"' in line]
+    check(got.returncode == 0 and len(got.stdout.splitlines()) == 3, "an export ends although a reply is lost", got)
+    check(way.n_lost == 1 and len(made) == 3, "each mark is made once", (way.n_lost, made))
+
+
+class Way(threading.Thread):
+    """A way to the store that ends before the first reply to a mark."""
+
+    def __init__(self, store):
+        super().__init__(daemon=True)
+        self.store, self.n_lost = store, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.start()
+
+    def run(self):
+        while True:
+            client, _ = self.listener.accept()
+            server = socket.create_connection(("127.0.0.1", self.store.port))
+            threading.Thread(target=self.carry, args=(client, server), daemon=True).start()
+
+    def carry(self, client, server):
+        loses = False
+        with client, server:
+            while True:
+                for ready in select.select((client, server), (), ())[0]:
+                    data = ready.recv(65536)
+                    if not data or (loses and ready is server):
+                        return
+                    if self.n_lost == 0 and b"EVALSHA" in data and ready is client:
+                        self.n_lost, loses = 1, True
+                    (server if ready is client else client).sendall(data)
+
+
+class Loading(threading.Thread):
+    """A way to the store, which says to the first connections that it loads its file."""
+
+    N = 4
+
+    def __init__(self, store):
+        super().__init__(daemon=True)
+        self.store, self.n_refused = store, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.start()
+
+    def carry(self, a, b):
+        try:
+            while data := a.recv(65536):
+                b.sendall(data)
+        except OSError:
+            pass
+        b.close()
+
+    def run(self):
+        while True:
+            client, _ = self.listener.accept()
+            if self.n_refused < self.N:
+                self.n_refused += 1
+                client.recv(65536)
+                client.sendall(b"-LOADING the dataset in memory\r\n")
+                client.recv(65536)
+                client.close()
+                continue
+            server = socket.create_connection(("127.0.0.1", self.store.port))
+            for pair in ((client, server), (server, client)):
+                threading.Thread(target=self.carry, args=pair, daemon=True).start()
+
+
+def loading(store, service):
+    """A gateway that starts waits until the store has read its file."""
+    way = Loading(store)
+    port = way.listener.getsockname()[1]
+    with gateway(TNK, service, "--record", store.url("loading").replace(str(store.port), str(port))) as g:
+        client = Client(g.url)
+        got = client.chat("hello")
+        check(got[0] == 200 and way.n_refused == way.N, "a store that loads its file is waited for", got)
+        client.close()
 
 
 def version_of(g):
@@ -177,6 +463,7 @@ def refused(store, service):
     for what, url, part in (
             ("a wrong password", store.url("x", "canary2"), "the user or the password was rejected"),
             ("an address without a name", store.url(""), "a slash and a name"),
+            ("a server that is missing", f"valkey://:canary@127.0.0.1:{reserve()}/x", "connection refused"),
             ("a wrong port", store.url("x").replace(f":{store.port}", ":0"), "the port"),
             ("another layout", store.url("other"), "another layout"),
             ("another type", store.url("kind"), "WRONGTYPE")):
@@ -200,7 +487,14 @@ def main():
         with Store(folder) as store, local(TNK, "--sample-log", log) as service:
             refused(store, service)
             stopped(store, service)
+            ill(store, service, folder)
+            order(store, service)
+            flushed(store, service)
             lost(store, service)
+            begun_anew(store, service)
+            marks(store, service)
+            older(store, service, folder)
+            loading(store, service)
             shared_limits(store, service)
             shared_weights(store, service)
             for n in (2, 4):

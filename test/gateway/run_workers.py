@@ -19,7 +19,8 @@ import tempfile
 import threading
 
 from gateway import CLEAN, Client, gateway, local, turns_of
-from store import SERVER, Store, free_port
+from ports import reserve
+from store import SERVER, Store
 from tap import check, plan, skip
 
 TNK = sys.argv[1]
@@ -117,7 +118,7 @@ def refused(service, store, folder):
     taken = socket.socket()
     taken.bind(("127.0.0.1", 0))
     taken.listen(1)
-    dead = store.url("x").replace(f":{store.port}", f":{free_port()}")
+    dead = store.url("x").replace(f":{store.port}", f":{reserve()}")
     for what, options, part, status in (
             ("no record", ("--workers", 2), "a record that processes can share", 2),
             ("a file", ("--workers", 2, "--record", f"{folder}/x.jsonl"), "cannot share a file", 2),

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gateway/record/shared.h"
+#include "gateway/store/shared.h"
 #include "support/test.h"
 #include "tnk/error.h"
 
@@ -102,8 +102,9 @@ static void bind_to(uv_tcp_t *tcp, const char *address, int port,
   CHECK_INT(uv_tcp_getsockname(tcp, (struct sockaddr *)at, &n), 0);
 }
 
-static int on_line(void *user, const char *line, size_t n, int is_own) {
-  (void)user, (void)line, (void)n, (void)is_own;
+static int on_line(void *user, const char *line, size_t n, const char *id,
+                   int is_own) {
+  (void)user, (void)line, (void)n, (void)id, (void)is_own;
   return TNK_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "gateway/record/datum.h"
 #include "gateway/record/follow.h"
+#include "lib/base/alloc.h"
 #include "record.h"
 
 /* What was recorded, as examples to train on. */
@@ -260,5 +261,201 @@ TEST(a_reader_takes_the_lines_that_are_appended) {
   }
   tnk__gw_record_close(reader, NULL, NULL);
   close_record(&rig);
+  rig_close(&rig);
+}
+
+/* ---- A reader that starts again ---- */
+
+/* Nothing of this allocates. */
+typedef struct {
+  size_t n_put;
+  size_t n_half; /* lines that are not whole */
+  uint64_t leaves[8];
+  size_t n_leaves;
+  size_t max; /* the program ends when it has so many */
+  int is_all;
+} seen_t;
+
+static int see(void *user, const char *line, size_t n) {
+  seen_t *seen = user;
+
+  seen->n_half += n < 2 || line[0] != '{' || line[n - 1] != '\n' ||
+                  memchr(line, '\n', n - 1) != NULL;
+  seen->n_put++;
+  return TNK_OK;
+}
+
+static int see_done(void *user, const tnk__gw_session_t *session,
+                    const tnk__gw_branch_t *branches, size_t n, int is_all) {
+  seen_t *seen = user;
+
+  CHECK(session->name[0] != '\0');
+  for (size_t i = 0; i < n; i++) {
+    CHECK(seen->n_leaves < 8);
+    seen->leaves[seen->n_leaves++] = branches[i].leaf;
+  }
+  seen->is_all = is_all;
+  return seen->n_leaves >= seen->max ? TNK_ECANCELED : TNK_OK;
+}
+
+/* Read the file as a new process that knows what is in `seen`, and add what it
+ * has written. `n`: the allocation that fails, or -1. */
+static int read_again(rig_t *rig, seen_t *seen, const char *rewarded, long n,
+                      int *did_fail) {
+  const tnk__gw_follow_options_t how = {.only_rewarded = rewarded != NULL,
+                                        .done = see_done};
+  const tnk__gw_record_options_t what = {
+      .alloc = test_allocator(), .path = rig->path, .follows = &rig->loop};
+  size_t n_skipped = seen->n_leaves;
+  tnk__gw_record_t *record;
+  int err;
+
+  test_alloc_fail_at(n);
+  err = tnk__gw_record_open(&record, &what);
+  for (size_t i = 0; err == TNK_OK && i < n_skipped; i++)
+    tnk__gw_skip(record, seen->leaves[i]);
+  if (err == TNK_OK)
+    err = tnk__gw_record_more(record, rig->path, rig->why, sizeof(rig->why));
+  if (err == TNK_OK)
+    err = tnk__gw_follow(record, &how, 0, see, seen);
+  *did_fail = test_alloc_did_fail();
+  test_alloc_fail_at(-1);
+  if (record != NULL)
+    tnk__gw_record_close(record, NULL, NULL);
+  return err;
+}
+
+static void check_each_once(const seen_t *seen, size_t n) {
+  CHECK_INT(seen->n_half, 0);
+  CHECK_INT(seen->n_leaves, n);
+  for (size_t i = 0; i < n; i++)
+    for (size_t j = 0; j < i; j++)
+      CHECK(seen->leaves[i] != seen->leaves[j]);
+}
+
+static void write_tree(rig_t *rig) {
+  CHECK_INT(open_record(rig, 1, 0, 0), TNK_OK);
+  add_tree(rig);
+  added(rig, "c", NULL, 1, 50);
+  CHECK_INT(tnk__gw_record_reward(rig->record,
+                                  tnk__gw_record_find(rig->record, "a", 3), 2),
+            TNK_OK);
+  close_record(rig);
+}
+
+/* It ends after any of the sessions. */
+TEST(a_reader_that_starts_again_continues) {
+  rig_t rig;
+
+  rig_open(&rig);
+  write_tree(&rig);
+  for (size_t max = 1; max <= 4; max++) {
+    seen_t seen = {.max = max};
+    size_t n_put;
+    int ignored;
+
+    while (read_again(&rig, &seen, NULL, -1, &ignored) == TNK_ECANCELED)
+      seen.max = seen.n_leaves + max;
+    check_each_once(&seen, 4);
+    CHECK_INT(seen.n_put, 4);
+    CHECK(seen.is_all);
+    n_put = seen.n_put;
+    CHECK_INT(read_again(&rig, &seen, NULL, -1, &ignored), TNK_OK);
+    CHECK_INT(seen.n_put, n_put);
+  }
+  rig_close(&rig);
+}
+
+/* A turn that continues what was written before is new alone. */
+TEST(a_session_goes_on_after_a_restart) {
+  seen_t seen = {.max = SIZE_MAX};
+  int ignored;
+  rig_t rig;
+
+  rig_open(&rig);
+  write_tree(&rig);
+  CHECK_INT(read_again(&rig, &seen, "", -1, &ignored), TNK_OK);
+  check_each_once(&seen, 1);
+  CHECK(!seen.is_all); /* other examples have no reward */
+  CHECK_INT(open_record(&rig, 1, 0, 0), TNK_OK);
+  added(&rig, "a", tnk__gw_record_find(rig.record, "a", 3), 4, 60);
+  CHECK_INT(tnk__gw_record_reward(rig.record,
+                                  tnk__gw_record_find(rig.record, "a", 4), 3),
+            TNK_OK);
+  close_record(&rig);
+  CHECK_INT(read_again(&rig, &seen, "", -1, &ignored), TNK_OK);
+  check_each_once(&seen, 2);
+  CHECK_INT(seen.leaves[1], 105);
+  rig_close(&rig);
+}
+
+static void *json_alloc(size_t n) {
+  return tnk__malloc(test_allocator(), n);
+}
+
+static void json_release(void *at) {
+  tnk__free(test_allocator(), at);
+}
+
+/* Whatever fails, it says so. The next process writes what is left. Some
+ * failures of jansson look like malformed JSON. */
+static void fail_each(rig_t *rig, int has_jansson) {
+  int did_fail = 1;
+  long n;
+
+  for (n = 0; did_fail; n++) {
+    seen_t seen = {.max = SIZE_MAX};
+    int err = read_again(rig, &seen, NULL, n, &did_fail);
+    int ignored;
+
+    CHECK(did_fail ? err == TNK_ENOMEM || (has_jansson && err == TNK_EFILE)
+                   : err == TNK_OK);
+    CHECK(seen.n_put >= seen.n_leaves);
+    CHECK_INT(read_again(rig, &seen, NULL, -1, &ignored), TNK_OK);
+    check_each_once(&seen, 4);
+  }
+  CHECK(n > 50);
+}
+
+TEST(each_allocation_of_a_reader_fails_in_turn) {
+  rig_t rig;
+
+  rig_open(&rig);
+  write_tree(&rig);
+  fail_each(&rig, 0);
+  json_set_alloc_funcs(json_alloc, json_release);
+  fail_each(&rig, 1);
+  rig_close(&rig);
+}
+
+/* Marks wait in memory for a store. */
+TEST(each_allocation_of_a_mark_fails_in_turn) {
+  const tnk__gw_datum_options_t all = {0};
+  tnk__gw_where_t where;
+  const tnk__gw_shared_options_t options = {
+      .alloc = test_allocator(), .where = &where, .is_read_only = 1};
+  int did_fail = 1;
+  rig_t rig;
+  long n;
+
+  rig_open(&rig);
+  CHECK(tnk__gw_where_read("valkey://127.0.0.1:1/x", &where) == NULL);
+  for (n = 0; did_fail; n++) {
+    int err;
+
+    CHECK_INT(open_record(&rig, 0, 0, 0), TNK_OK);
+    add_tree(&rig);
+    if (tnk__gw_shared_new(&rig.record->shared, &options) == TNK_ENOTSUP) {
+      close_record(&rig);
+      break;
+    }
+    test_alloc_fail_at(n);
+    err = tnk__gw_mark_all(rig.record, &all);
+    did_fail = test_alloc_did_fail();
+    test_alloc_fail_at(-1);
+    CHECK_INT(err, did_fail ? TNK_ENOMEM : TNK_OK);
+    close_record(&rig);
+  }
+  CHECK(rig.record != NULL);
   rig_close(&rig);
 }

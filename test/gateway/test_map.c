@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
-#include "gateway/record/map.h"
+#include "gateway/base/map.h"
 #include "support/test.h"
 #include "tnk/error.h"
 

@@ -83,8 +83,9 @@ TEST(a_record_of_other_ids_is_refused) {
 
   rig_open(&rig, "");
   CHECK_INT(open_with(&rig, 5, 1), TNK_OK);
-  CHECK_INT(tnk__gw_record_note(rig.record, "weights", "name", "some/model", 1),
-            TNK_OK);
+  CHECK_INT(
+      tnk__gw_record_note(rig.record, NULL, "weights", "name", "some/model", 1),
+      TNK_OK);
   close_record(&rig);
   n = size_of(&rig);
   CHECK_INT(open_with(&rig, 6, 1), TNK_EFILE);

@@ -4,8 +4,8 @@
 
 #include <jansson.h>
 
+#include "gateway/base/map.h"
 #include "gateway/keys/secret.h"
-#include "gateway/record/map.h"
 #include "gateway/record/record.h"
 #include "lib/base/list.h"
 
@@ -73,6 +73,10 @@ void tnk__gw_grants_deinit(tnk__gw_grants_t *grants);
 /* Take a line of the record of another type than the record's own. Returns
  * TNK_OK, TNK_ENOMEM, or TNK_EPROTO for a malformed line. */
 int tnk__gw_grants_take(void *grants, const char *type, const json_t *line);
+
+/* Drop the grants of a session that was removed from the record, with their
+ * lines. */
+void tnk__gw_grants_drop(tnk__gw_grants_t *grants, const char *session);
 
 /* Create a grant. `key` receives its key, which is kept nowhere. Returns
  * TNK_OK, TNK_ENOMEM, TNK_ESYSTEM, TNK_EFULL if there are too many, or a code

@@ -28,10 +28,13 @@ static void begin(const tnk__gw_grants_t *grants, const char *type,
   tnk__json_put_text(w, "id", id);
 }
 
-static int end(tnk__gw_grants_t *grants, tnk__buf_t *line,
+static int end(tnk__gw_grants_t *grants, const char *session, tnk__buf_t *line,
                tnk__json_writer_t *w) {
+  const tnk__gw_about_t about = {.session = session, .is = TNK__GW_IS_KEY};
+
   tnk__json_end(w);
-  return tnk__gw_record_write(grants->record, line, tnk__json_finish(w));
+  return tnk__gw_record_write(grants->record, &about, line,
+                              tnk__json_finish(w));
 }
 
 int tnk__gw_grant_put(tnk__gw_grants_t *grants, const tnk__gw_grant_t *grant,
@@ -52,7 +55,7 @@ int tnk__gw_grant_put(tnk__gw_grants_t *grants, const tnk__gw_grant_t *grant,
   tnk__json_put_int(&w, "concurrent", limits->max_concurrent);
   tnk__json_put_int(&w, "per_minute", limits->max_per_minute);
   tnk__json_put_bool(&w, "may_reward", limits->may_reward);
-  return end(grants, &line, &w);
+  return end(grants, grant->session, &line, &w);
 }
 
 /* Other processes add to the use of the same key. So a line of a shared record
@@ -69,7 +72,7 @@ static int put_change(tnk__gw_grants_t *grants, tnk__gw_grant_t *grant) {
 
   begin(grants, "key_change", grant->id, &line, &w);
   put_use(&w, &change);
-  err = end(grants, &line, &w);
+  err = end(grants, grant->session, &line, &w);
   if (err == TNK_OK)
     grant->told = grant->used;
   return err;
@@ -83,7 +86,7 @@ int tnk__gw_grant_put_use(tnk__gw_grants_t *grants, tnk__gw_grant_t *grant) {
     return put_change(grants, grant);
   begin(grants, "key_used", grant->id, &line, &w);
   put_use(&w, &grant->used);
-  return end(grants, &line, &w);
+  return end(grants, grant->session, &line, &w);
 }
 
 int tnk__gw_grant_put_end(tnk__gw_grants_t *grants,
@@ -92,7 +95,7 @@ int tnk__gw_grant_put_end(tnk__gw_grants_t *grants,
   tnk__buf_t line;
 
   begin(grants, "key_revoked", grant->id, &line, &w);
-  return end(grants, &line, &w);
+  return end(grants, grant->session, &line, &w);
 }
 
 /* ---- Reading ---- */
@@ -191,6 +194,15 @@ static int take_key(tnk__gw_grants_t *grants, const char *id,
   memcpy(grant->id, id, strlen(id) + 1);
   memcpy(grant->hash, bytes, TNK__GW_HASH);
   return tnk__gw_grant_link(grants, grant);
+}
+
+void tnk__gw_grants_drop(tnk__gw_grants_t *grants, const char *session) {
+  TNK__LIST_FOREACH_SAFE (node, next, &grants->all) {
+    tnk__gw_grant_t *grant = tnk__container_of(node, tnk__gw_grant_t, link);
+
+    if (strcmp(grant->session, session) == 0)
+      tnk__gw_grant_drop(grants, grant);
+  }
 }
 
 int tnk__gw_grants_take(void *user, const char *type, const json_t *line) {

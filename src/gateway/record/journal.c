@@ -69,23 +69,8 @@ static void on_work(uv_work_t *work) {
     journal->write_err = -tnk__system_sync(journal->fd);
 }
 
-/* Call the waiters in their order. They are moved to a list of their own first,
- * because a callback may wait again. */
 static void wake(tnk__gw_journal_t *journal, int all_err) {
-  tnk__list_t waiters;
-  tnk__list_t *node;
-
-  tnk__list_move(&waiters, &journal->waiters);
-  while ((node = tnk__list_pop(&waiters)) != NULL) {
-    tnk__gw_waiter_t *waiter = tnk__container_of(node, tnk__gw_waiter_t, link);
-
-    if (waiter->upto <= journal->n_safe)
-      waiter->done(waiter, TNK_OK);
-    else if (all_err != TNK_OK)
-      waiter->done(waiter, all_err);
-    else
-      tnk__list_append(&journal->waiters, node);
-  }
+  tnk__gw_wake(&journal->waiters, journal->n_safe, 0, all_err);
 }
 
 static void free_journal(tnk__gw_journal_t *journal) {

@@ -4,8 +4,8 @@
 
 #include <uv.h>
 
+#include "gateway/base/wait.h"
 #include "lib/base/buf.h"
-#include "lib/base/list.h"
 
 /*
  * An append-only file of lines. A waiter is called when its lines are written.
@@ -19,14 +19,6 @@
  * end. The next process cuts that one off.
  */
 typedef struct tnk__gw_journal tnk__gw_journal_t;
-
-/* Waits for lines to be written; embedded in its owner. */
-typedef struct tnk__gw_waiter {
-  tnk__list_t link;
-  uint64_t upto;     /* bytes that must be written, or see shared.c */
-  uint64_t since_ms; /* of a shared record: when it began to wait */
-  void (*done)(struct tnk__gw_waiter *waiter, int err);
-} tnk__gw_waiter_t;
 
 /* Called with each existing line; `line` has no line feed. Returns 0, or a code
  * that opening fails with. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "gateway/record/map.h"
+#include "gateway/base/map.h"
 #include "lib/wire/format/json_read.h"
 
 static uint64_t add_text(uint64_t key, const char *text, size_t n) {

@@ -110,6 +110,23 @@ int tnk__gw_line_reward(uint64_t number, double reward, tnk__buf_t *out) {
   return tnk__json_finish(&w);
 }
 
+int tnk__gw_line_exported(const char *session, const uint64_t *leaves, size_t n,
+                          tnk__buf_t *out) {
+  tnk__json_writer_t w;
+
+  tnk__json_writer_init(&w, out);
+  tnk__json_begin_object(&w);
+  tnk__json_put_text(&w, "type", "exported");
+  tnk__json_put_text(&w, "session", session);
+  tnk__json_key(&w, "turns");
+  tnk__json_begin_array(&w);
+  for (size_t i = 0; i < n; i++)
+    tnk__json_int(&w, (int64_t)leaves[i]);
+  tnk__json_end(&w);
+  tnk__json_end(&w);
+  return tnk__json_finish(&w);
+}
+
 int tnk__gw_line_note(const char *type, const char *name, const char *value,
                       uint64_t number, tnk__buf_t *out) {
   tnk__json_writer_t w;

@@ -27,6 +27,10 @@ int tnk__gw_line_reward(uint64_t number, double reward, tnk__buf_t *out);
 int tnk__gw_line_note(const char *type, const char *name, const char *value,
                       uint64_t number, tnk__buf_t *out);
 
+/* Examples were exported that end with these turns. */
+int tnk__gw_line_exported(const char *session, const uint64_t *leaves, size_t n,
+                          tnk__buf_t *out);
+
 /* The readers return 0, or -1 if the line is malformed. */
 int tnk__gw_line_read(const json_t *line, tnk__gw_line_t *out);
 int tnk__gw_line_reward_read(const json_t *line, uint64_t *number,

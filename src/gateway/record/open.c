@@ -7,8 +7,9 @@
 #include "gateway/record/line.h"
 #include "gateway/record/record.h"
 #include "gateway/record/state.h"
-#include "gateway/record/where.h"
+#include "gateway/store/where.h"
 #include "lib/base/alloc.h"
+#include "lib/base/log.h"
 #include "lib/base/number.h"
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
@@ -36,6 +37,29 @@ static int keep_line(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
   return TNK_OK;
 }
 
+/* Keep the id of a turn or reward, for the mark of an export. */
+static void note_change(const tnk__gw_record_t *record,
+                        tnk__gw_session_t *session) {
+  if (record->id != NULL)
+    (void)snprintf(session->changed, sizeof(session->changed), "%s",
+                   record->id);
+}
+
+/* A turn continues one that is not in memory. Without the ids of that one it is
+ * of no use. */
+static int take_orphan(tnk__gw_record_t *record, const char *session) {
+  if (record->has_forgotten)
+    return TNK_OK;
+  if (record->shared == NULL)
+    return bad_line(record, "continues a turn that does not exist");
+  if (record->n_orphans++ == 0)
+    tnk__log(&record->logger, TNK_LOG_WARN, "gateway",
+             "a turn of the session %s continues one that the store has lost, "
+             "and is left out; more of them are not reported",
+             session);
+  return TNK_OK;
+}
+
 static int take_turn(tnk__gw_record_t *record, const json_t *line,
                      const char *data, size_t n, uint64_t offset) {
   tnk__gw_turn_t *parent;
@@ -49,9 +73,7 @@ static int take_turn(tnk__gw_record_t *record, const json_t *line,
     return bad_line(record, "has the number of an earlier turn");
   parent = read.parent != 0 ? tnk__gw_record_turn(record, read.parent) : NULL;
   if (read.parent != 0 && parent == NULL)
-    return record->has_forgotten
-               ? TNK_OK
-               : bad_line(record, "continues a turn that does not exist");
+    return take_orphan(record, read.session);
   /* Sessions are dropped separately, so a parent of another session is an
    * error. */
   if (parent != NULL && strcmp(parent->session->name, read.session) != 0)
@@ -74,6 +96,8 @@ static int take_turn(tnk__gw_record_t *record, const json_t *line,
     return err;
   if (turn->line != NULL)
     record->n_memory += n;
+  note_change(record, turn->session);
+  tnk__gw_gone_drop(&record->gone, read.session);
   tnk__gw_record_heed(record, turn->session);
   return TNK_OK;
 }
@@ -107,6 +131,40 @@ static int take_reward(tnk__gw_record_t *record, const json_t *line) {
   if (turn != NULL) {
     turn->reward = reward;
     turn->session->n_changes++;
+    note_change(record, turn->session);
+  }
+  return TNK_OK;
+}
+
+/* All lines of a session were removed from the store. */
+static int take_removed(tnk__gw_record_t *record, const json_t *line) {
+  const char *name = tnk__json_str(line, "session");
+  tnk__gw_session_t *session;
+  int err = TNK_OK;
+
+  if (name == NULL)
+    return bad_line(record, "is not a removal");
+  if (record->take != NULL)
+    err = record->take(record->take_user, "removed", line);
+  session = tnk__gw_record_session(record, name);
+  if (session != NULL)
+    tnk__gw_record_forget(record, session);
+  return err != TNK_OK ? err : tnk__gw_gone_add(&record->gone, name);
+}
+
+/* Mark turns with which exported examples end. */
+static int take_exported(tnk__gw_record_t *record, const json_t *line) {
+  const json_t *turns = tnk__json_arr(line, "turns");
+
+  if (turns == NULL)
+    return bad_line(record, "is not a mark of an export");
+  for (size_t i = 0; i < json_array_size(turns); i++) {
+    const json_t *number = json_array_get(turns, i);
+    tnk__gw_turn_t *turn =
+        tnk__gw_record_turn(record, (uint64_t)json_integer_value(number));
+
+    if (turn != NULL)
+      turn->is_exported = 1;
   }
   return TNK_OK;
 }
@@ -128,6 +186,10 @@ static int on_line(void *user, const char *data, size_t n, uint64_t offset) {
     err = take_turn(record, line, data, n, offset);
   } else if (strcmp(type, "reward") == 0) {
     err = take_reward(record, line);
+  } else if (strcmp(type, "removed") == 0) {
+    err = take_removed(record, line);
+  } else if (strcmp(type, "exported") == 0) {
+    err = take_exported(record, line);
   } else if (strcmp(type, "weights") == 0) {
     err = take_weights(record, line);
   } else if (strcmp(type, "vocabulary") == 0) {
@@ -141,17 +203,34 @@ static int on_line(void *user, const char *data, size_t n, uint64_t offset) {
   return err;
 }
 
-static int take_shared(void *user, const char *line, size_t n, int is_own) {
+static int take_shared(void *user, const char *line, size_t n, const char *id,
+                       int is_own) {
   static const char *const ordered[] = {"{\"type\":\"reward\"",
                                         "{\"type\":\"asked\""};
+  tnk__gw_record_t *record = user;
+  int err = TNK_OK;
 
   /* Own lines are in memory. Only the order of these among those of others
    * matters. */
-  for (size_t i = 0; i < 2; i++)
-    if (!is_own || (n >= strlen(ordered[i]) &&
-                    memcmp(line, ordered[i], strlen(ordered[i])) == 0))
-      return on_line(user, line, n, 0);
-  return TNK_OK;
+  for (size_t i = 0; i < 2 && is_own; i++)
+    if (n >= strlen(ordered[i]) &&
+        memcmp(line, ordered[i], strlen(ordered[i])) == 0)
+      is_own = 0;
+  record->id = id;
+  if (!is_own)
+    err = on_line(user, line, n, 0);
+  record->id = NULL;
+  return err;
+}
+
+/* The session was removed while this process wrote to it. This process may have
+ * read the line of type "removed" and forgotten it since. */
+static int on_refused(void *user, const char *name) {
+  json_t *line = json_pack("{s:s}", "session", name);
+  int err = line != NULL ? take_removed(user, line) : TNK_ENOMEM;
+
+  json_decref(line);
+  return err;
 }
 
 /* ---- Opening and closing ---- */
@@ -175,7 +254,7 @@ static int check_vocabulary(tnk__gw_record_t *record,
   }
   record->vocabulary = options->vocabulary;
   (void)snprintf(hash, sizeof(hash), "%" PRIu64, options->vocabulary);
-  return tnk__gw_record_note(record, "vocabulary", "hash", hash, 0);
+  return tnk__gw_record_note(record, NULL, "vocabulary", "hash", hash, 0);
 }
 
 static void free_record(tnk__gw_record_t *record) {
@@ -186,6 +265,7 @@ static void free_record(tnk__gw_record_t *record) {
   tnk__gw_map_deinit(&record->numbers);
   tnk__gw_map_deinit(&record->keys);
   tnk__gw_map_deinit(&record->names);
+  tnk__gw_gone_deinit(&record->gone);
   tnk__free(record->alloc, record);
 }
 
@@ -202,13 +282,13 @@ static int open_shared(tnk__gw_record_t *record,
                                         .key_file = options->key_file,
                                         .logger = options->logger,
                                         .is_read_only = options->loop == NULL,
+                                        .keep = options->keep,
                                         .on_line = take_shared,
+                                        .on_refused = on_refused,
                                         .user = record};
   int err;
 
   record->path = where.shown;
-  /* Turns may have been removed from the store. */
-  record->has_forgotten = 1;
   if (wrong == NULL) {
     err = tnk__gw_shared_new(&record->shared, &how);
     if (err == TNK_ENOTSUP)
@@ -242,6 +322,8 @@ int tnk__gw_record_open(tnk__gw_record_t **out,
   if (record == NULL)
     return TNK_ENOMEM;
   record->alloc = options->alloc;
+  if (options->logger != NULL)
+    record->logger = *options->logger;
   record->has_file = options->path != NULL && !tnk__gw_is_where(options->path);
   record->max_memory =
       options->max_memory > 0 ? options->max_memory : MAX_MEMORY;
@@ -255,6 +337,7 @@ int tnk__gw_record_open(tnk__gw_record_t **out,
   tnk__gw_map_init(&record->numbers, record->alloc);
   tnk__gw_map_init(&record->keys, record->alloc);
   tnk__gw_map_init(&record->names, record->alloc);
+  tnk__gw_gone_init(&record->gone, record->alloc);
   tnk__list_init(&record->sessions);
   tnk__list_init(&record->recent);
   err = tnk__gw_journal_open(&record->journal, options->loop, record->alloc,

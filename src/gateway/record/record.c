@@ -178,8 +178,9 @@ int tnk__gw_record_wait(tnk__gw_record_t *record, tnk__gw_waiter_t *waiter) {
                                 : tnk__gw_journal_wait(record->journal, waiter);
 }
 
-int tnk__gw_record_sync(tnk__gw_record_t *record, tnk__gw_waiter_t *waiter) {
-  return tnk__gw_shared_sync(record->shared, waiter);
+int tnk__gw_record_sync(tnk__gw_record_t *record, tnk__gw_waiter_t *waiter,
+                        int is_writing) {
+  return tnk__gw_shared_sync(record->shared, waiter, is_writing);
 }
 
 void tnk__gw_record_hurry(tnk__gw_record_t *record) {
@@ -205,10 +206,10 @@ uint64_t tnk__gw_record_size(const tnk__gw_record_t *record) {
 }
 
 /* Without a file, nothing is written. *offset is the position in the file. */
-static int write_line(tnk__gw_record_t *record, const void *line, size_t n,
-                      uint64_t *offset) {
+static int write_line(tnk__gw_record_t *record, const tnk__gw_about_t *about,
+                      const void *line, size_t n, uint64_t *offset) {
   return record->shared != NULL
-             ? tnk__gw_shared_add(record->shared, line, n)
+             ? tnk__gw_shared_add(record->shared, about, line, n)
              : tnk__gw_journal_add(record->journal, line, n, offset);
 }
 
@@ -384,6 +385,8 @@ static int32_t *copy_ids(const tnk__gw_record_t *record,
 /* Write the line of a turn. Without a file it stays in memory. */
 static int append(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
                   tnk__gw_turn_t *turn) {
+  const tnk__gw_about_t about = {.session = new_->session,
+                                 .is = TNK__GW_IS_CHANGE};
   tnk__buf_t line;
   int err;
 
@@ -391,7 +394,7 @@ static int append(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
   err = tnk__gw_line_turn(new_, turn->by_number.key, &line);
   turn->n_line = line.len;
   if (err == TNK_OK)
-    err = write_line(record, line.data, line.len, &turn->offset);
+    err = write_line(record, &about, line.data, line.len, &turn->offset);
   if (err == TNK_OK && !record->has_file) {
     tnk__buf_trim(&line);
     turn->line = (char *)tnk__buf_take(&line, &turn->n_line);
@@ -450,23 +453,26 @@ int tnk__gw_record_add(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
   return TNK_OK;
 }
 
-int tnk__gw_record_write(tnk__gw_record_t *record, tnk__buf_t *line, int err) {
+int tnk__gw_record_write(tnk__gw_record_t *record, const tnk__gw_about_t *about,
+                         tnk__buf_t *line, int err) {
   uint64_t offset;
 
   if (err == TNK_OK)
-    err = write_line(record, line->data, line->len, &offset);
+    err = write_line(record, about, line->data, line->len, &offset);
   tnk__buf_deinit(line);
   return err;
 }
 
 int tnk__gw_record_reward(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
                           double reward) {
+  const tnk__gw_about_t about = {.session = turn->session->name,
+                                 .is = TNK__GW_IS_CHANGE};
   tnk__buf_t line;
   int err;
 
   tnk__buf_init(&line, record->alloc, 4096);
   err = tnk__gw_line_reward(turn->by_number.key, reward, &line);
-  err = tnk__gw_record_write(record, &line, err);
+  err = tnk__gw_record_write(record, &about, &line, err);
   if (err == TNK_OK) {
     turn->reward = reward;
     turn->session->n_changes++;
@@ -474,12 +480,18 @@ int tnk__gw_record_reward(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
   return err;
 }
 
-int tnk__gw_record_note(tnk__gw_record_t *record, const char *type,
-                        const char *name, const char *value, uint64_t number) {
+int tnk__gw_record_note(tnk__gw_record_t *record, const tnk__gw_about_t *about,
+                        const char *type, const char *name, const char *value,
+                        uint64_t number) {
   tnk__buf_t line;
   int err;
 
   tnk__buf_init(&line, record->alloc, 64 * 1024);
   err = tnk__gw_line_note(type, name, value, number, &line);
-  return tnk__gw_record_write(record, &line, err);
+  return tnk__gw_record_write(record, about, &line, err);
+}
+
+int tnk__gw_record_is_removed(const tnk__gw_record_t *record,
+                              const char *session) {
+  return tnk__gw_gone_has(&record->gone, session);
 }

@@ -2,6 +2,7 @@
 #ifndef TNK_GATEWAY_RECORD_RECORD_H
 #define TNK_GATEWAY_RECORD_RECORD_H
 
+#include "gateway/store/about.h"
 #include "gateway/record/journal.h"
 #include "gateway/record/turn.h"
 
@@ -47,6 +48,10 @@ typedef struct {
   const char *ca_file;
   const char *cert_file;
   const char *key_file;
+  /* Of a shared record: which sessions stay. This process removes the others,
+   * with all their lines, from the server and so from all processes. `take` is
+   * called with a line of type "removed" before a session is dropped. */
+  tnk__gw_keep_t keep;
   const tnk_logger_t *logger;
   char *why; /* receives a sentence if opening fails */
   size_t n_why;
@@ -76,9 +81,11 @@ int tnk__gw_record_is_shared(const tnk__gw_record_t *record);
  * will be called from the loop, or a negative code. A code of TNK_ECONN means
  * that the store of a shared record has not answered for too long. */
 int tnk__gw_record_wait(tnk__gw_record_t *record, tnk__gw_waiter_t *waiter);
-/* Wait until a shared record has all that other processes have written so far.
- * The same results, but never 1. */
-int tnk__gw_record_sync(tnk__gw_record_t *record, tnk__gw_waiter_t *waiter);
+/* Wait until a shared record has all that other processes have written so far,
+ * and, if `is_writing`, while its store refuses lines. The same results, but
+ * never 1. */
+int tnk__gw_record_sync(tnk__gw_record_t *record, tnk__gw_waiter_t *waiter,
+                        int is_writing);
 /* Read what was written so far without waiting for the next poll. Does nothing
  * if the record is not shared. */
 void tnk__gw_record_hurry(tnk__gw_record_t *record);
@@ -127,11 +134,17 @@ int tnk__gw_record_add(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
 int tnk__gw_record_reward(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
                           double reward);
 /* Write a line of a type that is not the record's, unless `err` is a failure to
- * make it. Frees the content of `line`. Returns `err`, or a code of the
- * journal. */
-int tnk__gw_record_write(tnk__gw_record_t *record, tnk__buf_t *line, int err);
+ * make it. `about` may be NULL: the line belongs to no session. Frees the
+ * content of `line`. Returns `err`, or a code of the journal. */
+int tnk__gw_record_write(tnk__gw_record_t *record, const tnk__gw_about_t *about,
+                         tnk__buf_t *line, int err);
 /* Write an informational line with a `type` and one more member. */
-int tnk__gw_record_note(tnk__gw_record_t *record, const char *type,
-                        const char *name, const char *value, uint64_t number);
+int tnk__gw_record_note(tnk__gw_record_t *record, const tnk__gw_about_t *about,
+                        const char *type, const char *name, const char *value,
+                        uint64_t number);
+/* Whether a session was removed from a shared record, as far as this process
+ * knows. What was written for it since was not recorded. */
+int tnk__gw_record_is_removed(const tnk__gw_record_t *record,
+                              const char *session);
 
 #endif

@@ -2,7 +2,8 @@
 #ifndef TNK_GATEWAY_RECORD_STATE_H
 #define TNK_GATEWAY_RECORD_STATE_H
 
-#include "gateway/record/shared.h"
+#include "gateway/record/gone.h"
+#include "gateway/store/shared.h"
 #include "gateway/record/turn.h"
 
 /* Internals of a record. Only the files of this folder and tests
@@ -27,6 +28,10 @@ struct tnk__gw_record {
   size_t n_turns;
   size_t max_turns;
   int has_forgotten; /* some turns were dropped */
+  size_t n_orphans;  /* turns without a parent, which the store has lost */
+  tnk_logger_t logger;
+  tnk__gw_gone_t gone;
+  const char *id; /* of the entry that is being read; or NULL */
   uint64_t next;
   uint32_t version;    /* latest version of the weights of a turn */
   uint64_t vocabulary; /* hash of the ids; 0: unknown */

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "gateway/record/map.h"
+#include "gateway/base/map.h"
 #include "lib/base/list.h"
 
 /* Sessions and their turns in memory; see record.h. */
@@ -20,6 +20,9 @@ typedef struct tnk__gw_session {
   uint64_t n_seen;    /* this field and the next two are for follow.h */
   uint64_t seen_ms;
   int is_waiting;
+  /* Of a shared record that is only read: id of the entry with the last turn or
+   * reward. */
+  char changed[48];
   char name[]; /* NUL-terminated */
 } tnk__gw_session_t;
 
@@ -69,8 +72,9 @@ typedef struct tnk__gw_turn {
   uint32_t n_sampled;
   uint32_t version;
   uint32_t n_children;
-  int is_used; /* keeps the turn while a large session is cut */
-  int is_told; /* is in an earlier branch, see datum.h */
+  int is_used;     /* keeps the turn while a large session is cut */
+  int is_told;     /* is in an earlier branch, see datum.h */
+  int is_exported; /* an example that ends with it was exported, see follow.h */
 } tnk__gw_turn_t;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "gateway/record/vocabulary.h"
 
-#include "gateway/record/map.h"
+#include "gateway/base/map.h"
 #include "tnk/error.h"
 
 /* A tokenizer plug-in does not report how many ids it has. The last id is

@@ -36,6 +36,9 @@ static const field_t gateway_fields[] = {
     OPTION(worker, "worker", FIELD_TEXT),
     OPTION(repeat_ms, "repeatMs", FIELD_U32),
     OPTION(share_port, "sharePort", FIELD_CHOICE),
+    OPTION(keep_unexported, "keepUnexported", FIELD_CHOICE),
+    OPTION(keep_sessions, "keepSessions", FIELD_U64),
+    OPTION(keep_age_ms, "keepAgeMs", FIELD_U64),
 };
 #undef OPTION
 

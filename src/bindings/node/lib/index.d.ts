@@ -513,6 +513,10 @@ export interface GatewayOptions {
   repeatMs?: number;
   /** Lets other processes listen on the same port. */
   sharePort?: boolean;
+  /** For a shared record: which sessions stay in it. */
+  keepUnexported?: boolean;
+  keepSessions?: number;
+  keepAgeMs?: number;
 }
 
 export interface WeightsOptions extends OperationOptions {

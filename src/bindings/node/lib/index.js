@@ -606,7 +606,8 @@ function findRenderer(name) {
 const GATEWAY = new Set(['tokenizer', 'template', 'host', 'key', 'model', 'record', 'variables', 'family', 'port',
   'maxRequests', 'maxTokens', 'maxMemory', 'maxBody', 'maxConnections', 'keepAliveMs', 'tlsCert', 'tlsKey',
   'recordSync', 'keepControlTokens', 'adminKey', 'usdPrompt', 'usdSampled', 'usdCached', 'formats', 'maxAttempts',
-  'recordCaFile', 'recordCertFile', 'recordKeyFile', 'worker', 'repeatMs', 'sharePort']);
+  'recordCaFile', 'recordCertFile', 'recordKeyFile', 'worker', 'repeatMs', 'sharePort',
+  'keepUnexported', 'keepSessions', 'keepAgeMs']);
 const KEY = new Set(['session', 'expiresInSeconds', 'maxRequests', 'maxTokens', 'maxTurns', 'maxUsd', 'maxBody',
   'maxConcurrent', 'maxPerMinute', 'mayReward']);
 const WEIGHTS = names('modelPath', 'baseModel', 'exported', 'recordStabilityInfo');

@@ -8,7 +8,7 @@
 
 #include "gateway/record/atif.h"
 #include "gateway/record/datum.h"
-#include "gateway/record/where.h"
+#include "gateway/store/where.h"
 #include "lib/base/alloc.h"
 #include "tnk/gateway.h"
 #include "tnk/sampling.h"
@@ -23,6 +23,9 @@
 
 /* ---- The gateway ---- */
 
+/* The scripts of a store compute with numbers that are exact up to this. */
+#define CLI_MAX_KEEP (INT64_C(1) << 52)
+
 /*
  * tnk gateway: runs the server of src/gateway with a service, a tokenizer and a
  * template, until a signal.
@@ -35,8 +38,10 @@ static struct {
   const char *prices, *formats;
   const char *record_ca, *record_cert, *record_key;
   int64_t port, max_tokens, linger_s, drain_s, format_attempts, repeat_s;
-  int64_t workers, quiet_s;
+  int64_t workers, quiet_s, keep_sessions, keep_age_s;
   int only_rewarded, follows, exit_with_stdin, syncs, keeps_controls;
+  int keeps_unexported, has_no_marks;
+  const char *state;
 } args = {.max_tokens = 1024, .drain_s = 30, .repeat_s = 30, .quiet_s = -1};
 
 static const cli_option_t options[] = {
@@ -111,6 +116,25 @@ static const cli_option_t options[] = {
      .text = &args.record_key,
      .offer = CLI_OFFER_FILES,
      .help = "The key of --record-cert, without passphrase."},
+    {.name = "keep-sessions",
+     .value = "N",
+     .number = &args.keep_sessions,
+     .min = 1,
+     .max = CLI_MAX_KEEP,
+     .help = "With a shared record: remove sessions from it beyond the N most "
+             "recently used ones. Sessions with requests in progress stay."},
+    {.name = "keep-age-s",
+     .value = "N",
+     .number = &args.keep_age_s,
+     .min = 1,
+     .max = CLI_MAX_KEEP / 1000,
+     .help = "With a shared record: remove sessions from it that were not used "
+             "for so many seconds."},
+    {.name = "keep-unexported",
+     .flag = &args.keeps_unexported,
+     .help = "With a shared record: remove a session from it only after "
+             "--datums has printed all of it. Without --keep-sessions and "
+             "--keep-age-s, remove it as soon as that is done."},
     {.name = "workers",
      .value = "N",
      .number = &args.workers,
@@ -206,6 +230,17 @@ static const cli_option_t options[] = {
      .max = 604800,
      .help = "With --follow: a session has ended when no turn and no reward "
              "was recorded for so many seconds (60)."},
+    {.name = "state",
+     .value = "FILE",
+     .text = &args.state,
+     .offer = CLI_OFFER_FILES,
+     .help = "With --follow: keep what was printed in this file, and do not "
+             "print it again after a restart. Default: a shared record has "
+             "marks for that, and a file has none."},
+    {.name = "no-marks",
+     .flag = &args.has_no_marks,
+     .help = "With --datums and a shared record: do not mark the examples as "
+             "exported. With --follow, also print those that are marked."},
     {.name = NULL}};
 
 /* Read --formats. Returns 0 or -1. */
@@ -223,6 +258,21 @@ static int read_formats(tnk_gateway_formats_t *out) {
       break;
   }
   return 0;
+}
+
+static const char *check_datums(void) {
+  if (args.follows && args.datums == NULL)
+    return "--follow needs --datums";
+  if (args.quiet_s >= 0 && !args.follows)
+    return "--quiet-s needs --follow";
+  if (args.state != NULL && !args.follows)
+    return "--state needs --follow";
+  if (args.has_no_marks &&
+      (args.datums == NULL || !tnk__gw_is_where(args.datums)))
+    return "--no-marks needs --datums valkey://HOST/NAME";
+  return args.datums != NULL && args.atif != NULL
+             ? "--datums and --atif exclude each other"
+             : NULL;
 }
 
 static const char *check_formats(void) {
@@ -248,18 +298,24 @@ static const char *check_store(void) {
   return NULL;
 }
 
+static const char *check_keep(void) {
+  int is_shared = args.record != NULL && tnk__gw_is_where(args.record);
+
+  return !is_shared && (args.keep_sessions > 0 || args.keep_age_s > 0 ||
+                        args.keeps_unexported)
+             ? "--keep-sessions, --keep-age-s and --keep-unexported need a "
+               "shared record: --record valkey://HOST/NAME"
+             : NULL;
+}
+
 static const char *check(const cli_t *cli) {
   const char *wrong = check_store();
 
   (void)cli;
+  if (wrong == NULL)
+    wrong = check_datums();
   if (wrong != NULL)
     return wrong;
-  if (args.follows && args.datums == NULL)
-    return "--follow needs --datums";
-  if (args.quiet_s >= 0 && !args.follows)
-    return "--quiet-s needs --follow";
-  if (args.datums != NULL && args.atif != NULL)
-    return "--datums and --atif exclude each other";
   if (args.datums != NULL || args.atif != NULL)
     return args.words.model != NULL || args.checkpoint != NULL
                ? "--datums and --atif do not start a gateway: omit --model and "
@@ -283,6 +339,8 @@ static const char *check(const cli_t *cli) {
   if ((args.tls_cert == NULL) != (args.tls_key == NULL))
     return "--tls-cert and --tls-key need each other";
   wrong = cli_words_check(&args.words);
+  if (wrong == NULL)
+    wrong = check_keep();
   return wrong != NULL ? wrong : check_formats();
 }
 
@@ -378,6 +436,9 @@ static int open_gateway(work_t *work, const char *admin_key) {
       .tls_cert = args.tls_cert,
       .tls_key = args.tls_key,
       .record_sync = args.syncs ? TNK_YES : TNK_NO,
+      .keep_sessions = (uint64_t)args.keep_sessions,
+      .keep_age_ms = (uint64_t)args.keep_age_s * 1000,
+      .keep_unexported = args.keeps_unexported ? TNK_YES : TNK_NO,
       .keep_control_tokens = args.keeps_controls ? TNK_YES : TNK_NO};
   const tnk_logger_t logger = cli_ask_logger(&work->ask);
   char why[512] = "";
@@ -581,10 +642,14 @@ static int run(cli_t *cli) {
       .cert_file = args.record_cert,
       .key_file = args.record_key,
       .only_rewarded = args.only_rewarded,
+      .has_no_marks = args.has_no_marks,
+      .state = args.state,
       .quiet_ms = (uint64_t)(args.quiet_s >= 0 ? args.quiet_s : 60) * 1000};
 
   if (args.follows)
     return cli_follow_run(cli, &follow);
+  if (args.datums != NULL && tnk__gw_is_where(args.datums))
+    return cli_datums_run(cli, &follow);
   if (args.datums != NULL || args.atif != NULL)
     return print_record(cli);
   return args.workers > 0 ? cli_workers_run(cli, &how) : run_one(cli, NULL);

@@ -1732,9 +1732,22 @@ pub struct tnk_gateway_options_t {
     /// The system spreads the connections over them. It needs Linux or FreeBSD. Such gateways
     /// should share their record. Default: no.
     pub share_port: tnk_choice_t,
+    /// TNK_YES removes a session from a shared record only after all of its examples were
+    /// exported with "tnk gateway --datums". Without the two limits below, the session is
+    /// removed as soon as that is so. Default: no.
+    pub keep_unexported: tnk_choice_t,
+    /// For a shared record: the number of sessions that stay in it, the most recently used
+    /// ones. Each gateway with a limit removes the other sessions, with all their lines, for
+    /// all gateways. A session with a request in progress stays, and so does the session
+    /// "default". Requests of a removed session get 410, for a day at least, and its keys end.
+    /// 0 means no limit.
+    pub keep_sessions: u64,
+    /// For a shared record: time in milliseconds after which an unused session is removed in
+    /// the same way. 0 means no limit.
+    pub keep_age_ms: u64,
 }
 #[cfg(target_pointer_width = "64")]
-const _: [(); 240] = [(); size_of::<tnk_gateway_options_t>()];
+const _: [(); 264] = [(); size_of::<tnk_gateway_options_t>()];
 #[cfg(target_pointer_width = "64")]
 const _: [(); 8] = [(); align_of::<tnk_gateway_options_t>()];
 

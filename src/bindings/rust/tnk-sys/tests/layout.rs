@@ -502,6 +502,9 @@ fn tnk_gateway_options_t() {
     at!(tnk_gateway_options_t, worker, 224);
     at!(tnk_gateway_options_t, repeat_ms, 232);
     at!(tnk_gateway_options_t, share_port, 236);
+    at!(tnk_gateway_options_t, keep_unexported, 240);
+    at!(tnk_gateway_options_t, keep_sessions, 248);
+    at!(tnk_gateway_options_t, keep_age_ms, 256);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "gateway/record/entry.h"
+#include "gateway/store/entry.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/number.h"
@@ -56,4 +57,14 @@ int tnk__gw_entry_read(const redisReply *entry, tnk__gw_entry_line_t *out) {
   out->line = fields[5]->str;
   out->n_line = (size_t)fields[5]->len;
   return 0;
+}
+
+void tnk__gw_error_text(const char *error, char *out, size_t n) {
+  size_t n_code = strspn(error, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+  if (error[n_code] != ' ' || n_code > 20)
+    (void)snprintf(out, n, "the server reports an error");
+  else
+    (void)snprintf(out, n, "the server reports the error %.*s", (int)n_code,
+                   error);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TNK_GATEWAY_RECORD_MAP_H
-#define TNK_GATEWAY_RECORD_MAP_H
+#ifndef TNK_GATEWAY_BASE_MAP_H
+#define TNK_GATEWAY_BASE_MAP_H
 
 #include <stddef.h>
 #include <stdint.h>

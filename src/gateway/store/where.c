@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "gateway/record/where.h"
+#include "gateway/store/where.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -115,7 +115,7 @@ static int is_name(const char *text) {
         !(text[i] >= 'a' && text[i] <= 'z') &&
         !(text[i] >= 'A' && text[i] <= 'Z') && strchr(".-_", text[i]) == NULL)
       return 0;
-  return n > 0 && n <= TNK__GW_MAX_NAME;
+  return n > 0 && n <= TNK__GW_MAX_RECORD_NAME;
 }
 
 const char *tnk__gw_where_read(const char *text, tnk__gw_where_t *out) {

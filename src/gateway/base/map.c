@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "gateway/record/map.h"
+#include "gateway/base/map.h"
 
 #include "lib/base/alloc.h"
 #include "tnk/error.h"

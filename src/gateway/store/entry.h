@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TNK_GATEWAY_RECORD_ENTRY_H
-#define TNK_GATEWAY_RECORD_ENTRY_H
+#ifndef TNK_GATEWAY_STORE_ENTRY_H
+#define TNK_GATEWAY_STORE_ENTRY_H
 
 #include <hiredis/hiredis.h>
 #include <stdint.h>
@@ -23,5 +23,8 @@ typedef struct {
 struct redisReply *const *tnk__gw_entries(const redisReply *reply, size_t *n);
 /* Read an entry. Returns 0, or -1 if it is malformed. */
 int tnk__gw_entry_read(const redisReply *entry, tnk__gw_entry_line_t *out);
+/* Write what a reply with an error says. Its text can have parts of the
+ * command, which may be secret. Its code has not. */
+void tnk__gw_error_text(const char *error, char *out, size_t n);
 
 #endif

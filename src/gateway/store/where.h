@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TNK_GATEWAY_RECORD_WHERE_H
-#define TNK_GATEWAY_RECORD_WHERE_H
+#ifndef TNK_GATEWAY_STORE_WHERE_H
+#define TNK_GATEWAY_STORE_WHERE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 enum {
   TNK__GW_MAX_HOST = 255,
   TNK__GW_MAX_SECRET = 511,
-  TNK__GW_MAX_NAME = 128
+  TNK__GW_MAX_RECORD_NAME = 128
 };
 
 /* The address of a shared record:
@@ -19,11 +19,11 @@ typedef struct {
   char host[TNK__GW_MAX_HOST + 1]; /* an IPv6 address has no brackets */
   uint16_t port;
   int is_tls;
-  char name[TNK__GW_MAX_NAME + 1];
+  char name[TNK__GW_MAX_RECORD_NAME + 1];
   char user[TNK__GW_MAX_SECRET + 1];     /* "": none */
   char password[TNK__GW_MAX_SECRET + 1]; /* "": none */
   /* For messages: the address without user and password. */
-  char shown[TNK__GW_MAX_HOST + TNK__GW_MAX_NAME + 32];
+  char shown[TNK__GW_MAX_HOST + TNK__GW_MAX_RECORD_NAME + 32];
 } tnk__gw_where_t;
 
 /* Returns whether a text is an address of a shared record, and not the path of

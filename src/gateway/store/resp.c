@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "gateway/record/resp.h"
+#include "gateway/store/resp.h"
 
 #include <stdio.h>
 
@@ -10,8 +10,8 @@
 #include "lib/io/net/stream.h"
 #include "tnk/error.h"
 
-/* Commands wait in `ready` while `busy` is being written. */
-enum { KEEP_CAPACITY = 1 << 20 };
+/* Commands wait in `ready` while `busy` is being written, a part at a time. */
+enum { KEEP_CAPACITY = 1 << 20, MAX_HEARD = 4096, MAX_WRITE = 256 << 10 };
 
 struct tnk__gw_resp {
   tnk__gw_resp_options_t options;
@@ -21,6 +21,11 @@ struct tnk__gw_resp {
   size_t n_partial; /* bytes since the last whole reply */
   tnk__buf_t ready;
   tnk__buf_t busy;
+  size_t n_written; /* bytes of `busy` */
+  size_t n_writing; /* bytes of the part that is being written */
+  uint64_t n_moved;
+  tnk__buf_t tags; /* of the commands from n_heard on, replies are due */
+  size_t n_heard;
   int is_writing;
   int is_open;
   int has_replied;
@@ -35,6 +40,7 @@ static void free_resp(tnk__gw_resp_t *resp) {
     redisReaderFree(resp->reader);
   tnk__buf_deinit(&resp->ready);
   tnk__buf_deinit(&resp->busy);
+  tnk__buf_deinit(&resp->tags);
   tnk__free(&alloc, resp);
 }
 
@@ -80,20 +86,38 @@ void tnk__gw_resp_close(tnk__gw_resp_t *resp) {
 
 static void written(tnk__gw_resp_t *resp) {
   resp->is_writing = 0;
+  resp->n_moved += resp->n_writing;
+  resp->n_written += resp->n_writing;
+  if (resp->n_written < resp->busy.len)
+    return;
+  resp->n_written = 0;
   if (resp->busy.cap > KEEP_CAPACITY)
     tnk__buf_deinit(&resp->busy);
   else
     tnk__buf_clear(&resp->busy);
 }
 
-static void flush(tnk__gw_resp_t *resp) {
-  while (!resp->is_writing && resp->is_open && !resp->is_closing &&
-         !resp->is_lost && resp->ready.len > 0) {
+/* Returns whether there is a next part. */
+static int begin_part(tnk__gw_resp_t *resp) {
+  size_t left;
+
+  if (resp->busy.len == 0) {
     tnk__buf_t ready = resp->ready;
-    uv_buf_t buf = uv_buf_init((char *)ready.data, (unsigned)ready.len);
 
     resp->ready = resp->busy;
     resp->busy = ready;
+  }
+  left = resp->busy.len - resp->n_written;
+  resp->n_writing = left < MAX_WRITE ? left : MAX_WRITE;
+  return left > 0;
+}
+
+static void flush(tnk__gw_resp_t *resp) {
+  while (!resp->is_writing && resp->is_open && !resp->is_closing &&
+         !resp->is_lost && begin_part(resp)) {
+    uv_buf_t buf = uv_buf_init((char *)resp->busy.data + resp->n_written,
+                               (unsigned)resp->n_writing);
+
     resp->is_writing = 1;
     /* After an error on_end() follows. */
     if (tnk__stream_write(resp->stream, &buf, 1) == TNK__STREAM_WRITTEN)
@@ -110,20 +134,51 @@ static void on_written(tnk__stream_t *stream, int cause) {
     flush(resp);
 }
 
-int tnk__gw_resp_send(tnk__gw_resp_t *resp, const void *data, size_t n) {
-  if (tnk__buf_append(&resp->ready, data, n) != TNK_OK)
+static void forget_heard(tnk__gw_resp_t *resp) {
+  tnk__buf_consume(&resp->tags, resp->n_heard * sizeof(tnk__gw_tag_t));
+  resp->n_heard = 0;
+}
+
+int tnk__gw_resp_send(tnk__gw_resp_t *resp, const tnk__gw_tag_t *tag,
+                      const void *data, size_t n) {
+  if (tnk__gw_resp_n_due(resp) == 0 || resp->n_heard >= MAX_HEARD)
+    forget_heard(resp);
+  if (tnk__buf_append(&resp->tags, tag, sizeof(*tag)) != TNK_OK ||
+      tnk__buf_append(&resp->ready, data, n) != TNK_OK)
     return TNK_ENOMEM;
   flush(resp);
   return TNK_OK;
 }
 
+size_t tnk__gw_resp_n_due(const tnk__gw_resp_t *resp) {
+  return resp->tags.len / sizeof(tnk__gw_tag_t) - resp->n_heard;
+}
+
+uint64_t tnk__gw_resp_n_moved(const tnk__gw_resp_t *resp) {
+  return resp->n_moved;
+}
+
 /* ---- Reading ---- */
+
+/* Returns whether the connection is still open. */
+static int take_reply(tnk__gw_resp_t *resp, const redisReply *reply) {
+  const tnk__gw_tag_t *tags = (const void *)resp->tags.data;
+  tnk__gw_tag_t tag = {0};
+  int has_tag = tnk__gw_resp_n_due(resp) > 0;
+
+  /* A command that is sent meanwhile may move the tags. */
+  if (has_tag)
+    tag = tags[resp->n_heard++];
+  return resp->options.on_reply(resp->options.user, has_tag ? &tag : NULL,
+                                reply) == 0 &&
+         !resp->is_closing;
+}
 
 /* Returns whether the connection is still open. */
 static int take_replies(tnk__gw_resp_t *resp) {
   for (;;) {
     void *reply = NULL;
-    int err;
+    int is_open;
 
     if (redisReaderGetReply(resp->reader, &reply) != REDIS_OK) {
       lose_with_hint(resp, TNK_EFILE, "the answer is not of Valkey or Redis");
@@ -133,9 +188,9 @@ static int take_replies(tnk__gw_resp_t *resp) {
       return 1;
     resp->has_replied = 1;
     resp->n_partial = resp->reader->len - resp->reader->pos;
-    err = resp->options.on_reply(resp->options.user, reply);
+    is_open = take_reply(resp, reply);
     freeReplyObject(reply);
-    if (err != 0 || resp->is_closing)
+    if (!is_open)
       return 0;
   }
 }
@@ -150,6 +205,7 @@ static void on_read(tnk__stream_t *stream, const uint8_t *data, size_t n) {
     return;
   }
   resp->n_partial += n;
+  resp->n_moved += n;
   if (take_replies(resp) && resp->n_partial > resp->options.max_reply)
     lose(resp, TNK_ETOOBIG, "a reply is too long");
 }
@@ -195,6 +251,7 @@ int tnk__gw_resp_open(tnk__gw_resp_t **out,
   resp->alloc = *options->alloc;
   tnk__buf_init(&resp->ready, &resp->alloc, SIZE_MAX);
   tnk__buf_init(&resp->busy, &resp->alloc, SIZE_MAX);
+  tnk__buf_init(&resp->tags, &resp->alloc, SIZE_MAX);
   resp->reader = redisReaderCreate();
   if (resp->reader == NULL ||
       tnk__stream_open(&resp->stream, options->net, &origin, NULL,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Without hiredis no record is shared. Only the first function is ever
  * called. */
-#include "gateway/record/shared.h"
+#include "gateway/store/shared.h"
 
 #include "tnk/error.h"
 
@@ -27,8 +27,15 @@ uint64_t tnk__gw_shared_writer(const tnk__gw_shared_t *shared) {
   return 0;
 }
 
-int tnk__gw_shared_add(tnk__gw_shared_t *shared, const void *line, size_t n) {
-  (void)shared, (void)line, (void)n;
+int tnk__gw_shared_add(tnk__gw_shared_t *shared, const tnk__gw_about_t *about,
+                       const void *line, size_t n) {
+  (void)shared, (void)about, (void)line, (void)n;
+  return TNK_ENOTSUP;
+}
+
+int tnk__gw_shared_mark(tnk__gw_shared_t *shared, const char *session,
+                        const char *changed, const void *line, size_t n) {
+  (void)shared, (void)session, (void)changed, (void)line, (void)n;
   return TNK_ENOTSUP;
 }
 
@@ -37,8 +44,9 @@ int tnk__gw_shared_wait(tnk__gw_shared_t *shared, tnk__gw_waiter_t *waiter) {
   return TNK_ENOTSUP;
 }
 
-int tnk__gw_shared_sync(tnk__gw_shared_t *shared, tnk__gw_waiter_t *waiter) {
-  (void)shared, (void)waiter;
+int tnk__gw_shared_sync(tnk__gw_shared_t *shared, tnk__gw_waiter_t *waiter,
+                        int is_writing) {
+  (void)shared, (void)waiter, (void)is_writing;
   return TNK_ENOTSUP;
 }
 
