@@ -67,11 +67,18 @@ static void one_row(float *restrict c, tnk__lm_view_t a,
 
 void tnk__lm_gemm(float *c, size_t c_row, tnk__lm_view_t a, const float *b,
                   size_t b_row, size_t m, size_t n, size_t k, int add) {
+  size_t done;
   size_t i;
 
   if (!add)
     for (i = 0; i < m; i++)
       memset(c + i * c_row, 0, n * sizeof(*c));
+  done = tnk__lm_gemm_wide(c, c_row, a, b, b_row, m, n, k);
+  if (done == n)
+    return;
+  c += done;
+  b += done;
+  n -= done;
   for (i = 0; i + 2 <= m; i += 2, a.at += 2 * a.row)
     two_rows(c + i * c_row, c + (i + 1) * c_row, a, b, b_row, n, k);
   if (i < m)

@@ -23,6 +23,11 @@ typedef struct {
  * their rows are b_row and c_row floats apart. */
 void tnk__lm_gemm(float *c, size_t c_row, tnk__lm_view_t a, const float *b,
                   size_t b_row, size_t m, size_t n, size_t k, int add);
+/* c += a * b for the first columns, with the processor's vectors. Returns their
+ * number, a multiple of 16: all but the last columns, or 0. */
+size_t tnk__lm_gemm_wide(float *c, size_t c_row, tnk__lm_view_t a,
+                         const float *b, size_t b_row, size_t m, size_t n,
+                         size_t k);
 /* Sum of x[i] * y[i]. */
 float tnk__lm_dot(const float *x, const float *y, size_t n);
 /* to[j * n_rows + i] = from[i * n_cols + j] */
