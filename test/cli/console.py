@@ -14,6 +14,7 @@ import subprocess
 import sys
 import termios
 import threading
+import urllib.error
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -133,6 +134,25 @@ def scripted(answer):
     finally:
         server.shutdown()
         server.server_close()
+
+
+def forward(server, change):
+    """For scripted(): answers as another server does, in JSON, after change(path, document)."""
+    def answer(handler):
+        headers = {name: value for name, value in handler.headers.items() if name.lower() not in ("host", "connection", "accept")}
+        request = urllib.request.Request(server.url + handler.path, handler.body or None, headers, method=handler.command)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as got:
+                status, body, kind = got.status, got.read(), got.headers["Content-Type"]
+        except urllib.error.HTTPError as error:
+            status, body, kind = error.code, error.read(), error.headers["Content-Type"]
+        if kind == "application/json" and body:
+            document = json.loads(body)
+            change(handler.path, document)
+            body = json.dumps(document).encode()
+        handler.say(status, body, **({"Content_Type": kind} if kind else {}))
+
+    return answer
 
 
 class Canned:

@@ -5,30 +5,54 @@ has said, and is asked for more. The reward is their share.
 usage: rl_environment.py [post | posts | loud | branches | HOW_TO_FAIL [WHICH]]
 
 Without an argument it prints its reward. WHICH are the members of a group that fail, such as
-01. It needs no module that is slow to load.
+01. It is started hundreds of times, so it loads the parts in C of the modules for JSON and
+for sockets, and not the modules: they would take most of its time.
 """
-import json
 import os
-import socket
 import sys
+
+import _json
+import _socket
 
 BEGINNINGS = ["Say:", "Tell me:", "Sing:", "Answer:", "Write:", "Now:"]
 HOST, PORT = os.environ["TNK_GATEWAY_URL"].removeprefix("http://").split(":")
 KEY = os.environ["OPENAI_API_KEY"]
 
 
+class Rules:
+    """What the scanner of JSON must know."""
+    strict, object_hook, object_pairs_hook = True, None, None
+    parse_float, parse_int, parse_constant = float, int, float
+
+
+SCAN = _json.make_scanner(Rules)
+
+
+def dumps(value):
+    """As JSON; numbers are finite."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{dumps(key)}:{dumps(member)}" for key, member in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(dumps, value)) + "]"
+    if isinstance(value, str):
+        return _json.encode_basestring_ascii(value)
+    return {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else repr(value)
+
+
 def call(path, body):
-    with socket.create_connection((HOST, int(PORT))) as stream:
-        text = json.dumps(body).encode()
-        stream.sendall(f"POST {path} HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer {KEY}\r\n"
-                       f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n".encode() + text)
-        answer = b""
-        while part := stream.recv(65536):
-            answer += part
+    text = dumps(body).encode()
+    stream = _socket.socket()
+    stream.connect((HOST, int(PORT)))
+    stream.sendall(f"POST {path} HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer {KEY}\r\n"
+                   f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n".encode() + text)
+    answer = b""
+    while part := stream.recv(65536):
+        answer += part
+    stream.close()
     head, _, text = answer.partition(b"\r\n\r\n")
     if b" 200 " not in head.splitlines()[0]:
         sys.exit(f"{path}: {head.decode()}")
-    return json.loads(text)
+    return SCAN(text.decode(), 0)[0]
 
 
 def vowels(text):

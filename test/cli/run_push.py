@@ -17,6 +17,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import time
 
 from console import CLEAN, TNK, Canned, Local, Terminal, check, plan, try_all
 from model_hub import COMMIT, ModelHub
@@ -209,8 +210,7 @@ def open_folder(path):
 def what_has_come_of_a_download_is_not_lost(hub, place):
     hub.reset()
     path = "tinker://run-1:train:0/external_weights/hf"
-    files = {"GET adapter_config.json": (200, b"{}", {"ETag": '"c"'}),
-             f"GET {WEIGHTS}": 500}
+    files = {"GET adapter_config.json": (200, b"{}", {"ETag": '"c"'})}
     listed = {"checkpoint_id": "external_weights/hf", "checkpoint_type": "external",
               "time": "2026-01-01T00:00:00Z", "tinker_path": path, "public": False,
               "size_bytes": 3}
@@ -220,11 +220,14 @@ def what_has_come_of_a_download_is_not_lost(hub, place):
                        "external_weights_urls"] = {
             "urls": {name: f"{server.url}/api/v1/{name}?signature=canary" for name in FILES},
             "expires": "2999-01-01T00:00:00Z"}
-        # Both come at once: whether there is something to keep is a matter of luck.
-        for _ in range(100):
-            got = server("checkpoint", "push-hf", path, "--retries", "0", env=place.env)
-            if "stays in" in got.stderr:
-                break
+
+        def after_the_other(_):
+            """Both files are fetched at once. This one fails when the other one is there."""
+            while not any(file.stat().st_size == 2 for file in place.room.glob("*/*/files/adapter_config.json")):
+                time.sleep(0.001)
+            return 500
+        server.answers[f"GET {WEIGHTS}"] = after_the_other
+        got = server("checkpoint", "push-hf", path, "--retries", "0", env=place.env)
         folder = left_in(got)
         server.answers[f"GET {WEIGHTS}"] = (200, b"x", {"ETag": '"w"'})
         check(not hub.files and (folder / "adapter.incomplete").is_dir(), "of a part of it too",

@@ -7,6 +7,7 @@ usage: run_rl.py TNK_COMMAND
 KILLS=20 makes so many for each row of the matrix. Output is TAP, see
 test/support/tap.py.
 """
+import contextlib
 import json
 import math
 import pathlib
@@ -18,7 +19,8 @@ import sys
 import tempfile
 
 from console import CLEAN, TNK, Local, check, plan, tnk
-from train_runs import killed_apart, killed_local, metrics, weights
+from train_runs import (ended_in_the_middle, killed_apart, killed_local, lost_result, metrics,
+                        weights)
 
 PLAYER = pathlib.Path(__file__).with_name("rl_environment.py")
 KEY = re.compile(r"tnk-[0-9a-f]{8}")
@@ -151,6 +153,8 @@ def surroundings(folder):
         check(len({env[key] for env in told.values()}) == 8, f"{key} is of one environment", told.keys())
     shown = got.stdout + got.stderr + "".join(path.read_text(errors="replace") for path in (
         folder / "surroundings").glob("*.json*"))
+    check("forward_backward" in got.stderr and ": request of " in got.stderr and ": status 200, " in got.stderr,
+          "--verbose shows requests", got)
     check("step1-0-0-try1: reward " in got.stderr and not any(env["OPENAI_API_KEY"] in shown for env in told.values()),
           "keys reach no log and no file")
 
@@ -177,16 +181,107 @@ def alive(pids):
     return found
 
 
+def used(run):
+    """The tokens that the ledger of a run counts."""
+    saves = [json.loads(line) for line in (run / "checkpoints.jsonl").read_text().splitlines()]
+    last = [line for line in saves if line.get("tnk") == "saved"][-1]
+    return sum(last.get(f"tnk_{kind}_tokens", 0) for kind in ("prompt", "sampled", "trained", "doubtful"))
+
+
+def limits(folder, plain):
+    """A limit ends the run with the state of the last complete step, and is never exceeded."""
+    total = used(plain)
+    prices = folder / "prices.json"
+    prices.write_text(json.dumps({"prices": [{"model": "tnk/byte-lm", "prompt": 2, "sampled": 2, "trained": 2}]}))
+    # While the first step samples, when it trains, and between two steps.
+    for share, steps, kind in ((0.03, (0,), "--max-tokens"), (0.2, (0,), "--max-tokens"), (0.6, (1, 2), "--max-usd")):
+        limit = int(total * share)
+        more = (kind, limit) if kind == "--max-tokens" else (kind, 2 * limit / 1e6, "--prices", prices)
+        run = folder / f"limited-{share}"
+        # Again with the same limit: earlier processes count.
+        for _ in range(2 if share == 0.03 else 1):
+            got = tnk("rl", *play(), "--local", "--run", run, *RUN, *more)
+            words = ("would exceed the limit", "has refused a request")
+            check(got.returncode == 1 and any(word in got.stderr for word in words[share < 0.5:]) and
+                  "--max-tokens" in got.stderr, f"{more}: ends", got)
+            check(("A request reserves" in got.stderr and "lower --parallel, continues it" in got.stderr) ==
+                  (words[1] in got.stderr), f"{more}: a hint", got)
+            done = len(lines(run)) if (run / "metrics.jsonl").exists() else 0
+            check(done in steps and 0 < used(run) <= limit, f"{more}: after complete steps", (done, used(run), limit))
+    got = tnk("rl", *play(), "--local", "--run", run, *RUN, "--max-tokens", total * 3)
+    check(got.returncode == 0 and metrics(run) == metrics(plain) and
+          weights(run, run / "served") == weights(plain, plain / "served"), "a higher limit continues", got)
+    prices.write_text('{"prices": [{"model": "another", "prompt": 1, "sampled": 1, "trained": 1}]}')
+    for more, status, words in ((("--max-usd", 1), 2, "--max-usd needs --prices"),
+                                (("--max-usd", 1, "--prices", prices), 6, "has no price for tnk/byte-lm"),
+                                (("--max-usd", 0, "--prices", prices), 2, "--max-usd must be above 0"),
+                                (("--max-tokens", 0), 2, "--max-tokens")):
+        got = tnk("rl", *play(), "--local", "--run", folder / "unlimited", *RUN, *more)
+        check(got.returncode == status and words in got.stderr, f"refused: {words}", got)
+    prices.write_text('{"prices": [{"model": "tnk/byte-lm", "prompt": 1, "sampled": 1, "trained": 1}]}')
+    with Local("--model", "a/b") as server:
+        got = server("rl", *play(), "--model", "tnk/byte-lm", "--run", folder / "named", *RUN, "--max-usd", 1, "--prices", prices)
+    check(got.returncode == 6 and "has no price for a/b" in got.stderr, "the service names its model otherwise", got)
+
+
+def evaluated(folder, plain):
+    """A second environment is run with the new weights. It does not change the training, and its tasks stay."""
+    run, said = folder / "evaluated", folder / "evaluations"
+    said.mkdir()
+    second = f'env >"{said}/$TNK_RL_STEP-$TNK_RL_TASK" && ' + play()[1]
+    args = [*play(), *RUN, "--evaluate", second, "--every", 3, "--evaluate-tasks", 2]
+    got = tnk("rl", *args, "--local", "--run", run, "--json")
+    rows = lines(run)
+    check(got.returncode == 0 and [row["step"] for row in rows if "eval/reward" in row] == [3, STEPS],
+          "after each third step and the last one", (got, rows))
+    check([{k: v for k, v in row.items() if not k.startswith("eval/")} for row in rows] == lines(plain) and
+          weights(run, run / "served") == weights(plain, plain / "served"), "the training is the same", rows)
+    check(json.loads(got.stdout)["eval_reward"] == rows[-1]["eval/reward"] and '"eval_reward":' in got.stderr,
+          "its result and its progress", got)
+    told = {path.name: dict(line.partition("=")[::2] for line in path.read_text().splitlines())
+            for path in said.iterdir()}
+    check(sorted(told) == [f"{step}-{task}" for step in (3, STEPS) for task in (0, 1)] and
+          all(told[f"3-{task}"]["TNK_RL_SEED"] == told[f"{STEPS}-{task}"]["TNK_RL_SEED"] for task in (0, 1)),
+          "all evaluations have the same tasks and seeds", sorted(told))
+    found = []
+    for rate in ("0.02", "0.000000001"):
+        got = tnk("rl", *play(), "--local", "--run", folder / f"rate{rate}", *SHORT, "--learning-rate", rate, "--evaluate",
+                  play()[1])
+        found.append(lines(folder / f"rate{rate}")[-1] if got.returncode == 0 else got)
+    check(found[0]["reward"] == found[1]["reward"] and found[0]["eval/reward"] != found[1]["eval/reward"],
+          "the weights are the new ones, and the last step is evaluated", found)
+    again = folder / "again"
+    got = tnk("rl", *play(), "--local", "--run", again, *SHORT, "--evaluate", "exit 3", "--max-failed", 1,
+              "--evaluate-tasks", 8)
+    check(got.returncode == 1 and
+          re.search(r"evaluation after step 1: . of 8 environments have failed \(. crashed\), and at most 2 may fail, "
+                    "in proportion to --max-failed. The last", got.stderr) and "--max-failed is" not in got.stderr,
+          "failures are named", got)
+    check(len(lines(again)) == 1 and "eval/reward" not in lines(again)[0] and used(again) > 0 and
+          "step 1 has no evaluation: it failed" in got.stderr, "and the step is kept", (got, lines(again)))
+    waits = f'echo >"{folder}/waits"; while :; do sleep 0.1; done'
+    with subprocess.Popen([TNK, "rl", *play(), "--local", "--run", folder / "halted", *map(str, SHORT), "--evaluate", waits],
+                          env=CLEAN, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True) as process:
+        while process.poll() is None and not (folder / "waits").exists():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.02)
+        process.send_signal(signal.SIGINT)
+        _, left_out = process.communicate(timeout=120)
+    check(process.returncode == 130 and "step 1 has no evaluation: it was stopped" in left_out and used(folder / "halted") > 0,
+          "Ctrl-C in an evaluation", left_out)
+    for more, words in ((("--every", 2), "--every and --evaluate-tasks need --evaluate"),
+                        (("--evaluate-tasks", 2), "--every and --evaluate-tasks need --evaluate")):
+        got = tnk("rl", *play(), "--local", "--run", folder / "never", *RUN, *more)
+        check(got.returncode == 2 and words in got.stderr, f"refused: {words}", got)
+    return args, run
+
+
 def interrupted(folder, plain):
     """Ctrl-C stops the environments and saves; the same command continues."""
     run = folder / "interrupted"
     args = [TNK, "rl", *play(), "--local", "--run", run, *map(str, RUN)]
-    with subprocess.Popen(args, env=CLEAN, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True) as process:
-        while not process.stderr.readline().startswith("step 1/"):
-            pass
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=120)
+    process, said = ended_in_the_middle(args, run, 1, signal.SIGINT)
     check(process.returncode == 130 and "The same command continues it" in said, "Ctrl-C", said)
     got = subprocess.run(args, env=CLEAN, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     check(got.returncode == 0 and "resuming after step " in got.stderr, "it continues", got)
@@ -257,9 +352,12 @@ with tempfile.TemporaryDirectory() as tmp:
     bad(top)
     too_many(top)
     not_started(top)
+    limits(top, undisturbed)
+    with_evaluation, evaluation = evaluated(top, undisturbed)
     interrupted(top, undisturbed)
     stopped(top)
     learns(top)
-    killed_local(top, [*play(), *RUN], undisturbed, "rl", "rl", STEPS)
+    killed_local(top, with_evaluation, evaluation, "rl", "rl", STEPS)
     killed_apart(top, [*play(), *RUN], undisturbed, "rl", "rl")
+    lost_result(top, [*play(), *RUN], undisturbed, 1, "rl", "rl")
 plan()

@@ -19,7 +19,8 @@ import tempfile
 import urllib.request
 
 from console import CLEAN, TNK, Local, NoTerminal, check, open_terminal, plan, skip, tnk
-from train_runs import RATES, RUN, STEPS, chat, killed_apart, killed_local, metrics, weights, write
+from train_runs import (Pair, RATES, RUN, STEPS, chat, ended_in_the_middle, killed_apart, killed_local,
+                        lost_result, metrics, weights, write)
 
 CHATS = [chat(f"{i % 5}?", "ab" * (1 + i % 3)) for i in range(25)]
 
@@ -83,13 +84,7 @@ def interrupted(folder, data, plain):
     """Ctrl-C saves; the same command continues."""
     run = folder / "interrupted"
     args = [TNK, "train", data, "--local", "--run", run, *map(str, RUN)]
-    with subprocess.Popen(args, env=CLEAN, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True) as process:
-        # Early, so that a busy machine does not end the run before the signal.
-        while not process.stderr.readline().startswith("step 1/"):
-            pass
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=120)
+    process, said = ended_in_the_middle(args, run, 1, signal.SIGINT)
     check(process.returncode == 130 and "The same command continues it" in said, "Ctrl-C", said)
     kept = json.loads((run / "checkpoints.jsonl").read_text().splitlines()[-1])
     check(kept["tnk"] in ("saved", "deleted") and metrics(run) == "".join(
@@ -99,6 +94,17 @@ def interrupted(folder, data, plain):
     check(got.returncode == 0 and 1 <= at < STEPS, "it continues there", got)
     check(metrics(run) == metrics(plain) and
           weights(run, run / "served") == weights(plain, plain / "served"), "with the same result")
+
+
+def killed_without_a_state(folder, data, plain):
+    """Steps that are trained, and paid for, once more are told."""
+    run = folder / "stateless"
+    args = [TNK, "train", data, "--local", "--run", run, *map(str, RUN), "--save-every", "50"]
+    ended_in_the_middle(args, run, 3, signal.SIGKILL)
+    n = len(metrics(run).splitlines())
+    got = subprocess.run(args, env=CLEAN, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    check(got.returncode == 0 and f"no saved state, so its {n} steps are trained again" in got.stderr, "it is told", got)
+    check(metrics(run) == metrics(plain), "the same metrics from the beginning")
 
 
 def interrupted_with_steps_on_the_way(folder, data, plain):
@@ -221,6 +227,7 @@ def unread_states(folder, data, plain):
             ("nothing deleted", "404/training_runs@2", 8, missing, STEPS - 4),
             ("no information", "404/weights_info@1", 8, missing, STEPS - 4),
             ("alone", "", 8, missing, STEPS - 4),
+            ("no loading", "404/load_weights@2", 8, missing, STEPS - 4),
             ("unmeasured", "", 8, "the metrics of the steps 1 to 8 are missing", STEPS - 8)):
         copy, kept = folder / f"ahead-{name}", folder / f"ahead-{name}-served"
         shutil.copytree(run, copy)
@@ -237,6 +244,30 @@ def unread_states(folder, data, plain):
         check(len(lines) == n_lines and set(lines) <= set(metrics(plain).splitlines(True)),
               f"{name}: {n_lines} metrics", lines)
         check(weights(copy, kept) == weights(plain, plain / "served"), f"{name}: the same weights")
+
+
+def unread_end(folder, data, plain):
+    """Killed when the service has the final state and its sampler weights, of which the run has read nothing. They are
+    found, and not saved again."""
+    run, served = folder / "end", folder / "end-served"
+    args = ["train", data, "--model", "tnk/byte-lm", "--run", run, *RUN]
+    n_polls = 1 + STEPS * 2 + STEPS // 3 + 2
+    with Local("--verbose", "--data", served, "--faults",
+               f"try_again/retrieve_future@{n_polls + 1}-:active") as server:
+        with subprocess.Popen([TNK, *map(str, args)], env={**CLEAN, **server.env}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            n_lines = 0
+            while n_lines < 1000 and not list(served.glob("*/sampler_weights/save-3/meta.json")):
+                server.process.stderr.readline()
+                n_lines += 1
+            process.kill()
+    check(n_lines < 1000 and "sampler_path" not in (run / "checkpoints.jsonl").read_text(), "there is an end that is not noted")
+    with Local("--data", served) as server:
+        got = server(*args)
+    saved = sorted(f"{path.parts[-3]}/{path.parts[-2]}" for path in served.glob("*/*/*/meta.json"))
+    check(got.returncode == 0 and f"resuming after step {STEPS}\n" in got.stderr and
+          saved == ["sampler_weights/save-3", "weights/save-3"], "the end is saved once", (got, saved))
+    check(metrics(run) == metrics(plain) and weights(run, served) == weights(plain, plain / "served"), "with the same result")
 
 
 def seeds(folder):
@@ -435,12 +466,29 @@ def by_tokens(folder, data):
           "the steps are full", (said, used))
     got = tnk("train", "--config", folder / "by-tokens" / "config.json", "--run", folder / "by-tokens-again")
     again = [json.loads(line) for line in metrics(folder / "by-tokens-again").splitlines()]
-    # It has the number of steps, so that the last one is full too.
-    check(got.returncode == 0 and again[:-1] == lines[:-1], "its configuration can be given", (lines, again))
+    check(got.returncode == 0 and again == lines, "its configuration can be given", (lines, again))
     for more, status, words in ((("--batch", 4), 2, "either --batch or --batch-tokens"),
                                 (("--batch-tokens", 99), 6, "--batch-tokens is 100 there and 99 here")):
         got = tnk("train", data, *args, *more, "--run", folder / "by-tokens")
         check(got.returncode == status and words in got.stderr, f"refused: {words}", got)
+
+
+def last_batch(folder, data):
+    """25 examples in batches of 4: the seventh step of an epoch has one, and that of seven steps has four."""
+    by_epochs, by_steps = ("--epochs", 1), ("--steps", 7)
+    for name, given, n, others in (("epochs", by_epochs, 1, "--steps is not set there and 7 here"), ("", (), 1, ""),
+                                   ("steps", by_steps, 4, "--steps is 7 there and not set here")):
+        run, again = folder / f"last-{name}", folder / f"last-{name}-again"
+        got = tnk("train", data, "--local", *RATES, *given, "--run", run)
+        lines = [json.loads(line) for line in metrics(run).splitlines()]
+        check(got.returncode == 0 and len(lines) == 7 and n * 25 < lines[-1]["tokens"] < n * 35, f"the last of {given}", lines)
+        got = tnk("train", "--config", run / "config.json", "--run", again)
+        check(got.returncode == 0 and metrics(again) == metrics(run), f"{given}: the stored configuration has the same last step", got)
+        if others:
+            got = tnk("train", data, "--local", *RATES, *(by_steps if name == "epochs" else by_epochs), "--run", run)
+            check(got.returncode == 6 and others in got.stderr, f"{given}: another last step is another run", got)
+    got = tnk("train", data, "--local", *RATES, "--run", folder / "last-epochs")
+    check(got.returncode == 0, "one epoch is the default", got)
 
 
 def bad_input(folder, data):
@@ -545,7 +593,7 @@ def dry(folder, data):
               "--eval-split", "0.1", "--max-length", 24)
     said = json.loads(got.stdout)
     check(got.returncode == 0 and said["examples"] == 45 and said["eval_examples"] == 5 and
-          said["steps"] == 17 and said["batch"] == 8 and said["trained_tokens"] == 3 * said["tokens"] and
+          said["steps"] == 17 and said["batch"] == 8 and said["trained_tokens"] == 3 * said["tokens"] + 5 * 23 and
           said["cost_usd"] is None and said["longest"] == 23 and said["learning_rate"] == 0.01,
           "a dry run", said)
     whole = json.loads(tnk("train", data, "--local", "--dry-run", "--json").stdout)
@@ -553,7 +601,9 @@ def dry(folder, data):
           "examples that are cut are counted", (said, whole))
     said = json.loads(tnk("train", data, "--local", "--dry-run", "--json", *RUN).stdout)
     used = sum(json.loads(line)["tokens"] for line in metrics(folder / "plain").splitlines())
-    check(said["trained_tokens"] == used and said["steps"] == STEPS, "the tokens of a run are those planned", said)
+    evaluated = 4 * (whole["tokens"] - said["tokens"])
+    check(said["trained_tokens"] == used + evaluated and said["steps"] == STEPS,
+          "the tokens of a run are those planned", said)
     prices = folder / "prices.json"
     prices.write_text('{"prices": [{"prompt": 1, "sampled": 1, "trained": 9},'
                       ' {"model": "tnk/byte-lm", "prompt": 1, "sampled": 1, "trained": 2000}]}')
@@ -567,21 +617,104 @@ def dry(folder, data):
     check(got.returncode == 6, "a tokenizer that there is not", got)
 
 
+def planned_samples(folder, data):
+    """A dry run counts the most that the samples can use, and so does a limit: 200 tokens to a prompt of 20."""
+    prices = folder / "samples.json"
+    prices.write_text('{"prices": [{"prompt": 3000, "sampled": 5000, "trained": 7000}]}')
+    base = ["train", data, "--local", *RATES, "--steps", 7, "--prices", prices]
+    without = json.loads(tnk(*base, "--dry-run", "--json").stdout)
+    check("max_tokens" not in without, "no samples", without)
+    for every, times in ((0, 2), (1, 8), (2, 5), (3, 4), (7, 2), (9, 2)):
+        ask = ("--sample", "1?", "--sample", "2?", "--sample-every", every)
+        said = json.loads(tnk(*base, *ask, "--dry-run", "--json").stdout)
+        n, trained = 2 * times, without["trained_tokens"]
+        check(said["trained_tokens"] == trained and said["max_sampled_tokens"] == n * 200 and
+              said["max_tokens"] == trained + n * 220 and
+              abs(said["cost_usd"] - without["cost_usd"] - n * (20 * 3000 + 200 * 5000) / 1e6) < 1e-6,
+              f"samples every {every} steps", said)
+    shown = tnk(*base, "--sample", "1?", "--dry-run").stdout
+    check("highest cost" in shown and "most tokens" in shown and re.search(r"^samples +2$", shown, re.M), "the plan shows them", shown)
+    args = ["train", data, "--local", *RATES, "--steps", 1, "--sample", "1?", "--run"]
+    check(tnk(*args, folder / "unlimited").returncode == 0, "a run with samples")
+    used = [json.loads(line) for line in (folder / "unlimited" / "checkpoints.jsonl").read_text().splitlines()][-1]
+    n = sum(used[f"tnk_{kind}_tokens"] for kind in ("prompt", "sampled", "trained"))
+    got = tnk(*args, folder / "limited", "--max-tokens", n - 1)
+    check(got.returncode == 1 and "the next step would exceed the limit" in got.stderr and "missing" not in got.stderr and
+          not (folder / "limited" / "metrics.jsonl").exists(), "a step whose samples would exceed a limit is not begun", (n, got))
+
+
+def sampled_first(folder, data):
+    """The samples of step 0 are all there, at whichever request the server is killed."""
+    prompts = [f"{i}?" for i in range(5)]
+    args = [data, "--steps", 2, *RATES, *sum((("--sample", p) for p in prompts), ())]
+    for at in (8, 9, 12, 17):
+        pair = Pair(folder / f"first-{at}", args)
+        code = pair.all("server", (at,))
+        lines = [json.loads(line) for line in (pair.run / "samples.jsonl").read_text().splitlines()]
+        found = [line["prompt"] for line in lines if line["step"] == 0]
+        check(code == 0 and pair.n_again == 0 and found == prompts, f"killed at {at}: the first samples",
+              (code, pair.n_again, lines))
+
+
+class Nth:
+    """Whether a line is the n-th one with some words."""
+
+    def __init__(self, words, n):
+        self.words, self.n = words, n
+
+    def __call__(self, line):
+        self.n -= self.words in line
+        return self.n == 0
+
+
+def sampled_later(folder, data):
+    """The samples of later steps are all there too, at whichever of their requests the server is killed: also those of
+    the second step, whose state is saved before its samples. The weights of samples are deleted."""
+    prompts = [f"{i}?" for i in range(3)]
+    args = [data, "--steps", 3, *RATES, "--save-every", 1, "--sample-every", 1, *sum((("--sample", p) for p in prompts), ())]
+    plain = folder / "later"
+    got = tnk("train", *args, "--local", "--run", plain)
+    want = (plain / "samples.jsonl").read_text()
+    check(got.returncode == 0 and len(want.splitlines()) == 4 * 3, "samples of each step", got)
+    for words, n in (("/save_weights_for_sampler ", 3), ("/create_sampling_session ", 3), ("/asample ", 7), ("/asample ", 8),
+                     ("/asample ", 12)):
+        pair = Pair(folder / f"later-{words.strip(' /')}-{n}", args)
+        pair.until = Nth(words, n)
+        code = pair.all("server", ())
+        check(code == 0 and pair.n_again == 0 and (pair.run / "samples.jsonl").read_text() == want,
+              f"killed at {words.strip()} {n}: the samples of all steps", (code, pair.n_again, pair.said))
+        left = [path.name for path in pathlib.Path(f"{pair.run}-served").glob("*/sampler_weights/*")]
+        check(all(name.startswith((".", "save-")) for name in left), "no weights of samples stay", left)
+    for fault in ("404/asample@8", "404/asample@7,404/create_sampling_session@4", "404/asample@12"):
+        run = folder / f"later-{fault.replace('/', '-')}"
+        with Local("--faults", fault) as server:
+            got = server("train", *args, "--model", "tnk/byte-lm", "--run", run)
+        check(got.returncode == 0 and (run / "samples.jsonl").read_text() == want, f"{fault}: the sampler is made again", got)
+
+
 with tempfile.TemporaryDirectory() as tmp:
     top = pathlib.Path(tmp)
     chats = write(top / "chats.jsonl", CHATS)
     undisturbed = trains(top, chats)
     progress(top, chats)
     interrupted(top, chats, undisturbed)
+    killed_without_a_state(top, chats, undisturbed)
     interrupted_with_steps_on_the_way(top, chats, undisturbed)
     sampled(top, chats, undisturbed)
+    planned_samples(top, chats)
+    sampled_first(top, chats)
+    sampled_later(top, chats)
     killed_local(top, [chats, *RUN], undisturbed)
     killed_apart(top, [chats, *RUN], undisturbed)
+    for at in (1, 3):
+        lost_result(top, [chats, *RUN], undisturbed, at)
     unread_results(top, chats, undisturbed)
     unread_states(top, chats, undisturbed)
+    unread_end(top, chats, undisturbed)
     seeds(top)
     reduction(top)
     by_tokens(top, chats)
+    last_batch(top, chats)
     other_runs(top, chats, undisturbed)
     limits(top, chats, undisturbed)
     configuration(top, chats, undisturbed)

@@ -77,6 +77,18 @@ def formats(folder):
     check(got.returncode == 1 and "no example is left" in got.stderr, "pairs that train nothing are left out", got)
 
 
+def planned(folder, data):
+    """A dry run names exactly what a run may use: one token less is not enough."""
+    chats = write(folder / "chats.jsonl", [{"prompt": p, "completion": c} for p, c, _ in ROWS])
+    for name, more in (("dpo", DPO), ("sft", ())):
+        args = ["train", data if more else chats, *more, "--local", "--batch", 4, "--steps", 7,
+                "--eval-split", "0.2", "--eval-every", 3]
+        n = json.loads(tnk(*args, "--dry-run", "--json").stdout)["trained_tokens"]
+        for limit, status in ((n, 0), (n - 1, 1)):
+            got = tnk(*args, "--run", folder / f"planned-{name}-{limit}", "--max-tokens", limit)
+            check(got.returncode == status, f"{name}: a limit of {limit} tokens", got)
+
+
 def completions(folder):
     """A prompt with its completion is a conversation."""
     digests = []
@@ -141,6 +153,7 @@ with tempfile.TemporaryDirectory() as tmp:
     undisturbed = trains(top, pairs)
     formats(top)
     completions(top)
+    planned(top, pairs)
     bad_input(top, pairs)
     lost_reference(top, pairs)
     killed_local(top, [pairs, *DPO, *RUN], undisturbed, "dpo")

@@ -12,7 +12,7 @@ import resource
 import signal
 import tempfile
 
-from console import Local, check, plan, tnk
+from console import Local, check, forward, plan, scripted, tnk
 from train_runs import chat, metrics, weights, write
 
 CHATS = [chat(f"{i % 5}?", "ab" * (1 + i % 3)) for i in range(25)]
@@ -34,6 +34,9 @@ BAD_LINES = (
 # (kind, arguments, status, words)
 BAD_OPTIONS = (
     ("an unknown option", ("--local", "--epoch", 2), 2, ("--epoch", "--epochs")),
+    ("no learning rate", ("--local", "--learning-rate", 0), 2, ("--learning-rate must be above 0",)),
+    ("no money", ("--local", "--max-usd", 0), 2, ("--max-usd must be above 0",)),
+    ("no beta", ("--local", "--method", "dpo", "--beta", "0.0"), 2, ("--beta must be above 0",)),
     ("a misspelled option", ("--local", "--learning-rte", 2), 2, ("--learning-rte", "--learning-rate")),
     ("an unknown schedule", ("--local", "--schedule", "cosin"), 2, ("--schedule", "cosine")),
     ("an unknown method", ("--local", "--method", "dop"), 2, ("--method", "dpo")),
@@ -41,6 +44,23 @@ BAD_OPTIONS = (
     ("no model", (), 2, ("--model", "--local")),
     ("a file that there is not", ("--local", "--eval", "nowhere.jsonl"), 6, ("nowhere.jsonl",)),
 )
+
+
+# Options of other methods, also with the value that is their default. (option, values, its methods)
+OF_METHODS = (("--loss", ("importance_sampling", "ppo", "cispo"), ("rl", "distill")),
+              ("--advantages", ("auto", "given", "centered", "normalized", "leave-one-out"), ("rl",)))
+
+
+def of_other_methods(folder, data):
+    for option, values, methods in OF_METHODS:
+        for method in ("sft", "dpo", "distill"):
+            for value in values if method not in methods else ():
+                more = ("--teacher", "a/b") if method == "distill" else ()
+                got = tnk("train", data, "--local", "--dry-run", "--method", method, *more, option, value)
+                check(got.returncode == 2 and f"{option} needs --method {' or '.join(methods)}" in got.stderr,
+                      f"{option} {value} with {method} is refused", got)
+    got = tnk("train", data, "--local", "--dry-run", "--method", "distill", "--teacher", "a/b", "--loss", "importance_sampling")
+    check(got.returncode == 0, "the default of --loss may be given to distill", got)
 
 
 def bad_lines(folder):
@@ -97,6 +117,28 @@ def refused(folder, data, plain):
         goes_on(kind, folder, data, run, plain)
 
 
+def other_tokenizers(folder, data):
+    """Bytes are no tokens of a model whose tokenizer the service names. It may name none, or the model has none."""
+    for i, (named, is_refused) in enumerate(((None, 0), ("", 0), ("tnk/bytes", 0), ("tnk/bytes:1", 0), ("Qwen/Qwen3-8B", 1))):
+        run = folder / f"tokenizer-{i}"
+        with Local() as server, scripted(with_tokenizer(server, named)) as (url, _):
+            got = tnk("train", data, "--model", "tnk/byte-lm", "--run", run, "--steps", 1,
+                      env={"TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-local"})
+        check(got.returncode == is_refused and
+              ("tnk/byte-lm has the tokenizer Qwen/Qwen3-8B: --tokenizer must be that one" in got.stderr) == is_refused and
+              (run / "metrics.jsonl").exists() == (not is_refused), f"the service names the tokenizer {named!r}", got)
+
+
+def with_tokenizer(server, named):
+    """Answers a request as the server does, but names this tokenizer; None for a server that names none."""
+    def change(path, answer):
+        if path.endswith("/get_info"):
+            answer["model_data"]["tokenizer_id"] = named
+            if named is None:
+                del answer["model_data"]["tokenizer_id"]
+    return forward(server, change)
+
+
 def full_disk(folder, data, plain):
     """A limit of the size of files stands for a full disk. SIGXFSZ is not a way to learn of it."""
     def limit(n):
@@ -137,8 +179,10 @@ with tempfile.TemporaryDirectory() as tmp:
     chats = write(top / "chats.jsonl", CHATS)
     bad_lines(top)
     bad_options(top, chats)
+    of_other_methods(top, chats)
     undisturbed = whole_run(top, chats)
     refused(top, chats, undisturbed)
     full_disk(top, chats, undisturbed)
+    other_tokenizers(top, chats)
     other_folders(top, chats, undisturbed)
 plan()

@@ -12,6 +12,7 @@ import array
 import json
 import os
 import pathlib
+import signal
 import struct
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import urllib.request
 import zlib
 
 from console import CLEAN, TNK, Local, check, plan, skip, tnk
-from train_runs import chat, metrics, weights, write
+from train_runs import chat, ended_in_the_middle, metrics, weights, write
 
 CHATS = [chat(f"{i % 5}?", "ab" * (1 + i % 7)) for i in range(25)]
 BASE = ("--local", "--learning-rate", "0.01", "--save-every", 3)
@@ -86,12 +87,7 @@ def killed(folder, data, packed):
     args = (*BASE, "--batch", 4, "--epochs", 2)
     for name, first, second in (("packed", packed, packed), ("to-chats", packed, data), ("to-packed", data, packed)):
         run = folder / f"killed-{name}"
-        with subprocess.Popen([TNK, "train", *map(str, (first, *args)), "--run", run], env=CLEAN,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                              text=True) as process:
-            while not process.stderr.readline().startswith("step 5/"):
-                pass
-            process.kill()
+        ended_in_the_middle([TNK, "train", *map(str, (first, *args)), "--run", run], run, 5, signal.SIGKILL)
         got = tnk("train", second, *args, "--run", run)
         check(got.returncode == 0 and "resuming after step" in got.stderr and same_run(run, folder / "epochs-chats"),
               f"killed and resumed, {name}: the same metrics and weights", got)

@@ -3,15 +3,17 @@
 
 KILLS=20 makes so many for each row of the matrix.
 """
+import fcntl
 import json
 import os
 import pathlib
 import random
-import socket
 import subprocess
 import threading
+import time
 
 from console import CLEAN, TNK, check
+from ports import reserve
 
 KILLS = int(os.environ.get("KILLS", "2"))
 STEPS = 12
@@ -47,21 +49,37 @@ def weights(run, served):
     return found
 
 
+def ended_in_the_middle(args, run, n_steps, number):
+    """Send a signal to a run after n_steps steps. The run cannot end before: its standard error is
+    a pipe with room for about as many lines, which nobody reads until then. Returns the process
+    and what it has said."""
+    back, front = os.pipe()
+    filled = os.write(front, b"\n" * (fcntl.fcntl(front, fcntl.F_SETPIPE_SZ, 4096) - 100 * n_steps))
+    with open(back) as file, subprocess.Popen(args, env=CLEAN, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                              stderr=front) as process:
+        os.close(front)
+        steps = run / "metrics.jsonl"
+        while process.poll() is None and not (steps.exists() and steps.read_text().count("\n") >= n_steps):
+            time.sleep(0.002)
+        process.send_signal(number)
+        said = file.read()[filled:]
+    return process, said
+
+
 class Pair:
     """A server with its folder and a client, which may be killed and started again."""
 
     def __init__(self, run, args, command="train"):
         self.run, self.args, self.command = run, args, command
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = str(free.getsockname()[1])
+        self.port = str(reserve())
         self.server = self.client = None
         self.n_seen, self.n_again, self.kill_at, self.who = 0, 0, (), ""
+        self.until = None  # kills when it returns a true value for a request
 
-    def serve(self):
+    def serve(self, *more):
         self.server = subprocess.Popen(
             [TNK, "local", "--port", self.port, "--verbose", "--data", str(self.run) + "-served",
-             "--exit-with-stdin"],
+             "--exit-with-stdin", *more],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=CLEAN)
         url = self.server.stdout.readline().split()[-1]
         threading.Thread(target=self.watch, args=(self.server,), daemon=True).start()
@@ -69,10 +87,10 @@ class Pair:
 
     def watch(self, server):
         """Count requests, and kill at the ones that were drawn."""
-        for _ in server.stderr:
+        for line in server.stderr:
             self.n_seen += 1
-            if self.kill_at and self.n_seen == self.kill_at[0]:
-                self.kill_at = self.kill_at[1:]
+            if (self.kill_at and self.n_seen == self.kill_at[0]) or (self.until and self.until(line)):
+                self.kill_at, self.until = self.kill_at[1:], None
                 for name in ("client", "server"):
                     if self.who in (name, "both"):
                         getattr(self, name).kill()
@@ -117,6 +135,36 @@ class Pair:
         return code
 
 
+def lost_result(folder, args, plain, at, name="sft", command="train"):
+    """The service makes state `at` of a run, and is lost before it can say so. The run knows that it may
+    exist, and looks for it. It is killed when it has continued."""
+    pair = Pair(folder / f"{name}-result-{at}", args, command)
+    served = pathlib.Path(f"{pair.run}-served")
+    pair.until = lambda _: [*served.glob(f"*/weights/save-{at}/meta.json")]
+    pair.who = "server"
+    # The service serves each request of this save, and its answers are lost.
+    client = pair.train(pair.serve("--faults", f"drop_after_commit/save_weights@{at}-"))
+    pair.server.wait()
+    pair.serve()
+    said = []
+    for line in client.stderr:
+        said.append(line)
+        if "the model was restored after step" in line:
+            break
+    client.kill()
+    client.wait()
+    client.stderr.close()
+    pair.server.stdin.close()
+    pair.server.wait(60)
+    n_kept = len(metrics(pair.run).splitlines())
+    code = pair.all("", ())
+    check(code == 0 and metrics(pair.run) == metrics(plain) and weights(pair.run, served) ==
+          weights(plain, plain / "served"), f"{name}: the result of save {at} is lost: the same metrics and weights",
+          (code, pair.said, said))
+    check(f"restored after step {n_kept}\n" in said[-1] and f"resuming after step {n_kept}\n" in pair.said and
+          "missing" not in pair.said, f"{name}: the result of save {at} is lost: no step is trained again", (said, pair.said))
+
+
 def killed_local(folder, args, plain, name="sft", command="train", steps=STEPS):
     """SIGKILL of the one process that has both, at seeded steps."""
     for seed in range(KILLS):
@@ -138,14 +186,19 @@ def killed_local(folder, args, plain, name="sft", command="train", steps=STEPS):
               f"{name} killed at {at}: the same metrics and weights", got)
 
 
-def killed_apart(folder, args, plain, name="sft", command="train"):
-    """SIGKILL of the client, the server, or both, at seeded requests."""
+def killed_apart(folder, args, plain, name="sft", command="train", before=None):
+    """SIGKILL of the client, the server, or both, at seeded requests.
+
+    before(folder) prepares the folder of a server.
+    """
     for who in ("client", "server", "both"):
         for seed in range(KILLS):
             draw = random.Random(f"{who}{seed}")
             # The client waits for a server that is gone, if the run has begun.
             at = tuple(sorted(draw.sample(range(25 if who == "server" else 4, 110), 2)))
             pair = Pair(folder / f"{name}-{who}-{seed}", args, command)
+            if before:
+                before(pathlib.Path(f"{pair.run}-served"))
             code = pair.all(who, at)
             check(who != "server" or pair.n_again == 0, "it is one process", pair.n_again)
             same = code == 0 and metrics(pair.run) == metrics(plain)

@@ -52,7 +52,8 @@ struct cli_option {
   int64_t max;
   double *real; /* from 0 to `max_real` */
   double max_real;
-  int *choice; /* the index in `choices`, which ends with NULL */
+  int is_positive; /* `real` may not be 0 */
+  int *choice;     /* the index in `choices`, which ends with NULL */
   const char *const *choices;
   cli_texts_t *texts;
   /* Parses the value. Returns 0, or -1 with the reason in `why`. */

@@ -128,6 +128,8 @@ static int read_real(const parse_t *p, const cli_option_t *option,
       json_is_number(root))
     real = json_number_value(root);
   json_decref(root);
+  if (option->is_positive && real == 0)
+    return refuse(p, "--%s must be above 0", option->name);
   if (!(real >= 0 && real <= option->max_real))
     return refuse(p, "--%s: \"%.200s\" is not a number from 0 to %g",
                   option->name, value, option->max_real);

@@ -211,8 +211,8 @@ tnk_logger_t cli_ask_logger(cli_ask_t *ask) {
                         on_log, ask};
 }
 
-/* For --verbose, called inside the library. Its log has the retries. */
-static void on_event(const tnk_event_t *event, void *user) {
+/* Called inside the library. Its log has the retries. */
+void cli_ask_event(const tnk_event_t *event, void *user) {
   cli_ask_t *ask = user;
   char what[64] = "";
 
@@ -248,7 +248,7 @@ int cli_ask_serve(cli_ask_t *ask, const tnk_service_options_t *given) {
   if (options.patience_ms == 0)
     options.patience_ms = ASK_PATIENCE_MS;
   if (cli->verbose && options.observer == NULL) {
-    options.observer = on_event;
+    options.observer = cli_ask_event;
     options.observer_user = ask;
   }
   if (cli->base_url != NULL)

@@ -56,6 +56,10 @@ void cli_ask_while(cli_ask_t *ask, int (*is_needed)(const void *user),
 void cli_ask_hush(cli_ask_t *ask);
 /* Returns whether the command must end and may not wait again. */
 int cli_ask_is_over(const cli_ask_t *ask);
+/* A tnk_observe_cb that shows requests, for --verbose. `user` is a cli_ask_t.
+ * cli_ask_serve() sets it, unless the command has an observer of its own: that
+ * one must call it. */
+void cli_ask_event(const tnk_event_t *event, void *user);
 /* The logger of the command, for other objects that it opens. */
 tnk_logger_t cli_ask_logger(cli_ask_t *ask);
 /* Report an error of the library, with a hint if there is one. `error` may be

@@ -143,7 +143,7 @@ static int compare_options(const learn_folder_t *folder, json_t *options) {
   json_object_foreach(options, name, value) {
     const json_t *before = json_object_get(old, name);
 
-    if (json_equal(before, value))
+    if (json_equal(before, value) || (before == NULL && json_is_null(value)))
       continue;
     put_value(there, sizeof(there), before);
     put_value(here, sizeof(here), value);

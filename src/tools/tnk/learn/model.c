@@ -2,9 +2,11 @@
 #include "tools/tnk/learn/model.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "tnk/error.h"
 #include "tnk/rest.h"
+#include "tools/local/lm/lm.h"
 
 /* The time to delete old states after the last save. A state that cannot be
  * deleted stays until the user deletes it. */
@@ -68,8 +70,31 @@ static int is_none(int err) {
   return err == TNK_ENOTFOUND || err == TNK_EUNSUPPORTED;
 }
 
-/* Returns whether the service is known to have a state with at most `n_kept`
- * steps. */
+/* Load a state that the service has, to see whether it can. Returns TNK_OK, or
+ * TNK_ENOTFOUND if a model cannot be made of it. */
+static int try_state(cli_ask_t *ask, const char *path, int *status) {
+  tnk_restore_options_t options = TNK_RESTORE_OPTIONS_INIT;
+  int err = TNK_ESESSION;
+
+  options.path = path;
+  options.with_optimizer = TNK_YES;
+  for (size_t i = 0; i < MAX_LOST && err == TNK_ESESSION; i++) {
+    tnk_promise_t *loaded = tnk_service_restore(ask->service, &options);
+
+    err = cli_ask_wait(ask, loaded);
+    if (err == TNK_OK)
+      tnk_training_close(tnk_promise_training(loaded), NULL, NULL);
+    else if (err == TNK_EFAILED)
+      err = TNK_ENOTFOUND;
+    else if (!is_none(err) && (err != TNK_ESESSION || i + 1 == MAX_LOST))
+      *status = cli_ask_failed(ask, loaded);
+    tnk_promise_unref(loaded);
+  }
+  return err;
+}
+
+/* Returns whether the service can load a state with at most `n_kept` steps.
+ * Only then the one that is ahead can be deleted. */
 static int has_older(cli_ask_t *ask, const tnk_ledger_t *ledger,
                      uint64_t n_kept, int *status) {
   int err = TNK_ENOTFOUND;
@@ -86,6 +111,8 @@ static int has_older(cli_ask_t *ask, const tnk_ledger_t *ledger,
     if (err != TNK_OK && !is_none(err))
       *status = cli_ask_failed(ask, found);
     tnk_promise_unref(found);
+    if (err == TNK_OK)
+      err = try_state(ask, entry->state_path, status);
   }
   return err == TNK_OK;
 }
@@ -102,7 +129,8 @@ static int delete_state(cli_ask_t *ask, const char *path) {
   return status;
 }
 
-int learn_model_resume(tnk_training_t **out, cli_ask_t *ask,
+/* *out is NULL if the run has not begun yet. */
+static int resume_kept(tnk_training_t **out, cli_ask_t *ask,
                        tnk_ledger_t *ledger, const char *run, uint64_t n_kept,
                        uint64_t *first) {
   const tnk_ledger_entry_t *entry = NULL;
@@ -147,17 +175,51 @@ int learn_model_resume(tnk_training_t **out, cli_ask_t *ask,
   return status;
 }
 
+int learn_model_settle(tnk_training_t **model, cli_ask_t *ask,
+                       tnk_ledger_t *ledger, const char *run, uint64_t n_kept,
+                       uint64_t *n_steps) {
+  tnk_training_t *found = NULL;
+  uint64_t first = 0;
+  const int status = resume_kept(&found, ask, ledger, run, n_kept, &first);
+
+  if (found == NULL)
+    return status;
+  tnk_training_close(*model, NULL, NULL);
+  *model = found;
+  *n_steps = first;
+  return status;
+}
+
 int learn_model_open(tnk_training_t **out, cli_ask_t *ask, tnk_ledger_t *ledger,
                      const char *run, const tnk_lora_options_t *lora,
                      uint64_t n_kept, uint64_t *first) {
-  const int status = learn_model_resume(out, ask, ledger, run, n_kept, first);
+  const int status = resume_kept(out, ask, ledger, run, n_kept, first);
 
   if (status != CLI_EXIT_OK)
     return status;
+  if (*out == NULL && n_kept > 0)
+    cli_note(ask->cli,
+             "the run has no saved state, so its %" PRIu64
+             " steps are trained again",
+             n_kept);
   if (*out == NULL)
     return create(out, ask, lora);
   cli_note(ask->cli, "resuming after step %" PRIu64, *first);
   return CLI_EXIT_OK;
+}
+
+int learn_model_check_bytes(const cli_ask_t *ask,
+                            const tnk_training_t *training, const char *model) {
+  tnk_training_info_t info = TNK_TRAINING_INFO_INIT;
+
+  (void)tnk_training_info(&info, training);
+  if (info.tokenizer_id == NULL || info.tokenizer_id[0] == '\0' ||
+      strcmp(info.tokenizer_id, TNK__LM_TOKENIZER) == 0)
+    return CLI_EXIT_OK;
+  return cli_fail(ask->cli, CLI_EXIT_FAILED,
+                  "the tokens of the data are bytes, and the service's model "
+                  "%s has the tokenizer %.200s: --tokenizer must be that one",
+                  model, info.tokenizer_id);
 }
 
 int learn_ledger_is_ended(const tnk_ledger_t *ledger) {
@@ -182,7 +244,7 @@ void learn_ledger_settle(cli_ask_t *ask, tnk_ledger_t *ledger) {
   cli_ask_while(ask, has_rolling, ledger, DELETION_MS);
 }
 
-int learn_report_unfinished(const cli_ask_t *ask) {
+int learn_report_unfinished(const cli_ask_t *ask, const tnk_ledger_t *ledger) {
   return cli_report(
       ask->cli,
       &(cli_problem_t){
@@ -190,5 +252,8 @@ int learn_report_unfinished(const cli_ask_t *ask) {
               ask->signal_number != 0 ? CLI_EXIT_INTERRUPT : CLI_EXIT_NETWORK,
           .message = "the run is not finished",
           .code = "interrupted",
-          .hint = "Its state is saved. The same command continues it."});
+          .hint = tnk_ledger_last(ledger) != NULL
+                      ? "Its state is saved. The same command continues it."
+                      : "It has no complete step and no saved state. The same "
+                        "command begins it again."});
 }

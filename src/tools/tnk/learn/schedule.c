@@ -78,3 +78,12 @@ double learn_default_rate(const char *model) {
     return 3e-4;
   return billions < 100 ? 2e-4 : 1e-4;
 }
+
+/* The finalizer of splitmix64. */
+uint64_t learn_seed(uint64_t seed, uint64_t number) {
+  uint64_t x = seed * 0x9E3779B97F4A7C15u + number + 1;
+
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return (x ^ (x >> 31)) & 0x3FFFFFFF;
+}

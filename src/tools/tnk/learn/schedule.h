@@ -27,4 +27,8 @@ double learn_schedule_rate(const learn_schedule_t *schedule, uint64_t step);
  * such as 8B. Larger models get smaller rates. */
 double learn_default_rate(const char *model);
 
+/* A seed that differs for each `number` of a run, in the range that all clients
+ * accept. */
+uint64_t learn_seed(uint64_t seed, uint64_t number);
+
 #endif

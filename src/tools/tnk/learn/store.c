@@ -55,6 +55,14 @@ int learn_store_add_tokens(learn_store_t *store, const int32_t *ids,
   return err == TNK_OK ? append(store, &datum) : err;
 }
 
+int learn_store_add_prompt(learn_store_t *store, const int32_t *ids, size_t n) {
+  const tnk_datum_t datum = {
+      .input = {.tokens = tnk__arena_copy(&store->arena, ids, n * sizeof(*ids)),
+                .n_tokens = n}};
+
+  return datum.input.tokens != NULL ? append(store, &datum) : TNK_ENOMEM;
+}
+
 int learn_store_add(learn_store_t *store, const tnk_datum_t *datum) {
   const tnk_datum_t *copy = tnk__data_copy(&store->arena, datum, 1);
 

@@ -22,6 +22,8 @@ int learn_datum(tnk_datum_t *out, tnk__arena_t *arena, const int32_t *ids,
 /* Add one. */
 int learn_store_add_tokens(learn_store_t *store, const int32_t *ids,
                            const float *weights, size_t n, float scale);
+/* Add a prompt, which has only an input. */
+int learn_store_add_prompt(learn_store_t *store, const int32_t *ids, size_t n);
 /* Add a copy of an example. */
 int learn_store_add(learn_store_t *store, const tnk_datum_t *datum);
 void learn_store_free(learn_store_t *store);

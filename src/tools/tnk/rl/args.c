@@ -18,7 +18,7 @@ rl_args_t rl_args = {
     .n_parallel = 64,
     .timeout_s = 600,
     .max_failed = -1,
-    .max_tokens = 1024,
+    .answer_tokens = 1024,
     .save_every = 10,
     .rank = 32,
 };
@@ -89,11 +89,33 @@ const cli_option_t rl_options[] = {
      .min = 0,
      .max = RL_MAX_ENVIRONMENTS,
      .help = "Environments of a step that may fail. If more fail, the command "
-             "ends. Default: a quarter of them."},
+             "ends. Default: a quarter of them. An evaluation has the same "
+             "share."},
+    {.name = "evaluate",
+     .value = "COMMAND",
+     .text = &rl_args.evaluate,
+     .help = "A second environment, which is not trained on. Its mean reward "
+             "after the last step, and after each --every steps, is the metric "
+             "eval/reward."},
+    {.name = "every",
+     .value = "N",
+     .number = &rl_args.every,
+     .min = 0,
+     .max = INT64_MAX,
+     .help = "Steps between evaluations. 0 means only after the last step "
+             "(0)."},
+    {.name = "evaluate-tasks",
+     .value = "N",
+     .number = &rl_args.n_evaluated,
+     .min = 1,
+     .max = RL_MAX_ENVIRONMENTS,
+     .help = "Environments of an evaluation. Each has its own TNK_RL_TASK, and "
+             "all evaluations have the same. Default: as many as a step has."},
     {.name = "learning-rate",
      .value = "X",
      .real = &rl_args.rate,
      .max_real = 1,
+     .is_positive = 1,
      .help = "Learning rate. Default: as tnk train --method rl."},
     {.name = "loss",
      .value = "NAME",
@@ -118,12 +140,31 @@ const cli_option_t rl_options[] = {
      .min = 0,
      .max = INT32_MAX,
      .help = "Seed of the adapter and of TNK_RL_SEED (0)."},
+    {.name = "answer-tokens",
+     .value = "N",
+     .number = &rl_args.answer_tokens,
+     .min = 1,
+     .max = INT32_MAX,
+     .help = "Tokens of an answer, for environments that set no limit (1024)."},
     {.name = "max-tokens",
      .value = "N",
      .number = &rl_args.max_tokens,
      .min = 1,
-     .max = INT32_MAX,
-     .help = "Tokens of an answer, for environments that set no limit (1024)."},
+     .max = INT64_MAX,
+     .help = "Limit for all tokens of the run, sampled and trained, including "
+             "earlier processes. When it is reached, the state of the last "
+             "complete step is saved and the command ends."},
+    {.name = "max-usd",
+     .value = "X",
+     .real = &rl_args.max_usd,
+     .max_real = 1e9,
+     .is_positive = 1,
+     .help = "The same for the cost of the run, with --prices."},
+    {.name = "prices",
+     .value = "FILE",
+     .text = &rl_args.prices,
+     .offer = CLI_OFFER_FILES,
+     .help = "Prices per million tokens in USD, as for tnk train."},
     {.name = "save-every",
      .value = "N",
      .number = &rl_args.save_every,
@@ -155,6 +196,13 @@ const char *rl_check(const cli_t *cli) {
            "group";
   if (n > RL_MAX_ENVIRONMENTS)
     return "--groups times --group-size is at most 65536";
+  if ((rl_args.every > 0 || rl_args.n_evaluated > 0) &&
+      rl_args.evaluate == NULL)
+    return "--every and --evaluate-tasks need --evaluate";
+  if (rl_args.n_evaluated == 0)
+    rl_args.n_evaluated = n;
+  if (rl_args.max_usd > 0 && rl_args.prices == NULL)
+    return "--max-usd needs --prices";
   if (rl_args.max_failed < 0)
     rl_args.max_failed = n / 4;
   if (rl_args.max_failed >= n)

@@ -17,13 +17,19 @@ typedef struct {
   const char *config; /* file; NULL: none */
   const char *run;
   const char *environment;
+  const char *evaluate; /* command; NULL: none */
+  int64_t every;        /* steps; 0: only after the last one */
+  int64_t n_evaluated;  /* environments of an evaluation */
   int64_t n_steps;
   int64_t n_groups;
   int64_t group_size;
   int64_t n_parallel;
-  int64_t timeout_s;  /* of an environment */
-  int64_t max_failed; /* -1: a quarter of the environments of a step */
-  int64_t max_tokens; /* of an answer, for clients that set none */
+  int64_t timeout_s;     /* of an environment */
+  int64_t max_failed;    /* -1: a quarter of the environments of a step */
+  int64_t answer_tokens; /* for clients that set no limit */
+  int64_t max_tokens;    /* of the run; 0: no limit, as for max_usd */
+  double max_usd;
+  const char *prices; /* file; NULL: unknown */
   int64_t save_every;
   int64_t rank;
   int64_t seed;

@@ -13,12 +13,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tnk/error.h"
 #include "tnk/observe.h"
-#include "tnk/rest.h"
 #include "tools/tnk/learn/drift.h"
 #include "tools/tnk/learn/metrics.h"
 #include "tools/tnk/learn/model.h"
@@ -26,31 +24,21 @@
 /* The outcome of a part of the loop. */
 enum {
   FINE = 0,
-  LOST = -1 /* the model was lost, and the library restores it */
+  LOST = LEARN_LOST,
+  BROKE = LEARN_BROKE
   /* Other values are exit statuses of reported errors. */
 };
-
-/* The service deletes sampler weights that a killed process has left. */
-enum { TTL_S = 7 * 24 * 3600 };
 
 static const cli_t *cli_of(const rl_loop_t *loop) {
   return loop->play.ask->cli;
 }
 
-static int is_over(const rl_loop_t *loop) {
-  return cli_ask_is_over(loop->play.ask);
+static int must_end(const rl_loop_t *loop) {
+  return cli_ask_is_over(loop->play.ask) || loop->is_broke;
 }
 
-/* Await a promise and release it. Returns LOST without a report if the model is
- * lost. */
 static int await(const rl_loop_t *loop, tnk_promise_t *promise) {
-  const int err = cli_ask_wait(loop->play.ask, promise);
-  int result = FINE;
-
-  if (err != TNK_OK)
-    result =
-        err == TNK_ESESSION ? LOST : cli_ask_failed(loop->play.ask, promise);
-  return result;
+  return learn_await(loop->play.ask, promise);
 }
 
 static int file_failed(const rl_loop_t *loop, int err) {
@@ -59,24 +47,6 @@ static int file_failed(const rl_loop_t *loop, int err) {
 }
 
 /* ---- Weights for the gateway ---- */
-
-/* Await the deletion of earlier weights. The service deletes them some time
- * later anyway. */
-static void end_deletion(rl_loop_t *loop) {
-  if (loop->deleting != NULL)
-    (void)cli_ask_wait(loop->play.ask, loop->deleting);
-  tnk_promise_unref(loop->deleting);
-  loop->deleting = NULL;
-}
-
-static void delete_sampler(rl_loop_t *loop) {
-  end_deletion(loop);
-  if (loop->sampler != NULL)
-    loop->deleting =
-        tnk_rest_delete_checkpoint(loop->play.ask->service, loop->sampler);
-  free(loop->sampler);
-  loop->sampler = NULL;
-}
 
 static int use(const rl_loop_t *loop, const char *path) {
   tnk_sampling_options_t what = TNK_SAMPLING_OPTIONS_INIT;
@@ -90,31 +60,44 @@ static int use(const rl_loop_t *loop, const char *path) {
   return result;
 }
 
-/* Let the gateway sample from the weights of `n_done` steps. */
-static int give_weights(rl_loop_t *loop) {
-  tnk_save_options_t options = TNK_SAVE_OPTIONS_INIT;
-  tnk_promise_t *saved;
-  char name[64];
-  char *path = NULL;
+/* The service may have another name for the model of samples than the user.
+ * Without its price all samples would be refused. */
+static int check_price(rl_loop_t *loop) {
+  tnk_sampling_options_t what = TNK_SAMPLING_OPTIONS_INIT;
+  tnk_promise_t *created;
   int result;
 
-  options.ttl_seconds = TTL_S;
-  snprintf(name, sizeof(name), "rl-%" PRIu64 "-%" PRIu64, loop->n_done,
-           loop->play.n_plays);
-  saved = tnk_training_save_weights_for_sampler(loop->model, name, &options);
-  result = await(loop, saved);
+  if (loop->is_priced || !(loop->budget.max_usd > 0))
+    return FINE;
+  what.model_path = loop->sampler.path;
+  created = tnk_service_create_sampling(loop->play.ask->service, &what);
+  result = await(loop, created);
   if (result == FINE) {
-    path = strdup(tnk_promise_path(saved));
-    if (path == NULL)
-      result = cli_fail(cli_of(loop), CLI_EXIT_FAILED, "out of memory");
+    tnk_sampling_t *sampling = tnk_promise_sampling(created);
+
+    result = learn_check_price(cli_of(loop), &loop->budget,
+                               tnk_sampling_base_model(sampling));
+    tnk_sampling_close(sampling, NULL, NULL);
+    loop->is_priced = result == FINE;
   }
-  tnk_promise_unref(saved);
+  tnk_promise_unref(created);
+  return result;
+}
+
+/* Let the gateway sample from the weights of `n_done` steps. */
+static int give_weights(rl_loop_t *loop) {
+  char name[64];
+  int result;
+
+  snprintf(name, sizeof(name), "rl-%" PRIu64 "-%" PRIu64, loop->n_done,
+           loop->play.n_plays + loop->eval.n_plays);
+  result =
+      learn_sampler_save(&loop->sampler, loop->play.ask, loop->model, name);
   if (result == FINE)
-    result = use(loop, path);
-  if (path == NULL)
-    return result;
-  delete_sampler(loop);
-  loop->sampler = path;
+    result = check_price(loop);
+  if (result == FINE)
+    result = use(loop, loop->sampler.path);
+  learn_sampler_drop_old(&loop->sampler, loop->play.ask);
   return result;
 }
 
@@ -123,7 +106,7 @@ static int give_weights(rl_loop_t *loop) {
 static int write_metrics(const rl_loop_t *loop, const tnk_promise_t *pass) {
   const rl_batch_t *batch = &loop->batch;
   const size_t *counts = loop->play.counts;
-  tnk_number_t numbers[12 + LEARN_N_DRIFT] = {
+  tnk_number_t numbers[13 + LEARN_N_DRIFT] = {
       {"train/loss", learn_loss_sum(pass) / batch->n_sampled},
       {"learning_rate", loop->rate},
       {"tokens", (double)batch->n_tokens},
@@ -140,6 +123,10 @@ static int write_metrics(const rl_loop_t *loop, const tnk_promise_t *pass) {
   int err;
 
   n += learn_drift(numbers + n, pass, batch->data, batch->n);
+  if (!isnan(loop->eval_reward)) {
+    numbers[n++] = (tnk_number_t){"eval/reward", loop->eval_reward};
+    numbers[n++] = (tnk_number_t){"eval/failed", (double)loop->eval.n_failed};
+  }
   err =
       tnk_numbers_append(loop->metrics, (int64_t)loop->n_done + 1, numbers, n);
   return err == TNK_OK ? FINE : file_failed(loop, err);
@@ -147,49 +134,27 @@ static int write_metrics(const rl_loop_t *loop, const tnk_promise_t *pass) {
 
 static void show(const rl_loop_t *loop) {
   const cli_t *cli = cli_of(loop);
+  char eval[48] = "";
 
   if (cli->quiet)
     return;
+  if (!isnan(loop->eval_reward))
+    snprintf(eval, sizeof(eval),
+             cli->json ? ",\"eval_reward\":%.17g" : "  evaluation %.4f",
+             loop->eval_reward);
   if (cli->json)
     fprintf(stderr,
             "{\"progress\":{\"label\":\"rl\",\"unit\":\"steps\",\"done\":"
             "%" PRIu64 ",\"total\":%" PRIu64 ",\"reward\":%.17g,"
-            "\"failed\":%zu}}\n",
-            loop->n_done, loop->n_steps, loop->reward, loop->play.n_failed);
+            "\"failed\":%zu%s}}\n",
+            loop->n_done, loop->n_steps, loop->reward, loop->play.n_failed,
+            eval);
   else
     cli_note(cli,
-             "step %" PRIu64 "/%" PRIu64 "  reward %.4f  failed %zu  "
+             "step %" PRIu64 "/%" PRIu64 "  reward %.4f%s  failed %zu  "
              "groups with an advantage %zu/%zu",
-             loop->n_done, loop->n_steps, loop->reward, loop->play.n_failed,
-             loop->batch.n_useful, loop->play.n_groups);
-}
-
-static int learn(rl_loop_t *loop) {
-  rl_batch_t *batch = &loop->batch;
-  tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
-  tnk_optim_t optim = TNK_OPTIM_INIT;
-  tnk_promise_t *both[2];
-  tnk_promise_t *done;
-  int result;
-
-  if (rl_batch_make(batch, &loop->play, loop->advantages) != TNK_OK)
-    return cli_fail(cli_of(loop), CLI_EXIT_FAILED, "out of memory");
-  options.loss_fn = loop->loss;
-  optim.learning_rate = loop->rate;
-  both[0] = tnk_training_forward_backward(loop->model, batch->data, batch->n,
-                                          &options);
-  both[1] = tnk_training_optim_step(loop->model, &optim);
-  done = tnk_all(both, 2);
-  result = await(loop, done);
-  if (result == FINE)
-    result = write_metrics(loop, tnk_promise_child(done, 0));
-  tnk_promise_unref(done);
-  if (result != FINE)
-    return result;
-  loop->n_done++;
-  loop->reward = batch->reward;
-  show(loop);
-  return FINE;
+             loop->n_done, loop->n_steps, loop->reward, eval,
+             loop->play.n_failed, loop->batch.n_useful, loop->play.n_groups);
 }
 
 /* ---- Saves ---- */
@@ -208,10 +173,79 @@ static int save(rl_loop_t *loop) {
   saved = tnk_ledger_save(loop->ledger, loop->model, &how);
   result = await(loop, saved);
   tnk_promise_unref(saved);
-  if (result == FINE)
+  if (result == LOST)
+    loop->is_in_doubt = 1;
+  if (result == FINE) {
     loop->n_saved = loop->n_done;
+    loop->saved_tokens = learn_budget_used(loop->play.ask).tokens;
+  }
   return result;
 }
+
+/* ---- Training ---- */
+
+/* Returns whether the step after `n_done` steps is evaluated. */
+static int is_evaluated(const rl_loop_t *loop) {
+  const uint64_t number = loop->n_done + 1;
+
+  return loop->eval.command != NULL &&
+         (number == loop->n_steps ||
+          (loop->eval_every > 0 && number % loop->eval_every == 0));
+}
+
+/* Run the second environment with the new weights. The step is complete without
+ * an evaluation that a signal or a limit has stopped. */
+static int evaluate(rl_loop_t *loop) {
+  int result = give_weights(loop);
+
+  if (result == FINE && !must_end(loop))
+    result = rl_play_step(&loop->eval, loop->n_done + 1);
+  if (result == FINE && !must_end(loop))
+    loop->eval_reward = rl_play_reward(&loop->eval);
+  return result;
+}
+
+static int learn(rl_loop_t *loop) {
+  rl_batch_t *batch = &loop->batch;
+  const int is_due = is_evaluated(loop);
+  tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
+  tnk_optim_t optim = TNK_OPTIM_INIT;
+  tnk_promise_t *both[2];
+  tnk_promise_t *done;
+  int checked = FINE;
+  int result;
+
+  if (rl_batch_make(batch, &loop->play, loop->advantages) != TNK_OK)
+    return cli_fail(cli_of(loop), CLI_EXIT_FAILED, "out of memory");
+  loop->eval_reward = NAN;
+  options.loss_fn = loop->loss;
+  optim.learning_rate = loop->rate;
+  both[0] = tnk_training_forward_backward(loop->model, batch->data, batch->n,
+                                          &options);
+  both[1] = tnk_training_optim_step(loop->model, &optim);
+  done = tnk_all(both, 2);
+  result = learn_await_limited(loop->play.ask, done);
+  if (result == FINE && is_due)
+    checked = evaluate(loop);
+  if (result == FINE)
+    result = checked == LOST ? LOST
+                             : write_metrics(loop, tnk_promise_child(done, 0));
+  tnk_promise_unref(done);
+  if (result != FINE)
+    return result;
+  loop->n_done++;
+  loop->reward = batch->reward;
+  show(loop);
+  if (is_due && isnan(loop->eval_reward))
+    cli_warn(cli_of(loop), "step %" PRIu64 " has no evaluation: it %s",
+             loop->n_done, checked == FINE ? "was stopped" : "failed");
+  /* Too many have failed, but the step is complete. */
+  if (checked != FINE)
+    (void)save(loop);
+  return checked;
+}
+
+/* ---- A lost model ---- */
 
 static int rewind_to(rl_loop_t *loop, uint64_t n_steps) {
   const int err = learn_metrics_rewind(loop->metrics, n_steps);
@@ -222,34 +256,77 @@ static int rewind_to(rl_loop_t *loop, uint64_t n_steps) {
 
 /* Await the model that the library restores. */
 static int restore(rl_loop_t *loop) {
+  const uint64_t n_saved = loop->n_saved;
   tnk_promise_t *ready = tnk_training_ready(loop->model);
+  uint64_t n_steps = 0;
   int result = FINE;
 
   if (cli_ask_wait(loop->play.ask, ready) != TNK_OK)
     result = cli_ask_failed(loop->play.ask, ready);
   else
-    result = rewind_to(loop, tnk_promise_saved(ready)->n_steps);
+    n_steps = tnk_promise_saved(ready)->n_steps;
   tnk_promise_unref(ready);
+  if (result == FINE && loop->is_in_doubt)
+    result = learn_model_settle(&loop->model, loop->play.ask, loop->ledger,
+                                loop->run, loop->n_done, &n_steps);
+  if (result == FINE) {
+    loop->is_in_doubt = 0;
+    result = rewind_to(loop, n_steps);
+  }
+  /* Only the sampler was lost, and the model has steps that are not saved. */
+  if (loop->n_saved > n_saved)
+    loop->n_saved = n_saved;
   if (result == FINE)
     cli_note(cli_of(loop), "the model was restored after step %" PRIu64,
              loop->n_done);
   return result;
 }
 
+/* ---- Limits ---- */
+
+/* The use of the next step is unknown, because the environments decide. It is
+ * not begun if the largest one would exceed a limit. The service's budget holds
+ * the limit in any case. */
+static int is_affordable(rl_loop_t *loop) {
+  const learn_used_t used = learn_budget_used(loop->play.ask);
+
+  if (!loop->is_broke && !learn_budget_has(&loop->budget, &used, &loop->most))
+    loop->is_broke = LEARN_NEXT_EXCEEDS;
+  return !loop->is_broke;
+}
+
+static void note_use(rl_loop_t *loop, const learn_used_t *before) {
+  const learn_used_t after = learn_budget_used(loop->play.ask);
+
+  if (after.tokens - before->tokens > loop->most.tokens)
+    loop->most.tokens = after.tokens - before->tokens;
+  if (after.usd - before->usd > loop->most.usd)
+    loop->most.usd = after.usd - before->usd;
+}
+
+/* Returns whether a step that was not completed has used tokens. A save writes
+ * them to the ledger, so that the next process counts them. */
+static int is_unknown(const rl_loop_t *loop) {
+  return loop->is_broke &&
+         learn_budget_used(loop->play.ask).tokens != loop->saved_tokens;
+}
+
 /* ---- The loop ---- */
 
 static int turn(rl_loop_t *loop) {
+  const learn_used_t before = learn_budget_used(loop->play.ask);
   int result = give_weights(loop);
 
-  if (result == FINE && !is_over(loop)) {
+  if (result == FINE && !must_end(loop)) {
     result = rl_play_step(&loop->play, loop->n_done + 1);
     /* Too many have failed, but the service has not: keep the steps before. */
     if (result != FINE && loop->n_done != loop->n_saved)
       (void)save(loop);
   }
-  if (result != FINE || is_over(loop))
+  if (result != FINE || must_end(loop))
     return result;
   result = learn(loop);
+  note_use(loop, &before);
   if (result == FINE &&
       (loop->n_done % loop->save_every == 0 || loop->n_done == loop->n_steps))
     result = save(loop);
@@ -262,10 +339,15 @@ static int run_all(rl_loop_t *loop) {
   do {
     if (result == LOST)
       result = restore(loop);
-    while (result == FINE && loop->n_done < loop->n_steps && !is_over(loop))
+    while (result == FINE && loop->n_done < loop->n_steps && !must_end(loop) &&
+           is_affordable(loop))
       result = turn(loop);
-    /* After a signal, or for a final state without sampler weights. */
-    if (result == FINE && (loop->n_done != loop->n_saved ||
+    /* The pass of a step was refused; its weights are those before it. */
+    if (result == BROKE)
+      result = FINE;
+    /* After a signal or a limit, or for a final state without sampler
+     * weights. */
+    if (result == FINE && (loop->n_done != loop->n_saved || is_unknown(loop) ||
                            (loop->n_done == loop->n_steps &&
                             !learn_ledger_is_ended(loop->ledger))))
       result = save(loop);
@@ -276,20 +358,32 @@ static int run_all(rl_loop_t *loop) {
 int rl_loop_run(rl_loop_t *loop, uint64_t first) {
   int result = rewind_to(loop, first);
 
-  loop->reward = NAN;
+  loop->reward = loop->eval_reward = NAN;
+  loop->play.is_broke = loop->eval.is_broke = &loop->is_broke;
+  loop->saved_tokens = learn_budget_used(loop->play.ask).tokens;
   if (result == FINE) {
     loop->play.ask->ends_itself = 1;
     result = run_all(loop);
-    delete_sampler(loop);
-    end_deletion(loop);
+    learn_sampler_end(&loop->sampler, loop->play.ask);
     loop->play.ask->ends_itself = 0;
   }
   return result;
 }
 
 void rl_loop_free(rl_loop_t *loop) {
-  tnk_promise_unref(loop->deleting);
-  free(loop->sampler);
+  learn_sampler_free(&loop->sampler);
   rl_batch_free(&loop->batch);
   rl_play_close(&loop->play);
+  rl_play_close(&loop->eval);
+}
+
+void rl_loop_observe(const tnk_event_t *event, void *user) {
+  rl_loop_t *loop = user;
+  /* NULL for events before the loop has its members. */
+  cli_ask_t *ask = loop->play.ask;
+
+  if (ask != NULL && ask->cli->verbose)
+    cli_ask_event(event, ask);
+  if (event->phase == TNK_PHASE_FAILED && event->code == TNK_EBUDGET)
+    loop->is_broke = LEARN_REFUSED;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tnk/error.h"
+#include "tools/tnk/learn/schedule.h"
 
 /* Lines of the output of a failed environment in a message. */
 enum { N_LINES = 3 };
@@ -39,16 +40,6 @@ void rl_play_close(rl_play_t *play) {
 
 /* ---- Environments ---- */
 
-/* A number that differs for each environment of a run: the finalizer of
- * splitmix64, reduced to the range of seeds that all clients accept. */
-static uint64_t seed_of(uint64_t seed, uint64_t number) {
-  uint64_t x = seed * 0x9E3779B97F4A7C15u + number + 1;
-
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return (x ^ (x >> 31)) & 0x3FFFFFFF;
-}
-
 static void on_ended(rl_environment_t *e) {
   rl_play_t *play = e->user;
   rl_episode_t *episode =
@@ -75,7 +66,9 @@ static void begin(rl_play_t *play, uint64_t step) {
   const size_t at = play->n_begun++;
   rl_episode_t *episode = &play->episodes[at];
   const size_t group = at / play->group_size;
-  const uint64_t number = (step - 1) * play->n + at;
+  /* The first step whose tasks and seeds these are. */
+  const uint64_t first = play->is_evaluation ? 0 : step - 1;
+  const uint64_t number = first * play->n + at;
 
   episode->gateway = play->gateway;
   episode->loss = play->loss;
@@ -85,16 +78,17 @@ static void begin(rl_play_t *play, uint64_t step) {
       .address = tnk_gateway_address(play->gateway),
       .timeout_ms = play->timeout_ms,
       .step = step,
-      .task = (step - 1) * play->n_groups + group,
+      .task = first * play->n_groups + group,
       .group = group,
       .member = at % play->group_size,
-      .seed = seed_of(play->seed, number),
+      .seed = learn_seed(play->seed, number),
       .ended = on_ended,
       .user = play,
   };
   /* The sessions of a repeated step have other names. */
   snprintf(episode->session, sizeof(episode->session),
-           "step%" PRIu64 "-%zu-%zu-try%" PRIu64, step, group,
+           "%s%" PRIu64 "-%zu-%zu-try%" PRIu64,
+           play->is_evaluation ? "evaluation" : "step", step, group,
            at % play->group_size, play->n_plays);
   play->err = rl_episode_start(episode);
   if (play->err != TNK_OK)
@@ -102,7 +96,7 @@ static void begin(rl_play_t *play, uint64_t step) {
 }
 
 static int must_stop(const rl_play_t *play) {
-  return cli_ask_is_over(play->ask) || play->err != TNK_OK ||
+  return cli_ask_is_over(play->ask) || *play->is_broke || play->err != TNK_OK ||
          play->n_failed > play->max_failed ||
          (play->failed != NULL && play->failed->is_broken);
 }
@@ -144,7 +138,8 @@ static void explain(const rl_play_t *play, char *out, size_t n) {
 
 static int report(const rl_play_t *play, uint64_t step) {
   const cli_t *cli = play->ask->cli;
-  char counts[160], why[1400];
+  const char *what = play->is_evaluation ? "evaluation after step" : "step";
+  char counts[160], limit[80], why[1400];
 
   if (play->err != TNK_OK)
     return cli_fail(cli, CLI_EXIT_FAILED, "cannot create a key: %s",
@@ -157,15 +152,18 @@ static int report(const rl_play_t *play, uint64_t step) {
                     play->failed->why);
   describe(play, counts, sizeof(counts));
   explain(play, why, sizeof(why));
+  snprintf(limit, sizeof(limit),
+           play->is_evaluation
+               ? "at most %zu may fail, in proportion to --max-failed"
+               : "--max-failed is %zu",
+           play->max_failed);
   if (play->n_failed > play->max_failed)
-    return cli_fail(
-        cli, CLI_EXIT_FAILED,
-        "step %" PRIu64 ": %zu of %zu environments have failed (%s), and "
-        "--max-failed is %zu. %s",
-        step, play->n_failed, play->n, counts, play->max_failed, why);
-  cli_warn(cli,
-           "step %" PRIu64 ": %zu of %zu environments have failed (%s). %s",
-           step, play->n_failed, play->n, counts, why);
+    return cli_fail(cli, CLI_EXIT_FAILED,
+                    "%s %" PRIu64 ": %zu of %zu environments have failed (%s), "
+                    "and %s. %s",
+                    what, step, play->n_failed, play->n, counts, limit, why);
+  cli_warn(cli, "%s %" PRIu64 ": %zu of %zu environments have failed (%s). %s",
+           what, step, play->n_failed, play->n, counts, why);
   return CLI_EXIT_OK;
 }
 
@@ -182,5 +180,15 @@ int rl_play_step(rl_play_t *play, uint64_t step) {
     if (play->n_ended < play->n_begun)
       uv_run(&play->ask->loop, UV_RUN_ONCE);
   }
-  return cli_ask_is_over(play->ask) ? CLI_EXIT_OK : report(play, step);
+  return cli_ask_is_over(play->ask) || *play->is_broke ? CLI_EXIT_OK
+                                                       : report(play, step);
+}
+
+double rl_play_reward(const rl_play_t *play) {
+  double sum = 0;
+
+  for (size_t i = 0; i < play->n; i++)
+    if (play->episodes[i].outcome == RL_REWARDED)
+      sum += play->episodes[i].reward;
+  return sum / (double)play->counts[RL_REWARDED];
 }

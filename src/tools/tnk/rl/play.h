@@ -5,7 +5,8 @@
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/rl/episode.h"
 
-/* The environments of a step. The caller sets the members up to `seed`. */
+/* The environments of a step, or of an evaluation. The caller sets the members
+ * up to `is_broke`. */
 typedef struct {
   cli_ask_t *ask;
   tnk_gateway_t *gateway;
@@ -17,6 +18,8 @@ typedef struct {
   size_t max_failed; /* of a step */
   uint64_t timeout_ms;
   uint64_t seed;
+  int is_evaluation;   /* each one has the same tasks and seeds */
+  const int *is_broke; /* whether a limit of the run has been reached */
 
   rl_episode_t *episodes; /* [n_groups * group_size], group by group */
   size_t n;
@@ -32,10 +35,13 @@ typedef struct {
 /* Returns the exit status; errors have been reported. Close it in any case,
  * after the gateway. */
 int rl_play_open(rl_play_t *play);
-/* Run all environments of a step, which counts from 1. Returns the exit status;
- * errors have been reported. A signal or the --timeout of the command stops the
- * environments, and the step is then incomplete. */
+/* Run all environments of a step, which counts from 1, or of the evaluation
+ * after it. Returns the exit status; errors have been reported. A signal, the
+ * --timeout of the command or a limit of the run stops the environments, and
+ * the step is then incomplete. */
 int rl_play_step(rl_play_t *play, uint64_t step);
+/* The mean reward of the environments that have not failed. */
+double rl_play_reward(const rl_play_t *play);
 void rl_play_close(rl_play_t *play);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tnk rl: reinforcement learning with rewards from any program. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "tools/common/base/limits.h"
 #include "tools/common/frame/commands.h"
 #include "tools/tnk/learn/folder.h"
+#include "tools/tnk/learn/metrics.h"
 #include "tools/tnk/learn/model.h"
 #include "tools/tnk/learn/served.h"
 #include "tools/tnk/learn/use.h"
@@ -34,6 +36,16 @@ typedef struct {
 
 /* ---- Before the first request ---- */
 
+/* Add the options of the evaluation. */
+static void add_evaluation(json_t *options) {
+  if (rl_args.evaluate == NULL)
+    return;
+  json_object_set_new(options, "evaluate", json_string(rl_args.evaluate));
+  json_object_set_new(options, "every", json_integer(rl_args.every));
+  json_object_set_new(options, "evaluate-tasks",
+                      json_integer(rl_args.n_evaluated));
+}
+
 static int keep_config(work_t *work) {
   const cli_words_args_t *words = &rl_args.words;
   /* The options that determine the result. */
@@ -45,16 +57,21 @@ static int keep_config(work_t *work) {
       "group-size", (json_int_t)rl_args.group_size, "learning-rate",
       rl_args.rate, "loss", rl_losses[rl_args.loss], "advantages",
       rl_advantages[rl_args.advantages], "rank", (json_int_t)rl_args.rank,
-      "seed", (json_int_t)rl_args.seed, "max-tokens",
-      (json_int_t)rl_args.max_tokens, "template", words->template_, "renderer",
-      words->renderer, "set", learn_folder_texts(&words->sets));
+      "seed", (json_int_t)rl_args.seed, "answer-tokens",
+      (json_int_t)rl_args.answer_tokens, "template", words->template_,
+      "renderer", words->renderer, "set", learn_folder_texts(&words->sets));
   json_t *settings = json_pack(
-      "{s:b, s:s?, s:I, s:I, s:I, s:I}", "local", rl_args.is_local, "tokenizer",
-      words->which.path, "parallel", (json_int_t)rl_args.n_parallel,
-      "environment-timeout", (json_int_t)rl_args.timeout_s, "max-failed",
+      "{s:b, s:s?, s:I, s:I, s:I, s:I, s:o, s:o, s:s?}", "local",
+      rl_args.is_local, "tokenizer", words->which.path, "parallel",
+      (json_int_t)rl_args.n_parallel, "environment-timeout",
+      (json_int_t)rl_args.timeout_s, "max-failed",
       (json_int_t)rl_args.max_failed, "save-every",
-      (json_int_t)rl_args.save_every);
+      (json_int_t)rl_args.save_every, "max-tokens",
+      rl_args.max_tokens > 0 ? json_integer(rl_args.max_tokens) : json_null(),
+      "max-usd", rl_args.max_usd > 0 ? json_real(rl_args.max_usd) : json_null(),
+      "prices", rl_args.prices);
 
+  add_evaluation(options);
   return learn_folder_keep(&work->folder, options, settings, NULL);
 }
 
@@ -76,7 +93,7 @@ static int open_gateway(work_t *work) {
   cli_words_give(&work->words, &options);
   /* No environment has the admin key: each gets a key of its own session. */
   options.admin_key = admin_key;
-  options.max_tokens = (int32_t)rl_args.max_tokens;
+  options.max_tokens = (int32_t)rl_args.answer_tokens;
   options.logger = &logger;
   err = tnk_gateway_open(&work->gateway, &work->ask.loop, work->ask.service,
                          &options, why, sizeof(why));
@@ -103,12 +120,18 @@ static void close_gateway(work_t *work) {
 
 static int open_model(work_t *work, uint64_t *first) {
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
+  const char *metrics = work->folder.metrics;
+  uint64_t n_kept = 0;
+  const int err = learn_metrics_last(metrics, &n_kept);
 
+  if (err != TNK_OK)
+    return cli_fail(work->cli, CLI_EXIT_FILE, "%s: %s", metrics,
+                    err == TNK_ENOMEM ? "out of memory" : strerror(errno));
   lora.base_model = rl_args.words.model;
   lora.rank = (uint32_t)rl_args.rank;
   lora.seed = rl_args.seed;
   return learn_model_open(&work->loop.model, &work->ask, work->loop.ledger,
-                          rl_args.run, &lora, UINT64_MAX, first);
+                          rl_args.run, &lora, n_kept, first);
 }
 
 static int train(work_t *work) {
@@ -118,15 +141,21 @@ static int train(work_t *work) {
 
   if (status == CLI_EXIT_OK)
     status = open_gateway(work);
-  loop->play.gateway = work->gateway;
+  loop->play.gateway = loop->eval.gateway = work->gateway;
   if (status == CLI_EXIT_OK)
     status = rl_play_open(&loop->play);
+  if (status == CLI_EXIT_OK && loop->eval.command != NULL)
+    status = rl_play_open(&loop->eval);
   if (status == CLI_EXIT_OK)
     status = rl_loop_run(loop, first);
   if (status != CLI_EXIT_OK)
     return status;
+  if (loop->n_done < loop->n_steps && loop->is_broke)
+    return learn_report_broke(work->cli, loop->ledger, loop->is_broke,
+                              "a higher --max-tokens or --max-usd, or with a "
+                              "lower --parallel,");
   if (loop->n_done < loop->n_steps)
-    return learn_report_unfinished(&work->ask);
+    return learn_report_unfinished(&work->ask, loop->ledger);
   learn_ledger_settle(&work->ask, loop->ledger);
   return CLI_EXIT_OK;
 }
@@ -140,6 +169,8 @@ static int show_result(const work_t *work) {
     tnk__json_put_text(&json.w, "run", rl_args.run);
     tnk__json_put_int(&json.w, "steps", (int64_t)entry->n_steps);
     tnk__json_put_double(&json.w, "reward", work->loop.reward);
+    if (rl_args.evaluate != NULL)
+      tnk__json_put_double(&json.w, "eval_reward", work->loop.eval_reward);
     tnk__json_put_text(&json.w, "state_path", entry->state_path);
     tnk__json_put_text(&json.w, "sampler_path", entry->sampler_path);
     return cli_json_end(&json, work->cli);
@@ -147,6 +178,8 @@ static int show_result(const work_t *work) {
   printf("trained %" PRIu64 " steps", entry->n_steps);
   if (isfinite(work->loop.reward))
     printf(", reward %.4f", work->loop.reward);
+  if (isfinite(work->loop.eval_reward))
+    printf(", evaluation %.4f", work->loop.eval_reward);
   putchar('\n');
   learn_print_use(entry->sampler_path,
                   rl_args.is_local ? work->folder.served : NULL,
@@ -154,16 +187,36 @@ static int show_result(const work_t *work) {
   return fflush(stdout) == 0 ? CLI_EXIT_OK : CLI_EXIT_FILE;
 }
 
+/* The evaluation that belongs to the steps. */
+static rl_play_t evaluation_of(const rl_play_t *steps) {
+  rl_play_t eval = *steps;
+  const double share =
+      (double)steps->max_failed / (double)(steps->n_groups * steps->group_size);
+
+  eval.command = rl_args.evaluate;
+  eval.is_evaluation = 1;
+  eval.n_groups = (size_t)rl_args.n_evaluated;
+  eval.group_size = 1;
+  eval.max_failed = (size_t)(share * (double)eval.n_groups);
+  /* Other seeds than those of the training. */
+  eval.seed += (uint64_t)1 << 32;
+  return eval;
+}
+
 static int run_service(work_t *work) {
   int status;
 
   work->loop = (rl_loop_t){
       .metrics = work->folder.metrics,
+      .run = rl_args.run,
       .loss = rl_losses[rl_args.loss],
       .advantages = (tnk_advantage_t)rl_args.advantages,
       .rate = rl_args.rate,
       .n_steps = (uint64_t)rl_args.n_steps,
       .save_every = (uint64_t)rl_args.save_every,
+      .budget = {.max_tokens = (uint64_t)rl_args.max_tokens,
+                 .max_usd = rl_args.max_usd,
+                 .prices = rl_args.prices},
       .play = {.ask = &work->ask,
                .command = rl_args.environment,
                .loss = rl_losses[rl_args.loss],
@@ -173,9 +226,15 @@ static int run_service(work_t *work) {
                .max_failed = (size_t)rl_args.max_failed,
                .timeout_ms = (uint64_t)rl_args.timeout_s * 1000,
                .seed = (uint64_t)rl_args.seed},
+      .eval_every = (uint64_t)rl_args.every,
       .reward = NAN,
+      .eval_reward = NAN,
   };
+  work->loop.eval = evaluation_of(&work->loop.play);
   status = learn_ledger_open(&work->loop.ledger, &work->ask, rl_args.run);
+  if (status == CLI_EXIT_OK)
+    status =
+        learn_set_budget(&work->ask, &work->loop.budget, rl_args.words.model);
   if (status == CLI_EXIT_OK && !learn_ledger_is_ended(work->loop.ledger))
     status = train(work);
   return status == CLI_EXIT_OK ? show_result(work) : status;
@@ -190,6 +249,8 @@ static int serve(work_t *work) {
 
   options.recovery = TNK_YES;
   options.patience_ms = LEARN_PATIENCE_MS;
+  options.observer = rl_loop_observe;
+  options.observer_user = &work->loop;
   if (status == CLI_EXIT_OK && rl_args.is_local)
     status = learn_served_open(&work->served, &work->ask, work->folder.served,
                                rl_args.words.model, n_vocab, &options);
@@ -271,7 +332,8 @@ const cli_command_t cli_rl = {
         "not end in time, samples nothing or tells no reward has failed. It "
         "is left out and counted in metrics.jsonl.\n\nA step runs the "
         "environments of all groups, trains on their samples, and gives the "
-        "new weights to the gateway. Ctrl-C stops the environments, saves the "
+        "new weights to the gateway. --evaluate measures them with a second "
+        "environment. Ctrl-C stops the environments, saves the "
         "state of the last complete step and ends the command; a second one "
         "ends it at once.",
     .options = rl_options,

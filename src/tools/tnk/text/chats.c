@@ -208,6 +208,14 @@ static const char *messages_of(const cli_chats_t *chats) {
              : "messages";
 }
 
+static int encode_prompt(cli_chats_t *chats, const tnk_chat_t *chat) {
+  tnk_chat_options_t options = chats->options;
+
+  options.train_on = TNK_CHAT_TRAIN_NOTHING;
+  return tnk_chat_encode(chats->tokens, chats->template_, &chats->tokenizer,
+                         chat, &options, &chats->error);
+}
+
 static int take_pair(cli_chats_t *chats, const char *line, size_t n) {
   static const char *const names[] = {"chosen", "rejected"};
   char why[sizeof(chats->error.text)] = "";
@@ -246,6 +254,32 @@ static int take_completion(cli_chats_t *chats, const char *line, size_t n) {
   return err;
 }
 
+/* Take a line as a prompt, up to the beginning of the answer. */
+static int take_prompt(cli_chats_t *chats, const char *line, size_t n) {
+  char why[sizeof(chats->error.text)] = "";
+  tnk_chat_t *chat = tnk_chat_new(NULL);
+  cli_example_t example = {0};
+  cli_row_t row;
+  int err = cli_row_prompt(&row, line, n, messages_of(chats), why, sizeof(why));
+
+  memset(&chats->error, 0, sizeof(chats->error));
+  if (err == TNK_EINVAL)
+    (void)refuse(chats, err, why);
+  if (chat == NULL)
+    err = TNK_ENOMEM;
+  if (err == TNK_OK)
+    err = read_chat(chats, row.chats[0], strlen(row.chats[0]), chat);
+  if (err == TNK_OK)
+    err = encode_prompt(chats, chat);
+  if (err == TNK_OK) {
+    example.ids = tnk_chat_tokens_ids(chats->tokens, &example.n);
+    err = chats->give(chats->user, &example);
+  }
+  tnk_chat_free(chat);
+  cli_row_free(&row);
+  return err;
+}
+
 static int take_other(cli_chats_t *chats, const char *line, size_t n) {
   char why[sizeof(chats->error.text)] = "";
   const int err = chats->other(chats->user, line, n, why, sizeof(why));
@@ -269,6 +303,8 @@ static int take_single(cli_chats_t *chats, const char *line, size_t n) {
 static int take(cli_chats_t *chats, const char *line, size_t n) {
   if (chats->has_others)
     return take_other(chats, line, n);
+  if (chats->has_prompts)
+    return take_prompt(chats, line, n);
   return chats->has_pairs ? take_pair(chats, line, n)
                           : take_single(chats, line, n);
 }
@@ -309,24 +345,30 @@ int cli_chats_read(cli_chats_t *chats, FILE *in, const char *file) {
 
 int cli_chats_prompt(cli_chats_t *chats, const char *text, const int32_t **ids,
                      size_t *n) {
-  tnk_chat_options_t options = chats->options;
   tnk_chat_t *chat = tnk_chat_new(NULL);
   int err = chat != NULL ? TNK_OK : TNK_ENOMEM;
 
-  options.train_on = TNK_CHAT_TRAIN_NOTHING;
   memset(&chats->error, 0, sizeof(chats->error));
   if (err == TNK_OK)
     err = tnk_chat_add(chat, "user", text, &chats->error);
   if (err == TNK_OK)
     err = set_variables(chats, chat);
   if (err == TNK_OK)
-    err = tnk_chat_encode(chats->tokens, chats->template_, &chats->tokenizer,
-                          chat, &options, &chats->error);
+    err = encode_prompt(chats, chat);
   if (err != TNK_OK && chats->error.text[0] == '\0')
     (void)refuse(chats, err, tnk_strerror(err));
   *ids = tnk_chat_tokens_ids(chats->tokens, n);
   tnk_chat_free(chat);
   return err;
+}
+
+void cli_chats_stops(const cli_chats_t *chats, tnk_sampling_params_t *params) {
+  const char *const *stops = tnk_chat_template_stops(chats->template_);
+
+  params->n_stop_texts = 0;
+  while (stops[params->n_stop_texts] != NULL)
+    params->n_stop_texts++;
+  params->stop_texts = params->n_stop_texts > 0 ? stops : NULL;
 }
 
 /* ---- Lengths ---- */

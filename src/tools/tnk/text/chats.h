@@ -6,6 +6,7 @@
 
 #include "tnk/batch.h"
 #include "tnk/chat.h"
+#include "tnk/sampling.h"
 #include "tools/tnk/text/tokenizer.h"
 
 /* The options that say how conversations become examples. */
@@ -104,7 +105,10 @@ typedef struct {
    * TNK_EINVAL with the reason in `why`; other errors end the reading. */
   int (*other)(void *user, const char *line, size_t n, char *why, size_t n_why);
   void *user;
-  int has_pairs;  /* each line is a preference pair, with two examples */
+  int has_pairs; /* each line is a preference pair, with two examples */
+  /* Each line has a prompt, see row.h. Its example has no batch and no
+   * weights. */
+  int has_prompts;
   int has_others; /* each line is for `other`; nothing need be opened */
   int64_t now_s;  /* time for templates that write the date; 0: local time */
   tnk_tokenizer_t *tok; /* NULL: bytes */
@@ -131,6 +135,8 @@ int cli_chats_read(cli_chats_t *chats, FILE *in, const char *file);
  * in `error`. */
 int cli_chats_prompt(cli_chats_t *chats, const char *text, const int32_t **ids,
                      size_t *n);
+/* Set the stop strings of the template, which live as long as it does. */
+void cli_chats_stops(const cli_chats_t *chats, tnk_sampling_params_t *params);
 /* The number of token ids of its open tokenizer. */
 size_t cli_chats_n_vocab(const cli_chats_t *chats);
 void cli_chats_close(cli_chats_t *chats);

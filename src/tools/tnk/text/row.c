@@ -145,6 +145,50 @@ int cli_row_pair(cli_row_t *row, const char *text, size_t n,
   return err == TNK_EPROTO ? TNK_EINVAL : err;
 }
 
+/* Returns whether the model has written a message. */
+static int is_answer(const json_t *message) {
+  static const char *const types[] = {"function_call", "reasoning", NULL};
+  const char *role = tnk__json_str(message, "role");
+  const char *type = tnk__json_str(message, "type");
+  int is = role != NULL && strcmp(role, "assistant") == 0;
+
+  for (size_t i = 0; types[i] != NULL && role == NULL && type != NULL; i++)
+    is |= strcmp(type, types[i]) == 0;
+  return is;
+}
+
+/* The messages of a row up to the answer at its end. */
+static int read_prompt(const reader_t *reader, json_t *messages) {
+  const char *from = json_object_get(reader->json, reader->messages) != NULL
+                         ? reader->messages
+                         : "prompt";
+  int err = append(reader, messages, reader->json, from, "user");
+  size_t n;
+
+  while (err == TNK_OK && (n = json_array_size(messages)) > 0 &&
+         is_answer(json_array_get(messages, n - 1)))
+    if (json_array_remove(messages, n - 1) != 0)
+      err = TNK_ENOMEM;
+  if (err == TNK_OK && json_array_size(messages) == 0)
+    return refuse(reader, from, "has no message before the answer");
+  return err;
+}
+
+int cli_row_prompt(cli_row_t *row, const char *text, size_t n,
+                   const char *messages, char *why, size_t n_why) {
+  reader_t reader = {.messages = messages, .why = why, .n_why = n_why};
+  int err = begin(&reader, row, text, n);
+  json_t *prompt = json_array();
+
+  if (err == TNK_OK)
+    err = prompt != NULL ? read_prompt(&reader, prompt) : TNK_ENOMEM;
+  if (err == TNK_OK)
+    err = write_chat(&reader, prompt, &row->chats[0]);
+  json_decref(prompt);
+  json_decref(reader.json);
+  return err == TNK_EPROTO ? TNK_EINVAL : err;
+}
+
 void cli_row_free(cli_row_t *row) {
   for (size_t i = 0; i < CLI_ROW_PARTS; i++)
     tnk__json_free_string(row->chats[i]);

@@ -17,7 +17,8 @@
  */
 enum { CLI_ROW_CHOSEN = 0, CLI_ROW_REJECTED = 1, CLI_ROW_PARTS = 2 };
 
-/* JSON texts; free them in any case. A completion has only the first one. */
+/* JSON texts; free them in any case. A completion and a prompt have only the
+ * first one. */
 typedef struct {
   char *chats[CLI_ROW_PARTS];
 } cli_row_t;
@@ -30,6 +31,11 @@ int cli_row_completion(cli_row_t *row, const char *text, size_t n,
                        const char *messages, char *why, size_t n_why);
 int cli_row_pair(cli_row_t *row, const char *text, size_t n,
                  const char *messages, char *why, size_t n_why);
+/* Read a prompt: a conversation without the answer at its end, or the member
+ * "prompt" of a row. Returns TNK_OK, TNK_ENOMEM, or TNK_EINVAL with the reason
+ * in `why`. */
+int cli_row_prompt(cli_row_t *row, const char *text, size_t n,
+                   const char *messages, char *why, size_t n_why);
 void cli_row_free(cli_row_t *row);
 
 #endif

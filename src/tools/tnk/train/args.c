@@ -19,6 +19,7 @@ const char *const train_methods[] = {
     [TRAIN_SFT] = "sft",
     [TRAIN_DPO] = "dpo",
     [TRAIN_RL] = "rl",
+    [TRAIN_DISTILL] = "distill",
     NULL,
 };
 /* The names of the cookbook. */
@@ -42,6 +43,9 @@ train_args_t train_args = {
     .schedule = LEARN_LINEAR,
     .rank = 32,
     .save_every = 50,
+    .kl_coefficient = -1,
+    .loss = -1,
+    .advantages = -1,
 };
 
 const cli_option_t train_options[] = {
@@ -64,7 +68,39 @@ const cli_option_t train_options[] = {
      .choice = &train_args.method,
      .choices = train_methods,
      .help = "sft trains on conversations. dpo trains on preference pairs. "
-             "rl trains on sampled tokens with rewards or advantages (sft)."},
+             "rl trains on sampled tokens with rewards or advantages. distill "
+             "samples answers to the prompts of conversations, and trains on "
+             "how likely a --teacher finds them (sft)."},
+    {.name = "teacher",
+     .value = "MODEL",
+     .text = &train_args.teacher,
+     .offer = CLI_OFFER_FOLDERS,
+     .help = "Teacher of --method distill: a base model, a path of sampler "
+             "weights, or the folder of a run that has ended. It needs the "
+             "tokenizer of --model."},
+    {.name = "group-size",
+     .value = "N",
+     .number = &train_args.group_size,
+     .min = 1,
+     .max = 1024,
+     .help = "Answers to each prompt with --method distill (4)."},
+    {.name = "answer-tokens",
+     .value = "N",
+     .number = &train_args.answer_tokens,
+     .min = 1,
+     .max = INT32_MAX,
+     .help = "Longest answer with --method distill (1024)."},
+    {.name = "kl-coefficient",
+     .value = "X",
+     .real = &train_args.kl_coefficient,
+     .max_real = 1000,
+     .help = "Factor of the advantages of --method distill (1)."},
+    {.name = "discount",
+     .value = "X",
+     .real = &train_args.discount,
+     .max_real = 1,
+     .help = "With --method distill: how much of the next token's advantage is "
+             "added to that of a token (0)."},
     {.name = "run",
      .value = "DIR",
      .text = &train_args.run,
@@ -92,7 +128,8 @@ const cli_option_t train_options[] = {
      .min = 0,
      .max = INT32_MAX,
      .help = "Cut examples after N tokens. Examples that then train nothing "
-             "are left out. 0 means no limit (0)."},
+             "are left out, and so are longer prompts of --method distill. 0 "
+             "means no limit (0)."},
     {.name = "reduction",
      .value = "NAME",
      .choice = &train_args.reduction,
@@ -117,7 +154,8 @@ const cli_option_t train_options[] = {
      .number = &train_args.n_batch,
      .min = 1,
      .max = (int64_t)TRAIN_MAX_BATCH,
-     .help = "Examples or pairs of a step, at most all of them (32)."},
+     .help = "Examples, pairs or prompts of a step, at most all of them "
+             "(32)."},
     {.name = "batch-tokens",
      .value = "N",
      .number = &train_args.n_batch_tokens,
@@ -129,10 +167,11 @@ const cli_option_t train_options[] = {
      .value = "X",
      .real = &train_args.rate,
      .max_real = 1,
+     .is_positive = 1,
      .help = "Highest learning rate. Default by the number of parameters in "
              "the model's name: 0.0005 below 2B, 0.0003 below 16B, 0.0002 "
              "below 100B, else 0.0001; 0.01 for " LEARN_BYTE_MODEL
-             ". With --method dpo and rl a tenth of it."},
+             ". With other methods than sft a tenth of it."},
     {.name = "schedule",
      .value = "NAME",
      .choice = &train_args.schedule,
@@ -143,13 +182,14 @@ const cli_option_t train_options[] = {
      .value = "X",
      .real = &train_args.beta,
      .max_real = 1000,
+     .is_positive = 1,
      .help = "How strongly --method dpo keeps the model near its first "
              "weights (0.1)."},
     {.name = "loss",
      .value = "NAME",
      .choice = &train_args.loss,
      .choices = train_losses,
-     .help = "Loss of --method rl: importance_sampling, ppo, cispo "
+     .help = "Loss of --method rl and distill: importance_sampling, ppo, cispo "
              "(importance_sampling)."},
     {.name = "advantages",
      .value = "NAME",
@@ -221,13 +261,14 @@ const cli_option_t train_options[] = {
      .number = &train_args.max_tokens,
      .min = 1,
      .max = INT64_MAX,
-     .help = "Limit for the tokens of all passes of the run, including earlier "
-             "processes. Before it would be exceeded, the state is saved and "
+     .help = "Limit for all tokens of the run, including earlier processes. "
+             "Before it would be exceeded, the state is saved and "
              "the command ends."},
     {.name = "max-usd",
      .value = "X",
      .real = &train_args.max_usd,
      .max_real = 1e9,
+     .is_positive = 1,
      .help = "The same for the cost of the run, with --prices."},
     {.name = "prices",
      .value = "FILE",
@@ -270,16 +311,60 @@ static const char *check_model(const cli_t *cli) {
   return NULL;
 }
 
+/* Options that only distillation has, and those that it has not. */
+static const char *check_distill(void) {
+  const int is_distill = train_args.method == TRAIN_DISTILL;
+
+  if (!is_distill)
+    return train_args.teacher != NULL || train_args.group_size > 0 ||
+                   train_args.answer_tokens > 0 ||
+                   train_args.kl_coefficient >= 0 || train_args.discount > 0
+               ? "--teacher, --group-size, --answer-tokens, --kl-coefficient "
+                 "and --discount need --method distill"
+               : NULL;
+  if (train_args.teacher == NULL)
+    return "--method distill needs a --teacher";
+  if (strncmp(train_args.teacher, "tinker://", 9) == 0 &&
+      strstr(train_args.teacher, "/weights/") != NULL)
+    return "--teacher is the state of a training: name sampler weights, "
+           "tinker://.../sampler_weights/...";
+  if (train_args.eval != NULL || train_args.eval_split > 0)
+    return "--method distill has no evaluation: its data are prompts";
+  if (train_args.n_batch_tokens > 0)
+    return "either --method distill or --batch-tokens";
+  if (train_args.chats.each_answer || train_args.chats.train_on > 0)
+    return "--method distill trains on answers of the model: --each-answer "
+           "and --train-on have no meaning";
+  if (train_args.group_size == 0)
+    train_args.group_size = 4;
+  if (train_args.answer_tokens == 0)
+    train_args.answer_tokens = 1024;
+  if (train_args.kl_coefficient < 0)
+    train_args.kl_coefficient = 1;
+  return NULL;
+}
+
+/* The same model would give each token the same logprob. */
+static const char *check_teacher(void) {
+  return train_args.method == TRAIN_DISTILL &&
+                 strcmp(train_args.teacher, train_args.model) == 0
+             ? "--teacher is the model itself, which it cannot teach anything"
+             : NULL;
+}
+
 static const char *check_method(void) {
   const int is_dpo = train_args.method == TRAIN_DPO;
   const int is_rl = train_args.method == TRAIN_RL;
+  const int is_distill = train_args.method == TRAIN_DISTILL;
 
   if (train_args.reduction != TRAIN_SUM && train_args.method != TRAIN_SFT)
     return "--reduction needs --method sft";
   if (train_args.beta > 0 && !is_dpo)
     return "--beta needs --method dpo";
-  if ((train_args.loss > 0 || train_args.advantages > 0) && !is_rl)
-    return "--loss and --advantages need --method rl";
+  if (train_args.advantages >= 0 && !is_rl)
+    return "--advantages needs --method rl";
+  if (train_args.loss >= 0 && !is_rl && !is_distill)
+    return "--loss needs --method rl or distill";
   if (is_rl && (train_args.eval != NULL || train_args.eval_split > 0))
     return "--method rl has no evaluation: its data are samples of the model";
   if (is_rl && train_args.samples.n > 0)
@@ -290,7 +375,11 @@ static const char *check_method(void) {
     return "either --method dpo or --each-answer";
   if (is_dpo && !(train_args.beta > 0))
     train_args.beta = 0.1;
-  return NULL;
+  if (train_args.advantages < 0)
+    train_args.advantages = LEARN_ADVANTAGES_AUTO;
+  if (train_args.loss < 0)
+    train_args.loss = 0;
+  return check_distill();
 }
 
 const char *train_check(const cli_t *cli) {
@@ -318,5 +407,7 @@ const char *train_check(const cli_t *cli) {
   wrong = check_method();
   if (wrong == NULL)
     wrong = check_model(cli);
+  if (wrong == NULL)
+    wrong = check_teacher();
   return wrong != NULL ? wrong : cli_chats_check(&train_args.chats);
 }

@@ -8,9 +8,10 @@
 #include "tools/tnk/text/chats.h"
 
 typedef enum {
-  TRAIN_SFT = 0, /* conversations, with cross entropy */
-  TRAIN_DPO = 1, /* preference pairs */
-  TRAIN_RL = 2   /* examples with logprobs and advantages */
+  TRAIN_SFT = 0,    /* conversations, with cross entropy */
+  TRAIN_DPO = 1,    /* preference pairs */
+  TRAIN_RL = 2,     /* examples with logprobs and advantages */
+  TRAIN_DISTILL = 3 /* prompts, with a teacher */
 } train_method_t;
 
 typedef enum {
@@ -24,16 +25,23 @@ typedef struct {
   const char *config; /* file; NULL: none */
   const char *model;
   const char *run;
-  const char *eval;   /* file; NULL: none */
-  const char *prices; /* file; NULL: unknown */
-  double eval_split;  /* share of the examples */
-  double rate;        /* 0: learn_default_rate() */
-  double beta;        /* of DPO; 0: not given */
-  int method;         /* train_method_t */
-  int loss;           /* of RL, as in train_losses */
-  int advantages;     /* learn_advantages_t */
-  int schedule;       /* learn_decay_t */
-  int reduction;      /* train_reduction_t */
+  const char *eval;    /* file; NULL: none */
+  const char *prices;  /* file; NULL: unknown */
+  double eval_split;   /* share of the examples */
+  double rate;         /* 0: learn_default_rate() */
+  double beta;         /* of DPO; 0: not given */
+  int method;          /* train_method_t */
+  const char *teacher; /* of distillation, as the members up to `discount` */
+  int64_t group_size;
+  int64_t answer_tokens;
+  double kl_coefficient; /* below 0: not given */
+  double discount;
+  /* Of RL and distillation, as in train_losses. This and the next one are below
+   * 0 if not given, until train_check() sets the default. */
+  int loss;
+  int advantages; /* of RL: learn_advantages_t */
+  int schedule;   /* learn_decay_t */
+  int reduction;  /* train_reduction_t */
   int64_t warm_up;
   int64_t n_epochs; /* 0: not given, as for n_steps */
   int64_t n_steps;

@@ -58,6 +58,23 @@ static int take(void *user, const cli_example_t *example) {
   return keep(reader, example->ids, example->weights, n);
 }
 
+/* A prompt is not cut, because it ends with the beginning of the answer. */
+static int take_prompt(void *user, const cli_example_t *example) {
+  reader_t *reader = user;
+  train_file_t *file = reader->file;
+  const tnk_datum_t datum = {
+      .input = {.tokens = example->ids, .n_tokens = example->n}};
+
+  if (example->n == 0 || (train_args.max_length > 0 &&
+                          example->n > (size_t)train_args.max_length)) {
+    reader->data->n_left_out++;
+    return TNK_OK;
+  }
+  file->n_examples++;
+  file->digest = learn_store_digest(file->digest, &datum);
+  return learn_store_add_prompt(&reader->data->store, example->ids, example->n);
+}
+
 /* Copy the chosen part. */
 static int hold(reader_t *reader, const cli_example_t *example, size_t n) {
   if (n > reader->room) {
@@ -148,9 +165,10 @@ static int read_file(cli_chats_t *chats, train_file_t *file) {
                    errno != 0 ? strerror(errno) : tnk_strerror(err));
   else if (chats->n_bad == 0 && chats->n_good == n_good)
     err = cli_fail(chats->cli, CLI_EXIT_FILE, "%s: there is no %s", file->name,
-                   chats->has_others  ? "example"
-                   : chats->has_pairs ? "preference pair"
-                                      : "conversation");
+                   chats->has_others    ? "example"
+                   : chats->has_pairs   ? "preference pair"
+                   : chats->has_prompts ? "prompt"
+                                        : "conversation");
   if (in != stdin)
     fclose(in);
   return err;
@@ -236,11 +254,15 @@ static int apply_rewards(train_data_t *data, const cli_t *cli,
 static int read_files(train_data_t *data, const cli_t *cli, int64_t now_s) {
   const int has_pairs = train_args.method == TRAIN_DPO;
   const int is_rl = train_args.method == TRAIN_RL;
+  const int has_prompts = train_args.method == TRAIN_DISTILL;
   reader_t reader = {.data = data};
   cli_chats_t chats = {.cli = cli,
                        .args = &train_args.chats,
-                       .give = has_pairs ? take_part : take,
+                       .give = has_pairs     ? take_part
+                               : has_prompts ? take_prompt
+                                             : take,
                        .has_pairs = has_pairs,
+                       .has_prompts = has_prompts,
                        .has_others = is_rl,
                        .other = take_example,
                        .user = &reader,
@@ -262,9 +284,10 @@ static int read_files(train_data_t *data, const cli_t *cli, int64_t now_s) {
     status = cli_fail(cli, CLI_EXIT_FAILED,
                       "%zu of %zu %s cannot be used for training", chats.n_bad,
                       chats.n_bad + chats.n_good,
-                      is_rl       ? "examples"
-                      : has_pairs ? "pairs"
-                                  : "conversations");
+                      is_rl         ? "examples"
+                      : has_pairs   ? "pairs"
+                      : has_prompts ? "prompts"
+                                    : "conversations");
   if (status == CLI_EXIT_OK && is_rl)
     status = apply_rewards(data, cli, &reader.rewards);
   learn_rewards_free(&reader.rewards);

@@ -29,23 +29,31 @@ static json_t *number(int64_t n) {
   return n > 0 ? json_integer((json_int_t)n) : json_null();
 }
 
-/* The options that determine the result, by their names. */
+static json_t *real(double x) {
+  return x > 0 ? json_real(x) : json_null();
+}
+
+/* The options that determine the result, by their names. The number of steps
+ * does not determine the last one: --steps makes it full, and --epochs leaves
+ * what is left of the examples. */
 static json_t *options_of(const train_plan_t *plan,
                           const learn_schedule_t *schedule) {
   const cli_chats_args_t *chats = &train_args.chats;
   const int is_rl = train_args.method == TRAIN_RL;
+  const int64_t n_epochs = train_args.n_epochs > 0  ? train_args.n_epochs
+                           : train_args.n_steps > 0 ? 0
+                                                    : 1;
+  const int has_loss = is_rl || train_args.method == TRAIN_DISTILL;
 
   return json_pack(
-      "{s:s, s:s, s:f, s:s?, s:s?, s:I, s:I, s:I, s:o, s:o, s:f, s:s, s:I, "
-      "s:I, "
-      "s:f, s:I,"
-      " s:s, s:s, s:s, s:o, s:o, s:s?, s:b, s:b}",
+      "{s:s, s:s, s:o, s:s?, s:s?, s:I, s:I, s:o, s:o, s:o, s:o, s:f, s:s, "
+      "s:I, s:I, s:f, s:I, s:s, s:s, s:s, s:o, s:o, s:s?, s:b, s:b}",
       "model", train_args.model, "method", train_methods[train_args.method],
-      "beta", train_args.beta, "loss",
-      is_rl ? train_losses[train_args.loss] : NULL, "advantages",
+      "beta", real(train_args.beta), "loss",
+      has_loss ? train_losses[train_args.loss] : NULL, "advantages",
       is_rl ? train_advantages[train_args.advantages] : NULL, "rank",
       (json_int_t)train_args.rank, "seed", (json_int_t)train_args.seed, "steps",
-      (json_int_t)plan->n_steps, "batch",
+      number(train_args.n_steps), "epochs", number(n_epochs), "batch",
       number(plan->starts != NULL ? 0 : (int64_t)plan->n_batch), "batch-tokens",
       number(train_args.n_batch_tokens), "learning-rate", schedule->peak,
       "schedule", train_schedules[schedule->decay], "warm-up",
@@ -59,6 +67,25 @@ static json_t *options_of(const train_plan_t *plan,
       "each-answer", chats->each_answer, "by-parts", chats->by_parts);
 }
 
+/* And those of distillation. Returns its argument. */
+static json_t *add_distill(json_t *options) {
+  json_t *own;
+
+  if (options == NULL || train_args.method != TRAIN_DISTILL)
+    return options;
+  own = json_pack("{s:s, s:I, s:I, s:f, s:f}", "teacher", train_args.teacher,
+                  "group-size", (json_int_t)train_args.group_size,
+                  "answer-tokens", (json_int_t)train_args.answer_tokens,
+                  "kl-coefficient", train_args.kl_coefficient, "discount",
+                  train_args.discount);
+  if (own == NULL || json_object_update(options, own) != 0) {
+    json_decref(options);
+    options = NULL;
+  }
+  json_decref(own);
+  return options;
+}
+
 /* The other options, so that the file can be given as --config. */
 static json_t *settings_of(const train_data_t *data) {
   const size_t n = data->n_files - (train_args.eval != NULL);
@@ -67,13 +94,13 @@ static json_t *settings_of(const train_data_t *data) {
   for (size_t i = 0; i < n; i++)
     json_array_append_new(names, json_string(data->files[i].name));
   return json_pack(
-      "{s:o, s:b, s:s?, s:s?, s:s?, s:s?, s:I, s:o, s:f, s:o, s:I}", "data",
+      "{s:o, s:b, s:s?, s:s?, s:s?, s:s?, s:I, s:o, s:o, s:o, s:I}", "data",
       names, "local", train_args.is_local, "tokenizer",
       train_args.chats.which.path, "template", train_args.chats.template_,
       "eval", train_args.eval, "prices", train_args.prices, "save-every",
       (json_int_t)train_args.save_every, "max-tokens",
-      number(train_args.max_tokens), "max-usd", train_args.max_usd, "sample",
-      learn_folder_texts(&train_args.samples), "sample-every",
+      number(train_args.max_tokens), "max-usd", real(train_args.max_usd),
+      "sample", learn_folder_texts(&train_args.samples), "sample-every",
       (json_int_t)train_args.sample_every);
 }
 
@@ -128,8 +155,9 @@ int train_folder_keep(train_folder_t *folder, const train_data_t *data,
                       const train_plan_t *plan,
                       const learn_schedule_t *schedule) {
   json_t *files = files_of(data);
-  int status = learn_folder_keep(&folder->base, options_of(plan, schedule),
-                                 settings_of(data), json_incref(files));
+  int status =
+      learn_folder_keep(&folder->base, add_distill(options_of(plan, schedule)),
+                        settings_of(data), json_incref(files));
 
   if (status == CLI_EXIT_OK)
     status = compare_files(&folder->base, files);

@@ -27,14 +27,16 @@
 #include "lib/base/alloc.h"
 #include "tnk/error.h"
 #include "tnk/observe.h"
-#include "tnk/usage.h"
 #include "tools/tnk/learn/metrics.h"
 #include "tools/tnk/learn/model.h"
+#include "tools/tnk/learn/sampler.h"
+#include "tools/tnk/train/args.h"
 
 /* The outcome of a part of the loop. */
 enum {
   FINE = 0,
-  LOST = -1 /* the model was lost, and the library restores it */
+  LOST = LEARN_LOST,
+  BROKE = LEARN_BROKE
   /* Other values are exit statuses of reported errors. */
 };
 
@@ -171,6 +173,9 @@ static int prepare_step(train_loop_t *loop, train_flight_t *flight,
   for (size_t i = 0; i < n && result == FINE; i++)
     result =
         add_example(loop, flight, train_plan_example(loop->plan, index, i));
+  if (result == FINE && loop->distill != NULL)
+    result = train_distill_step(loop->distill, loop->ask, loop->model, pass,
+                                &flight->step);
   pass->weight = train_weight(pass->data, pass->n);
   return result;
 }
@@ -182,7 +187,8 @@ static int begin_step(train_loop_t *loop) {
   tnk_promise_t *both[2];
   const int result = prepare_step(loop, flight, index);
 
-  if (result != FINE)
+  /* A signal may have come while the step was sampled. */
+  if (result != FINE || (loop->distill != NULL && cli_ask_is_over(loop->ask)))
     return result;
   loop->n_begun++;
   loop->n_flying += flight->step.n_tokens;
@@ -193,8 +199,8 @@ static int begin_step(train_loop_t *loop) {
   if (is_evaluated(loop, index + 1))
     flight->eval = train_eval_begin(loop->model, &loop->data->eval);
   if (is_sampled(loop, index + 1))
-    flight->sampler = tnk_training_save_weights_and_get_sampling(
-        loop->model, TNK_SAMPLING_SNAPSHOT, NULL);
+    flight->weights =
+        train_prompts_begin(loop->prompts, loop->model, index + 1);
   return FINE;
 }
 
@@ -260,20 +266,20 @@ static int end_eval(train_loop_t *loop, train_flight_t *flight) {
   return result;
 }
 
-/* Returns LOST if the service lost the model before it made the sampler. */
-static int end_samples(train_loop_t *loop, tnk_promise_t **sampler,
+/* Returns LOST if the service lost the model before it saved the weights. */
+static int end_samples(train_loop_t *loop, tnk_promise_t **weights,
                        uint64_t number) {
   const uint64_t began_ns = uv_hrtime();
   int result = FINE;
 
-  if (*sampler == NULL)
+  if (*weights == NULL)
     return FINE;
   train_show_end(&loop->show);
   result =
-      cli_ask_wait(loop->ask, *sampler) == TNK_ESESSION
+      cli_ask_wait(loop->ask, *weights) == TNK_ESESSION
           ? LOST
-          : train_prompts_sample(loop->prompts, loop->ask, *sampler, number);
-  drop(sampler);
+          : train_prompts_sample(loop->prompts, loop->ask, *weights, number);
+  drop(weights);
   loop->times.waited_ms[TRAIN_SAMPLES] +=
       (double)(uv_hrtime() - began_ns) / 1e6;
   return result;
@@ -289,7 +295,7 @@ static int end_step(train_loop_t *loop) {
   if (result == FINE)
     result = end_eval(loop, flight);
   if (result == FINE)
-    result = end_samples(loop, &flight->sampler, step->number);
+    result = end_samples(loop, &flight->weights, step->number);
   if (result == FINE)
     result = write_metrics(loop, step);
   if (result != FINE)
@@ -315,6 +321,8 @@ static int end_save(train_loop_t *loop) {
     return FINE;
   if (await(loop, TRAIN_SAVES, loop->saving) != TNK_OK)
     result = failed(loop, loop->saving);
+  if (result == LOST)
+    loop->is_in_doubt = 1;
   drop(&loop->saving);
   return result;
 }
@@ -350,7 +358,7 @@ static void drop_all(train_loop_t *loop) {
   for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++) {
     drop(&loop->flight[i].done);
     drop(&loop->flight[i].eval);
-    drop(&loop->flight[i].sampler);
+    drop(&loop->flight[i].weights);
   }
   drop(&loop->saving);
 }
@@ -375,14 +383,6 @@ static int rewind_to(train_loop_t *loop, uint64_t n_steps) {
                   err == TNK_ENOMEM ? "out of memory" : strerror(errno));
 }
 
-/* Go back to a state whose metrics are on the disk. */
-static int go_back(train_loop_t *loop, uint64_t *n_steps) {
-  tnk_training_close(loop->model, NULL, NULL);
-  loop->model = NULL;
-  return learn_model_resume(&loop->model, loop->ask, loop->ledger, loop->run,
-                            loop->n_done, n_steps);
-}
-
 static void settle(const train_loop_t *loop, tnk_promise_t *promise) {
   if (promise != NULL)
     (void)cli_ask_wait(loop->ask, promise);
@@ -390,6 +390,7 @@ static void settle(const train_loop_t *loop, tnk_promise_t *promise) {
 
 /* Await the steps in flight, which fail too, and then the restored model. */
 static int restore(train_loop_t *loop) {
+  const uint64_t n_saved = loop->n_saved;
   tnk_promise_t *ready;
   uint64_t n_steps = 0;
   int result = FINE;
@@ -397,9 +398,11 @@ static int restore(train_loop_t *loop) {
   for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++) {
     settle(loop, loop->flight[i].done);
     settle(loop, loop->flight[i].eval);
-    settle(loop, loop->flight[i].sampler);
+    settle(loop, loop->flight[i].weights);
   }
   settle(loop, loop->saving);
+  if (loop->saving != NULL && tnk_promise_status(loop->saving) != TNK_OK)
+    loop->is_in_doubt = 1;
   drop_all(loop);
   ready = tnk_training_ready(loop->model);
   if (cli_ask_wait(loop->ask, ready) != TNK_OK)
@@ -407,10 +410,17 @@ static int restore(train_loop_t *loop) {
   else
     n_steps = tnk_promise_saved(ready)->n_steps;
   tnk_promise_unref(ready);
-  if (result == FINE && n_steps > loop->n_done)
-    result = go_back(loop, &n_steps);
+  /* A state with steps whose metrics are missing is of no use either. */
+  if (result == FINE && (loop->is_in_doubt || n_steps > loop->n_done))
+    result = learn_model_settle(&loop->model, loop->ask, loop->ledger,
+                                loop->run, loop->n_done, &n_steps);
+  if (result == FINE)
+    loop->is_in_doubt = 0;
   if (result == FINE)
     result = rewind_to(loop, n_steps);
+  /* Only a sampler was lost, and the model has steps that are not saved. */
+  if (loop->n_saved > n_saved)
+    loop->n_saved = n_saved;
   if (result == FINE)
     cli_note(loop->ask->cli, "the model was restored after step %" PRIu64,
              loop->n_done);
@@ -419,35 +429,44 @@ static int restore(train_loop_t *loop) {
 
 /* ---- Limits ---- */
 
-static uint64_t step_tokens(const train_loop_t *loop, uint64_t index) {
+/* The most that a step may use. */
+static train_use_t step_use(const train_loop_t *loop, uint64_t index) {
   const train_set_t *set = &loop->data->train;
   /* A custom loss has two passes. */
   const uint64_t n_passes = loop->reference.train != NULL ? 2 : 1;
-  uint64_t n = 0;
+  train_use_t use = {0};
 
-  for (uint64_t i = 0; i < train_plan_count(loop->plan, index); i++)
-    n += train_tokens(set, train_plan_example(loop->plan, index, i)) * n_passes;
-  return is_evaluated(loop, index + 1) ? n + loop->data->eval.n_tokens : n;
+  for (uint64_t i = 0; i < train_plan_count(loop->plan, index); i++) {
+    const uint64_t n =
+        train_tokens(set, train_plan_example(loop->plan, index, i));
+
+    if (loop->distill != NULL)
+      train_use_add(&use, train_distill_use(n));
+    else
+      use.trained += n * n_passes;
+  }
+  if (is_evaluated(loop, index + 1))
+    use.trained += loop->data->eval.n_tokens;
+  if (is_sampled(loop, index + 1))
+    train_use_add(&use, train_prompts_use(loop->prompts));
+  return use;
 }
 
 /* The service's budget holds the limits too. It would refuse one operation of a
  * step, and may still accept later steps. */
 static int is_affordable(train_loop_t *loop) {
-  tnk_totals_t used = TNK_TOTALS_INIT;
-  uint64_t need, n_used;
-  double cost;
+  learn_used_t used, more;
+  train_use_t use;
 
-  if (loop->max_tokens == 0 && !(loop->max_usd > 0))
+  if (loop->budget.max_tokens == 0 && !(loop->budget.max_usd > 0))
     return 1;
-  (void)tnk_service_run_totals(&used, loop->ask->service);
-  need = step_tokens(loop, loop->n_begun);
-  n_used = used.n_prompt_tokens + used.n_sampled_tokens +
-           used.n_trained_tokens + used.n_doubtful_tokens +
-           used.n_reserved_tokens;
-  cost = used.cost_usd + used.doubtful_usd + used.reserved_usd +
-         (double)need * loop->price / 1e6;
-  loop->is_broke = (loop->max_tokens > 0 && n_used + need > loop->max_tokens) ||
-                   (loop->max_usd > 0 && !(cost <= loop->max_usd));
+  used = learn_budget_used(loop->ask);
+  use = step_use(loop, loop->n_begun);
+  more.tokens = train_use_tokens(&use);
+  more.usd = train_use_usd(&use, &loop->price, &loop->teacher);
+  loop->is_broke = learn_budget_has(&loop->budget, &used, &more)
+                       ? LEARN_AFFORDABLE
+                       : LEARN_NEXT_EXCEEDS;
   return !loop->is_broke;
 }
 
@@ -465,6 +484,9 @@ static int is_save_due(const train_loop_t *loop) {
 static int has_room(const train_loop_t *loop) {
   const uint64_t n = loop->n_begun - loop->n_done;
 
+  /* The answers of a step come from the weights after the one before it. */
+  if (loop->distill != NULL)
+    return n == 0;
   return n < FEW_IN_FLIGHT ||
          (n < TRAIN_IN_FLIGHT && loop->n_flying < MAX_FLYING);
 }
@@ -493,43 +515,74 @@ static int has_more(const train_loop_t *loop) {
           !cli_ask_is_over(loop->ask));
 }
 
-static int run_all(train_loop_t *loop) {
-  int result = FINE;
-
-  do {
-    if (result == LOST)
-      result = restore(loop);
-    while (result == FINE && has_more(loop))
-      result = turn(loop);
-    /* After a signal or a limit, or for a final state without sampler weights.
-     */
-    if (result == FINE &&
-        (loop->n_done != loop->n_saved ||
-         (loop->n_done == loop->plan->n_steps && loop->saving == NULL)))
-      result = begin_save(loop);
-    if (result == FINE)
-      result = end_save(loop);
-  } while (result == LOST);
-  return result;
-}
-
 /* The samples of the first weights. An earlier process may have written some
  * before it was killed. */
 static int sample_first(train_loop_t *loop) {
-  tnk_promise_t *sampler;
+  tnk_promise_t *weights;
 
   if (loop->prompts->n == 0)
     return FINE;
   if (unlink(loop->prompts->path) != 0 && errno != ENOENT)
     return cli_fail(loop->ask->cli, CLI_EXIT_FILE, "%s: %s",
                     loop->prompts->path, strerror(errno));
-  sampler = tnk_training_save_weights_and_get_sampling(
-      loop->model, TNK_SAMPLING_SNAPSHOT, NULL);
-  return end_samples(loop, &sampler, 0);
+  weights = train_prompts_begin(loop->prompts, loop->model, 0);
+  return end_samples(loop, &weights, 0);
+}
+
+/* A step cannot be made, though the service has not failed. The steps before it
+ * are kept. */
+static void save_before(train_loop_t *loop) {
+  int result = end_save(loop);
+
+  if (result == FINE && loop->n_done != loop->n_saved)
+    result = begin_save(loop);
+  if (result == FINE)
+    (void)end_save(loop);
+}
+
+/* Returns whether a save is missing: after a signal or a limit, or of a final
+ * state without sampler weights. */
+static int is_unsaved(const train_loop_t *loop) {
+  return loop->n_done != loop->n_saved || loop->is_broke == LEARN_REFUSED ||
+         (loop->n_done == loop->plan->n_steps &&
+          !learn_ledger_is_ended(loop->ledger));
+}
+
+static int run_all(train_loop_t *loop, int wants_first) {
+  int result = FINE;
+
+  do {
+    if (result == LOST)
+      result = restore(loop);
+    if (result == FINE && wants_first)
+      result = sample_first(loop);
+    if (result == FINE)
+      wants_first = 0;
+    while (result == FINE && has_more(loop))
+      result = turn(loop);
+    /* A limit has refused a request of a step, and the model is the one before
+     * it. The save writes its use to the ledger, for the next process. */
+    if (result == BROKE) {
+      loop->is_broke = LEARN_REFUSED;
+      result = FINE;
+    }
+    if (result == FINE)
+      result = end_save(loop);
+    if (result == FINE && is_unsaved(loop))
+      result = begin_save(loop);
+    if (result == FINE)
+      result = end_save(loop);
+  } while (result == LOST);
+  if (result > FINE && loop->distill != NULL && loop->distill->is_empty)
+    save_before(loop);
+  return result;
 }
 
 int train_loop_run(train_loop_t *loop, uint64_t first) {
-  const size_t n = (size_t)loop->plan->n_batch * loop->data->train.per;
+  const size_t n_answers =
+      loop->distill != NULL ? (size_t)train_args.group_size : 1;
+  const size_t n =
+      (size_t)loop->plan->n_batch * loop->data->train.per * n_answers;
   const uint64_t began_ns = uv_hrtime();
   int result = rewind_to(loop, first);
 
@@ -546,10 +599,10 @@ int train_loop_run(train_loop_t *loop, uint64_t first) {
   }
   if (result == FINE) {
     loop->ask->ends_itself = 1;
-    if (first == 0)
-      result = sample_first(loop);
-    if (result == FINE)
-      result = run_all(loop);
+    result = run_all(loop, first == 0);
+    learn_sampler_end(&loop->prompts->weights, loop->ask);
+    if (loop->distill != NULL)
+      learn_sampler_end(&loop->distill->sampler, loop->ask);
     loop->ask->ends_itself = 0;
   }
   /* It reads what the caller frees. */
@@ -567,4 +620,6 @@ void train_loop_free(train_loop_t *loop) {
     tnk__arena_deinit(&loop->flight[i].pass.packed);
   }
   train_reference_free(&loop->reference);
+  if (loop->distill != NULL)
+    train_distill_free(loop->distill);
 }

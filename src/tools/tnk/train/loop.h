@@ -5,13 +5,16 @@
 #include "tnk/training.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/train/data.h"
+#include "tools/tnk/train/distill.h"
 #include "tools/tnk/train/folder.h"
 #include "tools/tnk/train/pass.h"
 #include "tools/tnk/train/plan.h"
 #include "tools/tnk/train/prompts.h"
 #include "tools/tnk/train/reference.h"
+#include "tools/tnk/learn/budget.h"
 #include "tools/tnk/learn/schedule.h"
 #include "tools/tnk/train/show.h"
+#include "tools/tnk/train/use.h"
 
 enum { TRAIN_IN_FLIGHT = 8 };
 
@@ -19,7 +22,7 @@ enum { TRAIN_IN_FLIGHT = 8 };
 typedef struct {
   tnk_promise_t *done;    /* the pass and the update */
   tnk_promise_t *eval;    /* or NULL */
-  tnk_promise_t *sampler; /* of its weights; or NULL */
+  tnk_promise_t *weights; /* for its samples; or NULL */
   train_pass_t pass;
   train_step_t step;
 } train_flight_t;
@@ -33,19 +36,20 @@ typedef struct {
   const train_plan_t *plan;
   const learn_schedule_t *schedule;
   train_reference_t reference; /* of DPO */
+  train_distill_t *distill;    /* or NULL */
   const char *metrics;
   const char *run; /* folder */
   train_prompts_t *prompts;
-  uint64_t max_tokens; /* of the whole run; 0: no limit, as for max_usd */
-  double max_usd;
-  double price; /* per million trained tokens */
+  learn_budget_t budget;
+  tnk_price_t price;   /* of the model; NaN: unknown */
+  tnk_price_t teacher; /* and of the teacher */
   uint64_t save_every;
   uint64_t eval_every;
   uint64_t sample_every;
   train_show_t show;
   train_times_t times;
 
-  int is_broke;      /* the next step would exceed a limit */
+  int is_broke;      /* LEARN_AFFORDABLE, or why a limit ends the run */
   uint64_t n_done;   /* steps whose results are in the metrics */
   uint64_t n_begun;  /* steps that were called */
   uint64_t n_flying; /* tokens of the steps in flight */
@@ -53,6 +57,7 @@ typedef struct {
   int has_kept;      /* this process has called a save of this model */
   train_flight_t flight[TRAIN_IN_FLIGHT]; /* by the step's number */
   tnk_promise_t *saving;                  /* or NULL */
+  int is_in_doubt;    /* the result of a save was lost with the model */
   uv_work_t syncing;  /* writes the metrics to the disk, on the pool */
   uint64_t n_syncing; /* steps whose metrics it writes */
   uint64_t n_synced;  /* steps whose metrics are on the disk */

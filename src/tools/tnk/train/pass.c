@@ -87,7 +87,16 @@ static void add_rl(train_step_t *step, const tnk_promise_t *promise,
     add(step, drift[i].key, drift[i].value);
 }
 
+static void add_distill(train_step_t *step, const train_pass_t *pass) {
+  add(step, "teacher_kl", pass->teacher_kl / pass->n_sampled);
+  add(step, "answer_tokens", pass->n_sampled / (double)pass->n);
+}
+
 /* ---- Passes ---- */
+
+static int is_sampled(void) {
+  return train_args.method == TRAIN_RL || train_args.method == TRAIN_DISTILL;
+}
 
 tnk_promise_t *train_pass_begin(tnk_training_t *model, train_pass_t *pass) {
   tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
@@ -95,7 +104,7 @@ tnk_promise_t *train_pass_begin(tnk_training_t *model, train_pass_t *pass) {
   if (train_args.method == TRAIN_DPO)
     return tnk_training_forward_backward_custom(model, pass->data, pass->n, dpo,
                                                 pass, NULL);
-  if (train_args.method == TRAIN_RL)
+  if (is_sampled())
     options.loss_fn = train_losses[train_args.loss];
   return tnk_training_forward_backward(model, pass->data, pass->n, &options);
 }
@@ -104,8 +113,13 @@ double train_pass_end(const tnk_promise_t *promise, const train_pass_t *pass,
                       train_step_t *step) {
   const double n_pairs = (double)pass->n / 2;
 
-  if (train_args.method == TRAIN_RL)
+  if (train_args.method == TRAIN_DISTILL)
+    add_distill(step, pass);
+  if (is_sampled())
     add_rl(step, promise, pass);
+  /* A sampled token may have the logprob 0, which has no weight. */
+  if (train_args.method == TRAIN_DISTILL)
+    return learn_loss_sum(promise) / pass->n_sampled;
   if (train_args.method != TRAIN_DPO)
     return learn_loss_sum(promise) / pass->weight;
   add(step, "accuracy", pass->n_right / n_pairs);

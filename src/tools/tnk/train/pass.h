@@ -13,8 +13,9 @@ typedef struct {
   const float **reference; /* [n], memory for DPO */
   tnk__arena_t packed;     /* has the data that packed files have */
   size_t n;
-  double weight; /* of the data */
-  double reward; /* sum for RL; NaN: none */
+  double weight;                /* of the data */
+  double reward;                /* sum for RL; NaN: none */
+  double teacher_kl, n_sampled; /* sums of distillation */
   /* Results of the loss of DPO, summed over the pairs. */
   double chosen, rejected; /* rewards */
   double n_right;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,9 @@
 enum { SAMPLE_TOKENS = 200, MAX_TEXT = 1 << 20, SHOWN = 150 };
 /* A rate limit may hold a sample for as long as it lasts. The run continues. */
 enum { SAMPLE_MS = 120000 };
+/* How often the samples of a step are repeated after the service has lost the
+ * session. */
+enum { MAX_LOST = 10 };
 /* Low enough for a weak model to make sense, and high enough to avoid endless
  * repetition. */
 #define TEMPERATURE 0.7
@@ -47,12 +51,12 @@ int train_prompts_open(train_prompts_t *prompts, const cli_t *cli,
   int status;
 
   prompts->path = path;
-  if (texts->n == 0)
+  if (texts->n == 0 && train_args.method != TRAIN_DISTILL)
     return CLI_EXIT_OK;
   prompts->chats =
       (cli_chats_t){.cli = cli, .args = &train_args.chats, .now_s = now_s};
-  prompts->ids = calloc(texts->n, sizeof(*prompts->ids));
-  prompts->n_ids = calloc(texts->n, sizeof(*prompts->n_ids));
+  prompts->ids = calloc(texts->n + 1, sizeof(*prompts->ids));
+  prompts->n_ids = calloc(texts->n + 1, sizeof(*prompts->n_ids));
   if (prompts->ids == NULL || prompts->n_ids == NULL)
     return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
   status = cli_chats_open(&prompts->chats);
@@ -68,6 +72,7 @@ void train_prompts_free(train_prompts_t *prompts) {
     free(prompts->ids[i]);
   free(prompts->ids);
   free(prompts->n_ids);
+  learn_sampler_free(&prompts->weights);
   cli_chats_close(&prompts->chats);
 }
 
@@ -160,7 +165,6 @@ static int keep(train_prompts_t *prompts, const cli_t *cli, size_t i,
 
 static tnk_promise_t *begin(const train_prompts_t *prompts,
                             tnk_sampling_t *sampler, size_t i) {
-  const char *const *stops = tnk_chat_template_stops(prompts->chats.template_);
   const tnk_model_input_t prompt = {.tokens = prompts->ids[i],
                                     .n_tokens = prompts->n_ids[i]};
   tnk_sampling_params_t params = TNK_SAMPLING_PARAMS_INIT;
@@ -168,9 +172,7 @@ static tnk_promise_t *begin(const train_prompts_t *prompts,
   params.max_tokens = SAMPLE_TOKENS;
   params.temperature = TEMPERATURE;
   params.seed = train_args.seed;
-  while (stops[params.n_stop_texts] != NULL)
-    params.n_stop_texts++;
-  params.stop_texts = params.n_stop_texts > 0 ? stops : NULL;
+  cli_chats_stops(&prompts->chats, &params);
   return tnk_with_timeout(tnk_sampling_sample(sampler, &prompt, &params, NULL),
                           SAMPLE_MS);
 }
@@ -181,25 +183,82 @@ static void warn(const cli_ask_t *ask, const tnk_promise_t *promise,
            tnk_promise_error(promise)->text);
 }
 
-int train_prompts_sample(train_prompts_t *prompts, cli_ask_t *ask,
-                         tnk_promise_t *made, uint64_t number) {
+train_use_t train_prompts_use(const train_prompts_t *prompts) {
+  train_use_t use = {.sampled = prompts->n * SAMPLE_TOKENS};
+
+  for (size_t i = 0; i < prompts->n; i++)
+    use.prompt += prompts->n_ids[i];
+  return use;
+}
+
+tnk_promise_t *train_prompts_begin(train_prompts_t *prompts,
+                                   tnk_training_t *model, uint64_t number) {
+  char name[64];
+
+  snprintf(name, sizeof(name), "sample-%" PRIu64 "-%" PRIu64, number,
+           ++prompts->n_begun);
+  return learn_sampler_begin(model, name);
+}
+
+/* Returns NULL after a warning. */
+static tnk_sampling_t *open_sampler(const train_prompts_t *prompts,
+                                    cli_ask_t *ask, uint64_t number) {
+  tnk_sampling_options_t what = TNK_SAMPLING_OPTIONS_INIT;
   tnk_sampling_t *sampler = NULL;
+  int err = TNK_ESESSION;
+
+  what.model_path = prompts->weights.path;
+  for (size_t i = 0; i < MAX_LOST && err == TNK_ESESSION; i++) {
+    tnk_promise_t *created = tnk_service_create_sampling(ask->service, &what);
+
+    err = cli_ask_wait(ask, created);
+    if (err == TNK_OK)
+      sampler = tnk_promise_sampling(created);
+    else if (err != TNK_ESESSION || i + 1 == MAX_LOST)
+      warn(ask, created, number);
+    tnk_promise_unref(created);
+  }
+  return sampler;
+}
+
+static int sample_all(train_prompts_t *prompts, cli_ask_t *ask,
+                      uint64_t number) {
+  tnk_sampling_t *sampler = open_sampler(prompts, ask, number);
+  size_t n_lost = 0;
   int status = CLI_EXIT_OK;
 
-  if (cli_ask_wait(ask, made) != TNK_OK) {
-    warn(ask, made, number);
-    return CLI_EXIT_OK;
-  }
-  sampler = tnk_promise_sampling(made);
-  for (size_t i = 0; i < prompts->n && status == CLI_EXIT_OK; i++) {
+  for (size_t i = 0;
+       i < prompts->n && sampler != NULL && status == CLI_EXIT_OK;) {
     tnk_promise_t *sampled = begin(prompts, sampler, i);
+    const int err = cli_ask_wait(ask, sampled);
 
-    if (cli_ask_wait(ask, sampled) == TNK_OK)
-      status = keep(prompts, ask->cli, i, sampled, number);
-    else
-      warn(ask, sampled, number);
+    if (err == TNK_ESESSION && ++n_lost < MAX_LOST) {
+      tnk_sampling_close(sampler, NULL, NULL);
+      sampler = open_sampler(prompts, ask, number);
+    } else {
+      if (err == TNK_OK)
+        status = keep(prompts, ask->cli, i, sampled, number);
+      else
+        warn(ask, sampled, number);
+      i++;
+    }
     tnk_promise_unref(sampled);
   }
   tnk_sampling_close(sampler, NULL, NULL);
+  return status;
+}
+
+int train_prompts_sample(train_prompts_t *prompts, cli_ask_t *ask,
+                         tnk_promise_t *saved, uint64_t number) {
+  int status;
+
+  if (cli_ask_wait(ask, saved) != TNK_OK) {
+    warn(ask, saved, number);
+    return CLI_EXIT_OK;
+  }
+  status = learn_sampler_take(&prompts->weights, ask, saved);
+  if (status == CLI_EXIT_OK)
+    status = sample_all(prompts, ask, number);
+  learn_sampler_drop(&prompts->weights, ask);
   return status;
 }

@@ -11,14 +11,16 @@
 #include "lib/base/alloc.h"
 #include "lib/base/arena.h"
 #include "lib/base/text.h"
-#include "lib/wire/data/prices.h"
 #include "tnk/error.h"
 #include "tools/common/base/terminal.h"
 #include "tools/common/base/input.h"
+#include "tools/tnk/learn/budget.h"
 #include "tools/tnk/learn/use.h"
 #include "tools/tnk/out/json.h"
 #include "tools/tnk/out/table.h"
 #include "tools/tnk/train/args.h"
+#include "tools/tnk/train/teacher.h"
+#include "tools/tnk/train/use.h"
 
 /* ---- Progress ---- */
 
@@ -54,6 +56,8 @@ static void describe(const train_show_t *show, const train_step_t *step,
   for (size_t i = 0; i < step->n_more; i++)
     if (strcmp(step->more[i].key, "accuracy") == 0)
       tnk__text_printf(&text, "  accuracy %.2f", step->more[i].value);
+    else if (strcmp(step->more[i].key, "teacher_kl") == 0)
+      tnk__text_printf(&text, "  teacher KL %.4f", step->more[i].value);
   tnk__text_printf(&text, "  rate %.3g", step->rate);
   if (ms == 0 || n_timed == 0)
     return;
@@ -111,53 +115,72 @@ void train_show_end(train_show_t *show) {
 
 /* ---- Plan ---- */
 
-int train_read_price(const cli_t *cli, double *out) {
-  tnk__arena_t arena;
-  tnk_price_t *prices = NULL;
-  char why[512] = "";
-  size_t n = 0, n_text;
-  char *text;
-  int err;
+/* The use of one example, `n` times; of distillation the most. */
+static void add_use(train_use_t *use, const train_set_t *set, uint64_t example,
+                    uint64_t n) {
+  const uint64_t n_tokens = train_tokens(set, example);
+  train_use_t one = train_args.method == TRAIN_DISTILL
+                        ? train_distill_use(n_tokens)
+                        : (train_use_t){.trained = n_tokens};
 
-  *out = NAN;
-  if (train_args.prices == NULL)
-    return CLI_EXIT_OK;
-  text = cli_read_file(train_args.prices, &n_text, why, sizeof(why));
-  if (text == NULL)
-    return cli_fail(cli, CLI_EXIT_FILE, "%s", why);
-  tnk__arena_init(&arena, tnk__allocator_default(), SIZE_MAX / 2);
-  err = tnk__prices_read(&prices, &n, &arena, text, n_text, why, sizeof(why));
-  if (err == TNK_OK)
-    err = tnk__prices_check(prices, n, why, sizeof(why));
-  for (size_t i = 0; i < n && err == TNK_OK; i++)
-    if (prices[i].model == NULL
-            ? isnan(*out)
-            : strcmp(prices[i].model, train_args.model) == 0)
-      *out = prices[i].trained;
-  free(text);
-  tnk__arena_deinit(&arena);
-  return err == TNK_OK
-             ? CLI_EXIT_OK
-             : cli_fail(cli, CLI_EXIT_FILE, "%s: %s", train_args.prices, why);
+  one.prompt *= n;
+  one.sampled *= n;
+  one.trained *= n;
+  one.scored *= n;
+  train_use_add(use, one);
 }
 
-/* Tokens of all steps. */
-static uint64_t planned_tokens(const train_data_t *data,
+static uint64_t n_evaluations(const train_data_t *data,
+                              const train_plan_t *plan) {
+  const uint64_t every = (uint64_t)train_args.eval_every;
+
+  if (data->eval.n == 0)
+    return 0;
+  return every > 0 ? (plan->n_steps + every - 1) / every : 1;
+}
+
+/* How often the messages of --sample are answered. */
+static uint64_t n_samplings(const train_prompts_t *prompts,
+                            const train_plan_t *plan) {
+  const uint64_t every = (uint64_t)train_args.sample_every;
+
+  if (prompts->n == 0)
+    return 0;
+  return 1 + (every > 0 ? (plan->n_steps + every - 1) / every : 1);
+}
+
+/* The use of all steps, evaluations and samples, and of the first weights with
+ * --method dpo. The limits of a run count the same. */
+static train_use_t planned_use(const train_data_t *data,
+                               const train_prompts_t *prompts,
                                const train_plan_t *plan) {
   const uint64_t n_whole = plan->n_total / plan->n_examples;
-  uint64_t n = n_whole * data->train.n_tokens;
+  const int is_dpo = train_args.method == TRAIN_DPO;
+  train_use_t samples = train_prompts_use(prompts);
+  train_use_t use = {0};
 
+  samples.prompt *= n_samplings(prompts, plan);
+  samples.sampled *= n_samplings(prompts, plan);
+  if (train_args.method == TRAIN_DISTILL)
+    for (uint64_t i = 0; i < data->train.n; i++)
+      add_use(&use, &data->train, i, n_whole);
+  else
+    use.trained = n_whole * data->train.n_tokens;
   /* The incomplete epoch. */
   for (uint64_t i = 0; i < plan->n_total % plan->n_examples; i++)
-    n += train_tokens(&data->train,
-                      train_shuffle(plan->seed, n_whole, plan->n_examples, i));
-  return n;
+    add_use(&use, &data->train,
+            train_shuffle(plan->seed, n_whole, plan->n_examples, i), 1);
+  if (is_dpo) /* a custom loss has two passes */
+    use.trained = 2 * use.trained + data->train.n_tokens + data->eval.n_tokens;
+  use.trained += n_evaluations(data, plan) * data->eval.n_tokens;
+  train_use_add(&use, samples);
+  return use;
 }
 
 static int put_plan_json(const cli_t *cli, const train_data_t *data,
                          const train_plan_t *plan,
-                         const learn_schedule_t *schedule, uint64_t n_tokens,
-                         double price) {
+                         const learn_schedule_t *schedule,
+                         const train_use_t *use, double usd) {
   cli_json_t json;
 
   cli_json_begin(&json);
@@ -172,8 +195,14 @@ static int put_plan_json(const cli_t *cli, const train_data_t *data,
   tnk__json_put_int(&json.w, "batch", (int64_t)plan->n_batch);
   tnk__json_put_int(&json.w, "batch_tokens", train_args.n_batch_tokens);
   tnk__json_put_double(&json.w, "learning_rate", schedule->peak);
-  tnk__json_put_int(&json.w, "trained_tokens", (int64_t)n_tokens);
-  tnk__json_put_double(&json.w, "cost_usd", (double)n_tokens * price / 1e6);
+  if (train_args.method == TRAIN_DISTILL)
+    tnk__json_put_int(&json.w, "group_size", train_args.group_size);
+  if (use->sampled > 0) {
+    tnk__json_put_int(&json.w, "max_sampled_tokens", (int64_t)use->sampled);
+    tnk__json_put_int(&json.w, "max_tokens", (int64_t)train_use_tokens(use));
+  }
+  tnk__json_put_int(&json.w, "trained_tokens", (int64_t)use->trained);
+  tnk__json_put_double(&json.w, "cost_usd", usd);
   return cli_json_end(&json, cli);
 }
 
@@ -183,29 +212,78 @@ static void row(cli_table_t *table, const char *name, uint64_t n) {
   cli_table_add(table, "%" PRIu64, n);
 }
 
-int train_show_plan(const cli_t *cli, const train_data_t *data,
-                    const train_plan_t *plan,
-                    const learn_schedule_t *schedule) {
-  const uint64_t n_tokens = planned_tokens(data, plan);
-  cli_table_t *table;
-  double price;
-  const int status = train_read_price(cli, &price);
+/* Add what is trained: examples, pairs or prompts. */
+static void put_examples(cli_table_t *table, const train_data_t *data) {
+  const int is_distill = train_args.method == TRAIN_DISTILL;
 
-  if (status != CLI_EXIT_OK)
-    return status;
-  if (cli->json)
-    return put_plan_json(cli, data, plan, schedule, n_tokens, price);
-  table = cli_table_new(NULL, 2);
-  cli_table_add_row(table, "model", train_args.model);
-  row(table, data->train.per > 1 ? "pairs" : "examples", data->train.n);
+  row(table,
+      is_distill            ? "prompts"
+      : data->train.per > 1 ? "pairs"
+                            : "examples",
+      data->train.n);
   if (data->eval.n > 0)
     row(table, "for evaluation", data->eval.n);
   row(table, "tokens", data->train.n_tokens);
-  cli_table_add(table, "of them trained");
-  cli_table_add(table, "%.6g", data->train.weight);
+  if (!is_distill) {
+    cli_table_add(table, "of them trained");
+    cli_table_add(table, "%.6g", data->train.weight);
+  }
   row(table, "longest", train_longest(&data->train));
-  row(table, "cut", data->n_cut);
+  if (is_distill)
+    row(table, "answers to a prompt", (uint64_t)train_args.group_size);
+  else
+    row(table, "cut", data->n_cut);
   row(table, "left out", data->n_left_out);
+}
+
+static void put_use(cli_table_t *table, const train_use_t *use, double usd) {
+  /* The length of a sample is not known before. */
+  const int is_most = use->sampled > 0;
+
+  row(table, is_most ? "most tokens of all steps" : "tokens of all steps",
+      train_use_tokens(use));
+  cli_table_add(table, is_most ? "highest cost" : "cost");
+  if (isfinite(usd))
+    cli_table_add(table, "%.2f USD", usd);
+  else
+    cli_table_add(table, "unknown without --prices");
+}
+
+/* The service knows the base model of weights, and is not asked. */
+static int read_teacher_price(tnk_price_t *out, const cli_t *cli) {
+  const char *known = train_teacher_model(NULL);
+
+  if (known == NULL && train_args.prices != NULL)
+    cli_note(cli,
+             "the price of the teacher is assumed to be that of %s: its base "
+             "model is not known before the run",
+             train_args.model);
+  return learn_read_price(out, cli, train_args.prices,
+                          known != NULL ? known : train_args.model);
+}
+
+int train_show_plan(const cli_t *cli, const train_data_t *data,
+                    const train_prompts_t *prompts, const train_plan_t *plan,
+                    const learn_schedule_t *schedule) {
+  const train_use_t use = planned_use(data, prompts, plan);
+  tnk_price_t price, teacher = {0};
+  cli_table_t *table;
+  int status =
+      learn_read_price(&price, cli, train_args.prices, train_args.model);
+  double usd;
+
+  if (status == CLI_EXIT_OK && train_args.method == TRAIN_DISTILL)
+    status = read_teacher_price(&teacher, cli);
+  if (status != CLI_EXIT_OK)
+    return status;
+  usd = train_use_usd(&use, &price, &teacher);
+  if (cli->json)
+    return put_plan_json(cli, data, plan, schedule, &use, usd);
+  table = cli_table_new(NULL, 2);
+  cli_table_add_row(table, "model", train_args.model);
+  if (train_args.method == TRAIN_DISTILL)
+    cli_table_add_row(table, "teacher", train_args.teacher);
+  put_examples(table, data);
   row(table, "steps", plan->n_steps);
   row(table, plan->starts != NULL ? "largest batch" : "batch", plan->n_batch);
   if (plan->starts != NULL)
@@ -215,12 +293,9 @@ int train_show_plan(const cli_t *cli, const train_data_t *data,
   cli_table_add(table, "learning rate");
   cli_table_add(table, "%g, %s", schedule->peak,
                 train_schedules[schedule->decay]);
-  row(table, "tokens of all steps", n_tokens);
-  cli_table_add(table, "cost");
-  if (isfinite(price))
-    cli_table_add(table, "%.2f USD", (double)n_tokens * price / 1e6);
-  else
-    cli_table_add(table, "unknown without --prices");
+  if (prompts->n > 0)
+    row(table, "samples", prompts->n * n_samplings(prompts, plan));
+  put_use(table, &use, usd);
   return cli_table_end(table, cli);
 }
 

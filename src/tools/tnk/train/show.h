@@ -4,8 +4,10 @@
 
 #include "tnk/ledger.h"
 #include "tnk/observe.h"
+#include "tnk/usage.h"
 #include "tools/tnk/train/data.h"
 #include "tools/tnk/train/plan.h"
+#include "tools/tnk/train/prompts.h"
 #include "tools/tnk/learn/schedule.h"
 
 enum { TRAIN_MAX_MORE = 12 };
@@ -53,12 +55,10 @@ void train_show_step(train_show_t *show, const train_step_t *step);
 /* Remove the line. */
 void train_show_end(train_show_t *show);
 
-/* The price of trained tokens per million in USD, from --prices; NaN if it is
- * unknown. Returns the exit status; errors have been reported. */
-int train_read_price(const cli_t *cli, double *out);
 /* Print what a run would do. Returns the exit status. */
 int train_show_plan(const cli_t *cli, const train_data_t *data,
-                    const train_plan_t *plan, const learn_schedule_t *schedule);
+                    const train_prompts_t *prompts, const train_plan_t *plan,
+                    const learn_schedule_t *schedule);
 /* Print a note about the time of a run. */
 void train_show_times(const cli_t *cli, const train_times_t *times);
 /* Print the result of a run and how to use it. `loss` and `eval` are NaN if

@@ -9,7 +9,6 @@
 
 #include "tnk/error.h"
 #include "tnk/ledger.h"
-#include "tnk/usage.h"
 #include "tools/common/frame/commands.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/train/args.h"
@@ -31,6 +30,7 @@ typedef struct {
   learn_served_t served;
   cli_ask_t ask;
   tnk_ledger_t *ledger;
+  train_distill_t distill;
   train_loop_t loop;
 } work_t;
 
@@ -135,67 +135,94 @@ static int open_model(work_t *work, tnk_training_t **model, uint64_t *first) {
 
 /* ---- The run ---- */
 
+/* A teacher whose base model is unknown has the price of the student. */
+static int set_teacher_price(work_t *work) {
+  const char *file = train_args.prices;
+  const char *known = train_teacher_model(&work->distill.teacher);
+  const char *model = known != NULL ? known : train_args.model;
+  int status = learn_read_price(&work->loop.teacher, work->cli, file, model);
+
+  if (status == CLI_EXIT_OK && train_args.max_usd > 0 &&
+      isnan(work->loop.teacher.prompt))
+    status = cli_fail(work->cli, CLI_EXIT_FILE, "%s has no price for %s", file,
+                      model);
+  return status;
+}
+
+/* Its price must be known before it scores a token. */
+static int open_teacher(work_t *work) {
+  train_teacher_t *teacher = &work->distill.teacher;
+  int status = train_teacher_create(teacher, &work->ask);
+
+  if (status == CLI_EXIT_OK)
+    status = set_teacher_price(work);
+  if (status == CLI_EXIT_OK)
+    status = train_teacher_check(teacher, &work->ask, &work->data);
+  return status;
+}
+
 static int train(work_t *work) {
   train_loop_t *loop = &work->loop;
   uint64_t first = 0;
   int status = open_model(work, &loop->model, &first);
 
+  /* The examples of rl are tokens already, of which nobody knows the source. */
+  if (status == CLI_EXIT_OK && train_args.method != TRAIN_RL &&
+      work->data.n_vocab == 0)
+    status = learn_model_check_bytes(&work->ask, loop->model, train_args.model);
   if (status == CLI_EXIT_OK && train_args.method == TRAIN_DPO)
     status = train_reference_open(&loop->reference, &work->ask,
                                   work->folder.reference, loop->model,
                                   &work->data, &work->plan, first);
+  if (status == CLI_EXIT_OK && train_args.method == TRAIN_DISTILL)
+    status = open_teacher(work);
   if (status == CLI_EXIT_OK)
     status = train_loop_run(loop, first);
+  if (status == LEARN_BROKE) {
+    loop->is_broke = LEARN_REFUSED;
+    status = CLI_EXIT_OK;
+  }
   train_show_times(work->cli, &loop->times);
   if (status == CLI_EXIT_OK && loop->n_done == work->plan.n_steps)
     learn_ledger_settle(&work->ask, work->ledger);
   if (status != CLI_EXIT_OK || loop->n_done == work->plan.n_steps)
     return status;
   if (loop->is_broke)
-    return cli_report(
-        work->cli,
-        &(cli_problem_t){
-            .status = CLI_EXIT_FAILED,
-            .message = "the next step would exceed the limit of the run",
-            .code = "budget",
-            .hint = "Its state is saved. The same command with a higher "
-                    "--max-tokens or --max-usd continues it."});
-  return learn_report_unfinished(&work->ask);
+    return learn_report_broke(work->cli, work->ledger, loop->is_broke,
+                              "a higher --max-tokens or --max-usd");
+  return learn_report_unfinished(&work->ask, work->ledger);
 }
 
 /* The limits count what earlier processes have used, from the ledger. */
 static int set_budget(work_t *work) {
-  tnk_budget_t budget = TNK_BUDGET_INIT;
-  char why[512] = "";
-  int status = train_read_price(work->cli, &work->loop.price);
+  train_loop_t *loop = &work->loop;
+  const char *file = train_args.prices;
+  int status = learn_set_budget(&work->ask, &loop->budget, train_args.model);
 
-  budget.max_tokens = work->loop.max_tokens;
-  budget.max_usd = work->loop.max_usd;
-  budget.prices_file = train_args.prices;
-  if (status == CLI_EXIT_OK &&
-      tnk_service_set_budget(work->ask.service, &budget, why, sizeof(why)) !=
-          TNK_OK)
-    status = cli_fail(work->cli, CLI_EXIT_FILE, "%s", why);
-  if (status == CLI_EXIT_OK && work->loop.max_usd > 0 &&
-      isnan(work->loop.price))
-    status = cli_fail(work->cli, CLI_EXIT_FILE, "%s has no price for %s",
-                      train_args.prices, train_args.model);
+  if (status == CLI_EXIT_OK)
+    status = learn_read_price(&loop->price, work->cli, file, train_args.model);
+  if (status == CLI_EXIT_OK && train_args.method == TRAIN_DISTILL)
+    status = set_teacher_price(work);
   return status;
 }
 
 static int run_service(work_t *work) {
   int status;
 
+  work->distill.prompts = &work->prompts;
+  work->distill.n_batch = (size_t)work->plan.n_batch;
   work->loop = (train_loop_t){
       .ask = &work->ask,
       .data = &work->data,
       .plan = &work->plan,
       .schedule = &work->schedule,
+      .distill = train_args.method == TRAIN_DISTILL ? &work->distill : NULL,
       .metrics = work->folder.base.metrics,
       .run = train_args.run,
       .prompts = &work->prompts,
-      .max_tokens = (uint64_t)train_args.max_tokens,
-      .max_usd = train_args.max_usd,
+      .budget = {.max_tokens = (uint64_t)train_args.max_tokens,
+                 .max_usd = train_args.max_usd,
+                 .prices = train_args.prices},
       .save_every = (uint64_t)train_args.save_every,
       .eval_every = (uint64_t)train_args.eval_every,
       .sample_every = (uint64_t)train_args.sample_every,
@@ -218,8 +245,15 @@ static int run_service(work_t *work) {
 
 static int serve(work_t *work) {
   tnk_service_options_t options = TNK_SERVICE_OPTIONS_INIT;
-  int status = cli_ask_begin(&work->ask, work->cli);
+  int status = CLI_EXIT_OK;
 
+  if (train_args.method == TRAIN_DISTILL)
+    status = train_teacher_find(&work->distill.teacher, work->cli,
+                                train_args.is_local ? work->folder.base.served
+                                                    : NULL);
+  if (status != CLI_EXIT_OK)
+    return status;
+  status = cli_ask_begin(&work->ask, work->cli);
   options.recovery = TNK_YES;
   options.patience_ms = LEARN_PATIENCE_MS;
   if (status == CLI_EXIT_OK && train_args.is_local)
@@ -242,9 +276,9 @@ static int run_train(cli_t *cli) {
   work.cli = cli;
   status = prepare(&work);
   if (status == CLI_EXIT_OK)
-    status = train_args.is_dry
-                 ? train_show_plan(cli, &work.data, &work.plan, &work.schedule)
-                 : serve(&work);
+    status = train_args.is_dry ? train_show_plan(cli, &work.data, &work.prompts,
+                                                 &work.plan, &work.schedule)
+                               : serve(&work);
   train_prompts_free(&work.prompts);
   train_plan_free(&work.plan);
   train_data_free(&work.data);
@@ -261,6 +295,9 @@ static const cli_item_t examples[] = {
      "train with the service; DIR has the model's tokenizer"},
     {"tnk train pairs.jsonl --method dpo --local --run first",
      "train on preference pairs"},
+    {"tnk train chats.jsonl --method distill --teacher first --local --run "
+     "second",
+     "train on what the model of another run finds likely"},
     {NULL, NULL}};
 
 static const cli_item_t files[] = {
@@ -294,7 +331,9 @@ const cli_command_t cli_train = {
         "\"rejected\": \"What?\"}\nWith --method rl a line is an example with "
         "sampled tokens, as tnk gateway --datums prints it and tnk lint "
         "checks it. It may have a \"reward\" and a \"group\". Without a group "
-        "the examples with the same prompt form a group.\nA FILE may "
+        "the examples with the same prompt form a group. With --method distill "
+        "a line is a conversation or a prompt:\n  {\"prompt\": \"Hi\"}\nAn "
+        "answer at its end is not used.\nA FILE may "
         "be compressed with gzip or zstd. A folder stands for its files "
         ".jsonl, "
         ".jsonl.gz and .jsonl.zst, and FILE - for the standard input. All "
