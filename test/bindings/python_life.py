@@ -45,7 +45,8 @@ def live():
 
     datum = tnk.Datum(tnk.ModelInput.from_ints(list(b"hell")), {"target_tokens": list(b"ello"), "weights": [1.0] * 4})
     prompt, params = tnk.ModelInput.from_ints(list(b"he")), tnk.SamplingParams(max_tokens=3, seed=1)
-    service = tnk.ServiceClient(base_url=URL, api_key="tml-local")
+    events = []
+    service = tnk.ServiceClient(base_url=URL, api_key="tml-local", observer=events.append)
     try:
         training = service.create_lora_training_client("tnk/byte-lm", 8).result(LIMIT)
         passed = training.forward_backward([datum])

@@ -14,7 +14,6 @@ import pathlib
 import random
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
+from ports import reserve
 from tap import check, plan
 
 sys.path.insert(0, str(HERE))
@@ -39,12 +39,11 @@ class Pair:
 
     def __init__(self, command, folder, who=None, kill_at=()):
         self.command, self.folder, self.who, self.kill_at = command, folder, who, list(kill_at)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = str(free.getsockname()[1])
+        self.port = str(reserve())
         self.n_requests = self.n_killed = 0
         self.lines = []
         self.server = self.program = None
+        self.starting = threading.Lock()  # a program that starts is not killed before it is known
 
     def serve(self):
         self.server = subprocess.Popen(
@@ -59,8 +58,10 @@ class Pair:
             self.n_requests += 1
             if self.kill_at and self.n_requests >= self.kill_at[0]:
                 self.kill_at.pop(0)
-                self.n_killed += 1
-                (self.program if self.who == "program" else server).kill()
+                with self.starting:
+                    victim = self.program if self.who == "program" else server
+                    self.n_killed += victim.poll() is None
+                    victim.kill()
         server.stderr.close()
         if server.wait() != 0:
             self.serve()
@@ -71,9 +72,10 @@ class Pair:
         self.serve()
         error = ""
         for _ in range(KILLS_OF_A_RUN + 1):
-            self.program = subprocess.Popen(
-                [*self.command, self.folder / "run"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                env={**os.environ, "TINKER_BASE_URL": f"http://127.0.0.1:{self.port}"})
+            with self.starting:
+                self.program = subprocess.Popen(
+                    [*self.command, self.folder / "run"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                    env={**os.environ, "TINKER_BASE_URL": f"http://127.0.0.1:{self.port}"})
             out, error = self.program.communicate(timeout=240)
             self.lines += out.splitlines()
             if self.program.returncode == 0:
@@ -116,8 +118,9 @@ def main():
         weights = whole.weights()
         check(len(weights) > 1 and all(weights.values()), "it has weights", list(weights))
         for who in ("program", "server"):
-            n_killed, resumed = 0, set()
-            for seed in range((KILLS + KILLS_OF_A_RUN - 1) // KILLS_OF_A_RUN):
+            n_killed, resumed, seed = 0, set(), 0
+            while n_killed < KILLS and seed < 10 * KILLS:  # a run may have ended when its moment is noticed
+                seed += 1
                 at = sorted(random.Random(f"{who}{seed}").sample(range(2, whole.n_requests), KILLS_OF_A_RUN))
                 pair = Pair(program, folder / f"{who}-{seed}", who, at)
                 code, error = pair.run()

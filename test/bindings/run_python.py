@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """The package tnk for Python against a local server, with its own types.
 
-usage: run_python.py PACKAGE_DIR EXTENSION TNK_COMMAND
+usage: run_python.py PACKAGE_DIR EXTENSION TNK_COMMAND [inside]
 
+With `inside` it leaves out the cases whose calls are all made by other processes.
 Output is TAP, see test/support/tap.py.
 """
 import array
@@ -219,11 +220,36 @@ def cancels_much(sampler):
     """Operations that are canceled while their results are taken."""
     for _ in range(20):
         futures = [sampler.sample(PROMPT, 1, PARAMS) for _ in range(50)]
-        canceler = threading.Thread(target=lambda: [(f.cancel(), f.explain()) for f in futures])
+        errors = []
+        canceler = threading.Thread(target=lambda: errors.append(raised(lambda: [(f.cancel(), f.explain()) for f in futures])))
         canceler.start()
         kinds = {type(f.exception(60)).__name__ for f in futures}
         canceler.join()
+        if errors != [None]:
+            kinds.add(repr(errors))
     check(kinds <= {"NoneType", "CancelledError"}, "operations are canceled on another thread", kinds)
+
+
+def taken_together():
+    """Of two results that are taken at once, the second is neither canceled nor explained while
+    the first is read: its promise has been released."""
+    ran = run("""
+import asyncio
+t = tnk.ServiceClient(base_url=URL, api_key=KEY).create_lora_training_client("tnk/byte-lm", 8).result(60)
+first, second = t.optim_step(tnk.AdamParams()), t.optim_step(tnk.AdamParams())
+async def third():  # It has a queue of its own, and ends after them.
+    await t.optim_step(tnk.AdamParams())
+asyncio.run(third())
+seen, read = [], first._read
+def reader(value):
+    seen.append((second.done(), second.cancel(), type(second.explain())))
+    return read(value)
+first._read = reader
+first.result(60), second.result(60)
+assert seen == [(False, False, str)], seen
+assert (second.cancel(), second.explain()) == (False, "it has ended")
+""")
+    check(ran.returncode == 0 and not ran.stderr, "a result that was taken is left alone", ran)
 
 
 def leaves_nothing(sampler):
@@ -452,6 +478,20 @@ print("end", flush=True)
 """
 
 
+def observes():
+    """Its lines, and the ends of operations that the end of the program ends."""
+    ran = subprocess.run([sys.executable, SUPPORT / "bindings/python/observes.py", URL, KEY], capture_output=True,
+                         text=True, timeout=120, check=False)
+    lines = ran.stdout.splitlines()
+    check(ran.returncode == 0 and not ran.stderr and "the end" in lines, "a program observes", ran)
+    for line in lines[:lines.index("the end")]:
+        check(line.startswith("ok"), line.partition(" - ")[2], line)
+    after = lines[lines.index("the end") + 1:]
+    # The first ones may have had their results.
+    check(len(after) == 20 and set(after) <= {"failed TNK_ECLOSED", "decoded None"}, "it sees the ends at its own",
+          after)
+
+
 def resumes():
     """A program that is killed after a step continues from its last save."""
     whole = run(TRAINER, str(FOLDER / "whole"))
@@ -530,13 +570,9 @@ def main():
     fails(service, training)
     other_calls(service, training, sampler)
     cancels()
-    custom_losses()
-    ends()
-    interrupted()
-    forks()
-    resumes()
-    installs()
-    documents()
+    if sys.argv[4:] != ["inside"]:
+        for case in (taken_together, custom_losses, ends, interrupted, forks, observes, resumes, installs, documents):
+            case()
     service.close().result(60)
     error = raised(lambda: service.create_lora_training_client("tnk/byte-lm"))
     check("closed" in str(error), "a closed service refuses", error)

@@ -15,6 +15,7 @@ struct block {
 engine_t engine = {.lock = PTHREAD_MUTEX_INITIALIZER,
                    .loss_wanted = PTHREAD_COND_INITIALIZER,
                    .job_done = PTHREAD_COND_INITIALIZER,
+                   .event_wanted = PTHREAD_COND_INITIALIZER,
                    .last = &engine.first};
 
 PyObject *raise_code(int code) {
@@ -326,6 +327,8 @@ void engine_after_fork(void) {
   pthread_mutex_init(&engine.lock, NULL);
   pthread_cond_init(&engine.loss_wanted, NULL);
   pthread_cond_init(&engine.job_done, NULL);
+  pthread_cond_init(&engine.event_wanted, NULL);
+  events_after_fork();
   gateways_after_fork();
   engine.runtime = NULL;
   engine.first = NULL;

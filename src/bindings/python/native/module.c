@@ -33,10 +33,12 @@ static int call_with_why(queue_t *queue, op_t *op, uint32_t n, char *why,
   return err != TNK_OK ? err : (int)op->call.result.integer;
 }
 
-/* open_service(queue, options): its handle. */
+/* open_service(queue, options, key): its handle. The key is that of the
+ * observer, or 0. */
 static PyObject *open_service(PyObject *module, PyObject *args) {
   tnk_service_options_t *options;
   tnk_service_t *service = NULL;
+  unsigned long long key;
   char why[512] = "";
   queue_t *queue;
   PyObject *values;
@@ -44,7 +46,8 @@ static PyObject *open_service(PyObject *module, PyObject *args) {
   int err;
 
   (void)module;
-  if (!PyArg_ParseTuple(args, "O&O!", to_queue, &queue, &PyDict_Type, &values))
+  if (!PyArg_ParseTuple(args, "O&O!K", to_queue, &queue, &PyDict_Type, &values,
+                        &key))
     return NULL;
   op = op_new(NULL, "tnk_service_open", 0);
   if (op == NULL)
@@ -55,6 +58,10 @@ static PyObject *open_service(PyObject *module, PyObject *args) {
     return NULL;
   }
   options->keep_loop_alive = TNK_YES;
+  if (key != 0) {
+    options->observer = observe_event;
+    options->observer_user = (void *)(uintptr_t)key;
+  }
   op->call.args[0].pointer = &service;
   op->call.args[1].pointer = tnk_runtime_loop(engine.runtime);
   op->call.args[2].pointer = options;
@@ -300,7 +307,10 @@ static PyObject *stop(PyObject *module, PyObject *unused) {
   Py_BEGIN_ALLOW_THREADS
   tnk_runtime_stop(runtime);
   Py_END_ALLOW_THREADS
+  pthread_mutex_lock(&engine.lock);
   engine.is_ended = 1;
+  pthread_cond_broadcast(&engine.event_wanted);
+  pthread_mutex_unlock(&engine.lock);
   engine_collect();
   Py_RETURN_NONE;
 }
@@ -359,6 +369,7 @@ PyMODINIT_FUNC PyInit__native(void) {
       PyModule_AddFunctions(module, chat_methods) != 0 ||
       PyModule_AddFunctions(module, parser_methods) != 0 ||
       PyModule_AddFunctions(module, gateway_methods) != 0 ||
+      PyModule_AddFunctions(module, event_methods) != 0 ||
       PyModule_AddStringConstant(module, "version", tnk_version()) != 0 ||
       pthread_atfork(NULL, NULL, engine_after_fork) != 0) {
     Py_DECREF(module);

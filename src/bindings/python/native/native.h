@@ -67,6 +67,7 @@ typedef struct {
   pthread_mutex_t lock;
   pthread_cond_t loss_wanted;
   pthread_cond_t job_done;
+  pthread_cond_t event_wanted;
   tnk_runtime_t *runtime;
   op_t *first; /* not yet run */
   op_t **last;
@@ -147,6 +148,11 @@ int read_tokenizer(tnk_chat_tokenizer_t *out, PyObject *capsule);
 int read_template(tnk_chat_template_t **out, PyObject *capsule);
 int read_texts(op_t *op, const char *const **out, PyObject *list);
 tnk_chat_t *read_conversation(op_t *op, PyObject *tuple);
+
+/* observe.c */
+extern PyMethodDef event_methods[];
+void observe_event(const tnk_event_t *is, void *user);
+void events_after_fork(void);
 
 /* gateway.c */
 extern PyMethodDef gateway_methods[];

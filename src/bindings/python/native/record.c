@@ -306,7 +306,10 @@ static const member_t gateway_options[] = {ONE(T, host, TEXT),
                                            ONE(T, usd_cached, F64),
                                            ONE(T, formats, I32),
                                            ONE(T, max_attempts, U32),
-                                           ONE(T, repeat_ms, U32)};
+                                           ONE(T, repeat_ms, U32),
+                                           ONE(T, keep_unexported, CHOICE),
+                                           ONE(T, keep_sessions, U64),
+                                           ONE(T, keep_age_ms, U64)};
 #undef T
 #define T tnk_gateway_key_options_t
 static const member_t gateway_key_options[] = {

@@ -28,7 +28,7 @@ from ._native import version as __version__
 
 if TYPE_CHECKING:
     from . import _compat_types as types
-    from . import chat, gateway, rl
+    from . import chat, gateway, observe, rl
     from ._compat_errors import (
         APIConnectionError,
         APIError,
@@ -108,7 +108,7 @@ _TYPES = (
     "TensorDtype",
     "TrainingRun",
 )
-_MODULES = ("chat", "gateway", "rl")
+_MODULES = ("chat", "gateway", "observe", "rl")
 _REST = ("AdminClient", "ExperimentalWarning", "RestClient")
 _ERRORS = (
     "APIConnectionError",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         SaveWeightsResponse,
     )
     from ._rest import RestClient
+    from .observe import Event
 
 _OPTIMIZERS = {"adamw": 0, "dimuon": 1}
 CONSOLE = "https://tinker.thinkingmachines.ai"
@@ -526,6 +527,8 @@ class ServiceClient:
 
     The first call that needs it opens the connection. Further arguments are options of
     tnk_service_options_t, such as recovery=True, ca_file, proxy and dump_file.
+
+    observer(event) is called for every step of every operation: see tnk.observe.
     """
 
     def __init__(
@@ -537,8 +540,11 @@ class ServiceClient:
         base_url: str | None = None,
         api_key: str | None = None,
         default_headers_overrides: Mapping[str, str] | None = None,
+        observer: Callable[[Event], object] | None = None,
         **options: Any,
     ) -> None:
+        if observer is not None and not callable(observer):
+            raise TypeError(f"observer must be callable, got {type(observer).__name__}")
         if project_id is None:
             project_id = os.environ.get("TINKER_PROJECT_ID") or None
         self._project_id = project_id
@@ -553,6 +559,8 @@ class ServiceClient:
             "headers": dict(default_headers_overrides) if default_headers_overrides else None,
             **options,
         }
+        self._observer = observer
+        self._observer_key = 0
         self._address = 0
         self._generation = 0
         self._closed = False
@@ -567,10 +575,24 @@ class ServiceClient:
                 if not self._address:
                     where = _future.threads_pump().native
                     self._generation = _future.generation
-                    self._address = _future.native(_native.open_service, where, self._options)
+                    self._address = self._open(where)
         if self._generation != _future.generation:
             raise _forked()
         return self._address
+
+    def _open(self, where: _native.Queue) -> int:
+        if self._observer is None:
+            return int(_future.native(_native.open_service, where, self._options, 0))
+        from . import observe
+
+        key = observe.add(self._observer)
+        try:
+            address = int(_future.native(_native.open_service, where, self._options, key))
+        except BaseException:
+            observe.remove(key)
+            raise
+        self._observer_key = key
+        return address
 
     @property
     def holder(self) -> ServiceClient:
@@ -593,11 +615,16 @@ class ServiceClient:
         if was_closed or not address:
             return _future.completed()
         try:
-            return _close(address, 0)
+            closed = _close(address, 0)
         except MemoryError:
             # Another call may have some.
             self._address, self._closed = address, False
             raise
+        if self._observer_key:
+            from . import observe
+
+            closed._add_waiter(observe.Removed(self._observer_key))
+        return closed
 
     def get_session_id(self) -> str | None:
         where = _future.threads_pump().native

@@ -491,6 +491,7 @@ def chained(source: APIFuture[Any], then: Callable[[Any], Any]) -> APIFuture[Any
 
 
 _at_exit: list[Callable[[], None]] = []
+_at_end: list[Callable[[], None]] = []  # after the runtime
 
 
 def _stop() -> None:
@@ -498,6 +499,8 @@ def _stop() -> None:
     for function in _at_exit:
         function()
     _native.stop()
+    for function in _at_end:
+        function()
 
 
 def _after_fork() -> None:
