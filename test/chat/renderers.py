@@ -16,6 +16,7 @@ import argparse
 import ctypes as c
 import json
 import logging
+import os
 import pathlib
 import random
 import sys
@@ -240,6 +241,8 @@ def main():
     parser.add_argument("--chats", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=CASES)
+    parser.add_argument("--nice", type=int, default=0,
+                        help="added when all is fetched, for that has a limit of time")
     args = parser.parse_args()
     args.cache.mkdir(parents=True, exist_ok=True)
     folder = args.cache.resolve()
@@ -250,6 +253,7 @@ def main():
     except reference.Skip as e:
         print(f"skipped: {e}")
         return 77
+    os.nice(args.nice)
     cookbook.stand_in()
     logging.disable()
     library = c.CDLL(str(args.chat.resolve()))

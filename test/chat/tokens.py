@@ -335,8 +335,10 @@ def check_bridge(tally, chat, messages, tools):
     tally.expect(text == whole, "bridge", messages, text, whole)
 
 
+@functools.cache
 def load(folder, name):
-    """Of a vocabulary: where it is, its config, and what transformers makes of it."""
+    """Of a vocabulary: where it is, its config, and what transformers makes of it. One
+    for all that compare with it: to load it takes a second."""
     from transformers import PreTrainedTokenizerFast
     path = reference.vocabulary(folder, name)
     config = json.loads((path / "tokenizer_config.json").read_text())
@@ -416,13 +418,14 @@ def with_controls(rng, controls):
                    for control in rng.sample(controls, len(controls)))
 
 
-def control_tokens(path, tokenizer, texts, rng):
+def control_tokens(tokenizer, texts, rng):
     """The added tokens of a vocabulary: all that occur in one of `texts`, and at most
     some hundred others. Tokens that its model makes of plain text too, such as Gemma's
     runs of blanks, are left out."""
     import tokenizers
-    whole = json.loads((path / "tokenizer.json").read_text())
-    plain = tokenizers.Tokenizer.from_str(json.dumps(whole | {"added_tokens": []}))
+    whole = tokenizer.backend_tokenizer
+    plain = tokenizers.Tokenizer(whole.model)
+    plain.normalizer, plain.pre_tokenizer = whole.normalizer, whole.pre_tokenizer
     named, special, others = [], [], []
     for i, token in tokenizer.added_tokens_decoder.items():
         text = token.content
@@ -469,7 +472,7 @@ def compare_guard(library, tokenizers, folder, name):
     given = {**templates.fetch(folder), "own": config.get("chat_template"), "turns": TURNS}
     named = {what: template for what, template in given.items() if template is not None}
     ends = [tokenizer.bos_token or "", tokenizer.eos_token or "", tokenizer.pad_token or ""]
-    controls = control_tokens(path, tokenizer, [*ends, *named.values()], random.Random(name))
+    controls = control_tokens(tokenizer, [*ends, *named.values()], random.Random(name))
     for what, template in named.items():
         chat, rng = Chat(library, tokenizers, path, template), random.Random(what)
         texts = check_guard(tally, chat, tokenizer, what, rng, controls)
@@ -503,6 +506,8 @@ def main():
     parser.add_argument("cache", type=pathlib.Path)
     parser.add_argument("--chats", type=int, default=100)
     parser.add_argument("--transformers", choices=VERSIONS)
+    parser.add_argument("--nice", type=int, default=0,
+                        help="added when all is fetched, for that has a limit of time")
     args = parser.parse_args()
     if args.transformers is None:
         return both(VERSIONS)
@@ -517,6 +522,7 @@ def main():
     except (reference.Skip, templates.OutOfReach) as e:
         print(f"skipped: {e}")
         return 77
+    os.nice(args.nice)
     library = c.CDLL(str(args.chat.resolve()))
     tokenizers = reference.Library(args.tokenizers.resolve())
     bad = sum(compare(library, tokenizers, folder, name, args.chats)

@@ -7,9 +7,11 @@
 #   sh test/debian/bare.sh 12|13 [COMMAND ...]
 #
 # COMMAND ... is run in place of them, in the folder of the export. The files that
-# TNK_FILES names are then in the folder /root/files. Packages
-# come from the mirror that this machine's apt uses. Nothing is left behind but
-# what is told. Needs root; ends with 77 and a reason where it cannot be done.
+# TNK_FILES names are then in the folder /root/files. TEST_ARGS goes to the command
+# that runs the tests. The folder TNK_ROOTS, if it is given, keeps what debootstrap has
+# made, for the next call. Packages come from the mirror that this machine's apt uses.
+# Nothing is left behind but what is told. Needs root; ends with 77 and a reason
+# where it cannot be done.
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
 case ${1:-} in
@@ -46,13 +48,25 @@ trap 'rm -rf --one-file-system "$root"' EXIT
 chmod 755 "$root"
 trap 'exit 1' INT TERM HUP
 
-began=$(date +%s)
-unshare --mount debootstrap --variant=minbase "$release" "$root" "$mirror" >"$root.log" 2>&1 || {
-  cat "$root.log"
+# make_root: as debootstrap leaves it.
+make_root() {
+  kept=${TNK_ROOTS:+$TNK_ROOTS/$release.tar}
+  if [ -n "$kept" ] && [ -f "$kept" ]; then
+    tar -x -p --numeric-owner -C "$root" -f "$kept"
+    return
+  fi
+  unshare --mount debootstrap --variant=minbase "$release" "$root" "$mirror" >"$root.log" 2>&1 || {
+    cat "$root.log"
+    rm -f "$root.log"
+    exit 1
+  }
   rm -f "$root.log"
-  exit 1
+  [ -n "$kept" ] || return 0
+  # The name is there once all of it is.
+  tar -c --numeric-owner -C "$root" -f "$kept.$$" . && mv "$kept.$$" "$kept"
 }
-rm -f "$root.log"
+began=$(date +%s)
+make_root
 echo "bare: a root of Debian $release after $(($(date +%s) - began)) s"
 cp /etc/resolv.conf "$root/etc/"
 # Nobody reads manuals in there, or minds when power fails.
@@ -80,6 +94,7 @@ inside() {
   unshare --mount --pid --fork --kill-child --mount-proc="$root/proc" \
     chroot "$root" env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     ${MESON_TESTTHREADS:+"MESON_TESTTHREADS=$MESON_TESTTHREADS"} \
+    ${TEST_ARGS:+"TEST_ARGS=$TEST_ARGS"} \
     sh -c 'cd /root/tnk && exec "$@"' sh "$@" </dev/null
   echo "bare: done in $(($(date +%s) - began)) s"
 }

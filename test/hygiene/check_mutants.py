@@ -5,8 +5,8 @@
 usage: check_mutants.py ROOT
 
 run.py there makes them, which takes long; this only sees that the old text of
-each occurs exactly once in its file, that its programs are there, and that the
-rows in its title are rows of test/REQUIREMENTS.md, or sections of the protocol
+each edit occurs exactly once in its file, that its programs and the named parts
+of their cases are there, and that the rows in its title are rows of test/REQUIREMENTS.md, or sections of the protocol
 (P8.7).
 """
 import pathlib
@@ -31,8 +31,21 @@ def is_there(root, program):
         names = {name, name.removeprefix(suite + "_")}
         files = (root / "test").rglob("meson.build")
         return any(f"'{n}'" in path.read_text() for path in files for n in names)
+    program, _, part = program.partition(":")
     folder, _, name = program.removesuffix("_release").partition("_")
-    return (root / f"test/{folder}/test_{name or folder}.c").is_file()
+    path = root / f"test/{folder}/test_{name or folder}.c"
+    return path.is_file() and part in path.read_text()
+
+
+def edits(entry):
+    """The edits of an entry: (file, the lines of its old text)."""
+    made = []
+    for line in entry.splitlines():
+        if line.startswith("file: "):
+            made.append((line.removeprefix("file: "), []))
+        elif line.startswith("-") and made:
+            made[-1][1].append(line[1:])
+    return made
 
 
 def faults(root, entry, rows):
@@ -42,18 +55,19 @@ def faults(root, entry, rows):
     for row in cited.split(", ") if colon else []:
         if row not in rows and not re.fullmatch(r"P\d+\.\d+", row):
             yield f"{row} is no row of test/REQUIREMENTS.md"
-    members = dict(re.findall(r"^(file|tests): (.*)$", entry, re.M))
-    for program in members.get("tests", "").split():
+    for program in " ".join(re.findall(r"^tests: (.*)$", entry, re.M)).split():
         if not is_there(root, program):
             yield f"there is no program {program}"
-    path = root / members.get("file", "?")
-    if not path.is_file():
-        yield f"there is no {members.get('file')}"
-        return
-    old = [line[1:] for line in lines if line.startswith("-")]
-    found = count(path.read_text().splitlines(), old)
-    if not old or found != 1:
-        yield f"its old text occurs {found} times in {members['file']}"
+    if not edits(entry):
+        yield "it has no line `file:`"
+    for file, old in edits(entry):
+        path = root / file
+        if not path.is_file():
+            yield f"there is no {file}"
+            continue
+        found = count(path.read_text().splitlines(), old)
+        if not old or found != 1:
+            yield f"its old text occurs {found} times in {file}"
 
 
 def main():

@@ -188,6 +188,15 @@ FAULTS = [
      "occurs 0 times"),
     ("check_mutants.py", ".", {"test/base/test_a.c": None},
      "no program base_a"),
+    ("check_mutants.py", ".",
+     {"test/mutants/mutants.txt": "== m1 x\nfile: src/lib/base/a.c\n"
+                                  "tests: base_a\n-  return 1;\n+  return 2;\n"
+                                  "file: src/lib/base/a.h\n-int b(void);\n"},
+     "occurs 0 times in src/lib/base/a.h"),
+    ("check_mutants.py", ".",
+     {"test/mutants/mutants.txt": "== m1 x\nfile: src/lib/base/a.c\n"
+                                  "tests: base_a:no_such_case\n-  return 1;\n"},
+     "no program base_a:no_such_case"),
     ("check_mutants.py", ".", {"test/mutants/mutants.txt": "# None.\n"},
      "looks at the wrong place"),
     ("check_requirements.py", ".",

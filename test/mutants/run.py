@@ -19,10 +19,13 @@ Format of mutants.txt, entries apart by blank lines, # for comments:
     file: src/lib/policy/limiter.c
     tests: flow_limiter task_throttle       or   equivalent: REASON
     tests: cli/cli_errors                   a test of Meson, by suite and name
+    tests: task_loss:twice                  the cases whose name has `twice`
     -the line or lines as they are
     +what stands there instead
 
-Only lines' ends are trimmed; the old text must occur exactly once.
+Only lines' ends are trimmed; the old text must occur exactly once. Where two
+guards do the same, one breakage shows nothing: another line `file:` begins a
+second edit, and an entry breaks all that it names.
 """
 import argparse
 import concurrent.futures
@@ -45,8 +48,7 @@ LIMIT_S = 600  # a mutant that never ends is noticed as well
 class Mutant:
     def __init__(self, name, title):
         self.name, self.title = name, title
-        self.file, self.tests, self.reason = None, [], None
-        self.old, self.new = [], []
+        self.edits, self.tests, self.reason = [], [], None
 
 
 def read_list(text):
@@ -61,13 +63,13 @@ def read_list(text):
         elif not mutants:
             sys.exit(f"mutants.txt:{n}: no entry has begun")
         elif line.startswith("file: "):
-            mutants[-1].file = line[6:]
+            mutants[-1].edits.append((line[6:], [], []))
         elif line.startswith("tests: "):
-            mutants[-1].tests = line[7:].split()
+            mutants[-1].tests += line[7:].split()
         elif line.startswith("equivalent: "):
             mutants[-1].reason = line[12:]
-        elif line[0] in "-+":
-            (mutants[-1].old if line[0] == "-" else mutants[-1].new).append(line[1:])
+        elif line[0] in "-+" and mutants[-1].edits:
+            mutants[-1].edits[-1][1 if line[0] == "-" else 2].append(line[1:])
         else:
             sys.exit(f"mutants.txt:{n}: cannot read: {line}")
     return mutants
@@ -109,9 +111,16 @@ def meson_tests(work):
             for test in json.loads(out) for suite in test["suite"]}
 
 
-def try_program(work, target):
+def find_target(known, test):
+    """The target of a test of the list, with the part of cases' names; None
+    where there is none."""
+    name, _, part = test.partition(":")
+    return (known[name], part) if name in known else None
+
+
+def try_program(work, target, part):
     """The names of the cases that fail; None: the program passes."""
-    command = [work / "build" / target]
+    command = [work / "build" / target, *filter(None, [part])]
     if not target.startswith("test/"):
         suite, name = target.split("/")
         command = ["meson", "test", "-C", work / "build", "--no-rebuild", "--suite", suite, name]
@@ -139,12 +148,31 @@ def apply(path, old, new):
     return text
 
 
+def break_all(work, mutant):
+    """[(path, text before)], or None where an edit does not apply, which
+    changes nothing."""
+    done = []
+    for name, old, new in mutant.edits:
+        path = work / name
+        before = apply(path, old, new) if path.is_file() else None
+        if before is None:
+            mend_all(done)
+            return None
+        done.append((path, before))
+    return done or None
+
+
+def mend_all(done):
+    for path, before in reversed(done):
+        path.write_text(before)
+
+
 def notice(work, targets, is_one_enough=False):
     """What notices the mutant that is in the tree: [(program, cases)]. When one
     is enough, no further program is begun once it has been found."""
     # What a test of Meson needs is not known here, so all of it is built.
-    is_all = any(not target.startswith("test/") for _, target in targets)
-    ok, out = build(work, [] if is_all else [target for _, target in targets])
+    is_all = any(not target.startswith("test/") for _, (target, _) in targets)
+    ok, out = build(work, [] if is_all else [target for _, (target, _) in targets])
     if not ok:
         return [("compiler", re.findall(r"error: (.*)", out)[:1])]
     is_noticed = threading.Event()
@@ -152,7 +180,7 @@ def notice(work, targets, is_one_enough=False):
     def attempt(target):
         if is_one_enough and is_noticed.is_set():
             return target[0], None
-        cases = try_program(work, target[1])
+        cases = try_program(work, *target[1])
         if cases:
             is_noticed.set()
         return target[0], cases
@@ -168,24 +196,22 @@ def run_list(work, only):
     if only:
         mutants = [m for m in mutants if m.name in only]
     # Unbroken, everything the list names has to pass; else it would prove nothing.
-    named = sorted({t for m in mutants for t in m.tests if t in known})
-    failing = notice(work, [(t, known[t]) for t in named])
+    named = sorted({t for m in mutants for t in m.tests if find_target(known, t)})
+    failing = notice(work, [(t, find_target(known, t)) for t in named])
     if failing:
         sys.exit(f"fails without a mutant: {' '.join(name for name, _ in failing)}")
     killed = survived = wrong = same = 0
     for m in mutants:
-        missing = [t for t in m.tests if t not in known]
-        path = work / (m.file or "-")
-        before = apply(path, m.old, m.new) if path.is_file() else None
-        if missing or before is None or not (m.tests or m.reason):
+        missing = [t for t in m.tests if find_target(known, t) is None]
+        done = break_all(work, m)
+        if missing or done is None or not (m.tests or m.reason):
             why = f"no program {missing[0]}" if missing else "does not apply"
             print(f"{m.name}: WRONG ENTRY, {why}: {m.title}", flush=True)
-            if before is not None:
-                path.write_text(before)
+            mend_all(done or [])
             wrong += 1
             continue
-        found = notice(work, [(t, known[t]) for t in m.tests])
-        path.write_text(before)
+        found = notice(work, [(t, find_target(known, t)) for t in m.tests])
+        mend_all(done)
         # Survivors by the letter of the list: every named program must fail.
         quiet = sorted(set(m.tests) - {name for name, _ in found})
         if m.reason:
@@ -257,12 +283,12 @@ def run_generated(work, n, seed):
         others.add(TOPICS.get(path.stem.split("_")[0], room))
         found = None
         for rooms in ({room}, others - {room}):
-            near = [(k, t) for k, t in known.items() if k.split("_")[0] in rooms]
+            near = [(k, (t, "")) for k, t in known.items() if k.split("_")[0] in rooms]
             found = found or notice(work, near, is_one_enough=True)
         path.write_text(before)
         # What fails without the mutant as well has not noticed it.
         if found and found[0][0] != "compiler":
-            unsteady = {name for name, _ in notice(work, [(name, known[name]) for name, _ in found])}
+            unsteady = {name for name, _ in notice(work, [(name, (known[name], "")) for name, _ in found])}
             found = [(name, cases) for name, cases in found if name not in unsteady]
         if found and found[0][0] == "compiler":
             print(f"{place}:{line + 1}: refused by the compiler: {was}", flush=True)

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from kit import MODEL, case, check, done, need
-from shell import has_command, has_option, hours, need_call, run_of, tinker
+from shell import has_command, has_option, hours, need_call, run_of, tinker, tinker_alone
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "support"))
 from model_hub import ModelHub  # noqa: E402
@@ -34,6 +34,8 @@ def listed(ctx, path):
 
 @case
 def version(ctx):
+    # The first as its user starts it.
+    check(ctx.version in tinker_alone("version").stdout)
     check(ctx.version in tinker("version").stdout)
 
 
