@@ -34,10 +34,10 @@ ENV.pop("TINKER_BASE_URL", None)
 
 
 class Server:
-    def __init__(self, *args):
+    def __init__(self, *args, stderr=None):
         self.process = subprocess.Popen(
             [TNK, "local", "--hold-ms", "300", "--exit-with-stdin", *args],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENV)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True, env=ENV)
         self.url = self.process.stdout.readline().split()[-1]
 
     def __enter__(self):
@@ -87,7 +87,10 @@ def differences(lines, expected):
 
 def modes():
     for mode, status in (("buffered", 0), ("lenient", 0), ("strict", 0)):
-        with Server("--sequence", mode) as server:
+        # Where each request gets a result, a poll is held until it is there, however long
+        # that takes. What a server says before is in the report.
+        hold = () if mode == "buffered" else ("--hold-ms", "3600000")
+        with Server("--sequence", mode, *hold) as server:
             code, document = report(server.url, "--spend")
         path = HERE / "expected" / f"{mode}.txt"
         lines = list(lines_of(document))
@@ -218,9 +221,10 @@ def fault(text, rule, word, **env):
     # The rules that judge all answers need one that makes the faulty request.
     rules = rule if not rule.startswith("all-") else \
         f"{'poll-result' if 'retrieve' in text else 'heartbeat'},{rule}"
+    # Only these wait until a limit of the command is over. It must be enough for a model.
+    limits = ("--result-timeout", "4") if text.startswith("try_again") else ()
     with Server("--faults", text) as server:
-        code, document = report(server.url, "--spend", "--rules", rules,
-                                "--result-timeout", "1", "--answer-timeout", "5", **env)
+        code, document = report(server.url, "--spend", "--rules", rules, *limits, **env)
     found = [r for r in document["rules"] if r["id"] == rule]
     seen = SEEN | ALSO.get(rule, set()) | ALSO.get(text, set())
     check(len(found) == 1 and found[0]["verdict"] in seen and word in found[0]["detail"],
@@ -311,11 +315,13 @@ def interrupted():
 
 
 def interrupt(number, status):
-    with Server("--faults", "try_again/retrieve_future:active") as server:
+    with Server("--verbose", "--faults", "try_again/retrieve_future:active", stderr=subprocess.PIPE) as server, \
+            server.process.stderr as requests:
         process = subprocess.Popen(
             [TNK, "conform", server.url, "--json", "--spend", "--rules", "poll-result"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
-        time.sleep(1)
+        while "/retrieve_future " not in requests.readline():
+            pass
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     document = json.loads(out)

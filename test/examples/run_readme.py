@@ -16,7 +16,6 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ sys.path[:0] = [str(ROOT / "test/cli"), str(ROOT / "test/support")]
 from console import TNK, Canned, Local, NoTerminal, Terminal, check, plan, skip
 from file_hub import FileHub
 from model_hub import ModelHub
+from ports import reserve
 from usage import USAGE_ANSWERS
 
 BUILD = pathlib.Path(sys.argv[2])
@@ -74,12 +74,6 @@ ldd hello
 RETRY = "--retry 60 --retry-delay 1 --retry-connrefused"
 SERVERS = ("tnk local", "tnk gateway")  # such a line without & is for another terminal
 CLIENT = "tnk gateway keys"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def text_of(block, ports):
@@ -248,7 +242,7 @@ def run_blocks(page, texts):
                 text = re.sub(rf"(?<!\$)\b{word}\b", own, text)
             if page != "README.md" and "tnk local --port 8000" not in text:
                 text = setting.first + text
-            text = text_of(text, {port: free_port() for port in ("8000", "8001", "8002", "8443")})
+            text = text_of(text, {port: reserve() for port in ("8000", "8001", "8002", "8443")})
             given = (text, folder, {**env, **setting.env})
             if setting.answers is None:
                 return paste(*given), text
