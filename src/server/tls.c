@@ -17,6 +17,7 @@
 #endif
 
 #include "lib/base/alloc.h"
+#include "lib/base/tls.h"
 #include "tnk/error.h"
 
 enum {
@@ -116,30 +117,6 @@ static int read_files(tnk__srv_tls_t *tls, const char *cert, const char *key,
                                " does not belong to the certificate");
 }
 
-/* The server chooses the curve, and the built-in order begins with the most
- * expensive one. This order is by cost. */
-#if MBEDTLS_VERSION_MAJOR >= 3
-static const uint16_t groups[] = {
-    MBEDTLS_SSL_IANA_TLS_GROUP_X25519, MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1,
-    MBEDTLS_SSL_IANA_TLS_GROUP_SECP384R1, MBEDTLS_SSL_IANA_TLS_GROUP_SECP521R1,
-    MBEDTLS_SSL_IANA_TLS_GROUP_NONE};
-
-static void set_version(mbedtls_ssl_config *config) {
-  mbedtls_ssl_conf_min_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2);
-  mbedtls_ssl_conf_groups(config, groups);
-}
-#else
-static const mbedtls_ecp_group_id groups[] = {
-    MBEDTLS_ECP_DP_CURVE25519, MBEDTLS_ECP_DP_SECP256R1,
-    MBEDTLS_ECP_DP_SECP384R1, MBEDTLS_ECP_DP_SECP521R1, MBEDTLS_ECP_DP_NONE};
-
-static void set_version(mbedtls_ssl_config *config) {
-  mbedtls_ssl_conf_min_version(config, MBEDTLS_SSL_MAJOR_VERSION_3,
-                               MBEDTLS_SSL_MINOR_VERSION_3);
-  mbedtls_ssl_conf_curves(config, groups);
-}
-#endif
-
 /* Returns 0 or a code of mbedTLS. */
 static int configure(tnk__srv_tls_t *tls, int offers_h2) {
   /* In order of preference. */
@@ -151,7 +128,7 @@ static int configure(tnk__srv_tls_t *tls, int offers_h2) {
 
   if (err != 0)
     return err;
-  set_version(config);
+  tnk__tls_set_versions(config);
   mbedtls_ssl_conf_rng(config, mbedtls_ctr_drbg_random, &tls->rng);
 #if defined(MBEDTLS_SSL_RENEGOTIATION)
   mbedtls_ssl_conf_renegotiation(config, MBEDTLS_SSL_RENEGOTIATION_DISABLED);

@@ -261,8 +261,9 @@ static void on_small_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
   *buf = uv_buf_init(rig.mock.scratch, 4096);
 }
 
-/* A long command is written in parts, so that its way is seen to move. The server's
- * buffers are small, for some systems let them grow beyond the command. */
+/* A long command is written in parts, so that its way is seen to move. The
+ * server's buffers are small, for some systems let them grow beyond the
+ * command. */
 TEST(a_server_that_reads_slowly_is_waited_for) {
   static char line[24 << 20];
   const tnk__gw_keep_t keep = {0};

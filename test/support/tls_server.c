@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/tls.h"
 #include "support/port.h"
 #include "support/test.h"
 
@@ -39,25 +40,6 @@ static int write_ticket(void *user, const mbedtls_ssl_session *session,
 
   return mbedtls_ssl_ticket_write(&server->tickets, session, start, end, n,
                                   lifetime);
-}
-
-/* The server chooses the curve of a handshake. The built-in order begins with
- * the most expensive one, so this one is ordered by cost. */
-static void set_curves(mbedtls_ssl_config *config) {
-#if MBEDTLS_VERSION_MAJOR >= 3
-  static const uint16_t groups[] = {
-      MBEDTLS_SSL_IANA_TLS_GROUP_X25519, MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1,
-      MBEDTLS_SSL_IANA_TLS_GROUP_SECP384R1,
-      MBEDTLS_SSL_IANA_TLS_GROUP_SECP521R1, MBEDTLS_SSL_IANA_TLS_GROUP_NONE};
-
-  mbedtls_ssl_conf_groups(config, groups);
-#else
-  static const mbedtls_ecp_group_id curves[] = {
-      MBEDTLS_ECP_DP_CURVE25519, MBEDTLS_ECP_DP_SECP256R1,
-      MBEDTLS_ECP_DP_SECP384R1, MBEDTLS_ECP_DP_SECP521R1, MBEDTLS_ECP_DP_NONE};
-
-  mbedtls_ssl_conf_curves(config, curves);
-#endif
 }
 
 void test_server_configure(test_server_t *server) {
@@ -101,7 +83,7 @@ void test_server_configure(test_server_t *server) {
   if (server->options.may_renegotiate)
     mbedtls_ssl_conf_renegotiation(config, MBEDTLS_SSL_RENEGOTIATION_ENABLED);
 #endif
-  set_curves(config);
+  tnk__tls_set_versions(config);
   if (server->options.no_tickets)
     return;
   CHECK_INT(mbedtls_ssl_ticket_setup(&server->tickets, test_rng, NULL,

@@ -17,6 +17,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/limits.h"
 #include "lib/base/log.h"
+#include "lib/base/tls.h"
 #include "lib/io/net/peer.h"
 #include "tnk/error.h"
 
@@ -308,33 +309,13 @@ static void free_parts(tnk__trust_t *trust) {
   mbedtls_entropy_free(&trust->entropy);
 }
 
-/* Ordered by cost. All but the first two serve servers with a key on that
- * curve. The built-in order costs a third more for each handshake. */
-#if MBEDTLS_VERSION_MAJOR >= 3
-static const uint16_t groups[] = {
-    MBEDTLS_SSL_IANA_TLS_GROUP_X25519, MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1,
-    MBEDTLS_SSL_IANA_TLS_GROUP_SECP384R1, MBEDTLS_SSL_IANA_TLS_GROUP_SECP521R1,
-    MBEDTLS_SSL_IANA_TLS_GROUP_NONE};
-
-static void set_version(mbedtls_ssl_config *config) {
-  mbedtls_ssl_conf_min_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2);
-  mbedtls_ssl_conf_groups(config, groups);
+static void set_versions(mbedtls_ssl_config *config) {
+  tnk__tls_set_versions(config);
 #if defined(MBEDTLS_SSL_TLS1_3_SIGNAL_NEW_SESSION_TICKETS_ENABLED)
   mbedtls_ssl_conf_tls13_enable_signal_new_session_tickets(
       config, MBEDTLS_SSL_TLS1_3_SIGNAL_NEW_SESSION_TICKETS_ENABLED);
 #endif
 }
-#else
-static const mbedtls_ecp_group_id groups[] = {
-    MBEDTLS_ECP_DP_CURVE25519, MBEDTLS_ECP_DP_SECP256R1,
-    MBEDTLS_ECP_DP_SECP384R1, MBEDTLS_ECP_DP_SECP521R1, MBEDTLS_ECP_DP_NONE};
-
-static void set_version(mbedtls_ssl_config *config) {
-  mbedtls_ssl_conf_min_version(config, MBEDTLS_SSL_MAJOR_VERSION_3,
-                               MBEDTLS_SSL_MINOR_VERSION_3);
-  mbedtls_ssl_conf_curves(config, groups);
-}
-#endif
 
 static int configure(tnk__trust_t *trust, tnk__alpn_t offer) {
   mbedtls_ssl_config *config = &trust->configs[offer];
@@ -344,7 +325,7 @@ static int configure(tnk__trust_t *trust, tnk__alpn_t offer) {
 
   if (err != 0)
     return err;
-  set_version(config);
+  set_versions(config);
   mbedtls_ssl_conf_authmode(config, MBEDTLS_SSL_VERIFY_REQUIRED);
   mbedtls_ssl_conf_ca_chain(config, &trust->chain, NULL);
   if (trust->cert_file != NULL)
