@@ -13,7 +13,7 @@ fn sampler(server: &Server) -> (Service, Sampling) {
     (service, sampling)
 }
 
-/// Its tokens take longer than a test waits.
+/// The local server's model is full after so many tokens.
 fn endless() -> SamplingParams {
     params().max_tokens(1_000_000).stop(Stop::Never)
 }
@@ -127,6 +127,8 @@ fn is_idle(service: &Service) -> bool {
 #[test]
 fn streams_end_at_each_moment() {
     let server = Server::new(&[]);
+    // All tokens of an endless sample take it minutes.
+    let slow = Server::new(&["--faults", "slow_body/stream_sample:1000"]);
     // Its samples have no token for longer than a test runs.
     let silent = Server::new(&["--latency-ms", "600000"]);
     for moment in
@@ -142,8 +144,11 @@ fn streams_end_at_each_moment() {
         ] {
             println!("{:?} {:?}", moment, end);
             let is_over = matches!(moment, Moment::Ended | Moment::AllRead);
-            let is_silent = matches!(moment, Moment::Started | Moment::Polled);
-            let (service, sampling) = sampler(if is_silent { &silent } else { &server });
+            let (service, sampling) = sampler(match moment {
+                Moment::Started | Moment::Polled => &silent,
+                Moment::SomeRead => &slow,
+                Moment::Ended | Moment::AllRead => &server,
+            });
             let mut stream =
                 sampling.stream(tokens("he"), if is_over { params() } else { endless() });
             match moment {
