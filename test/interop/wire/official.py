@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Makes the calls of calls.json with the official client: reads the name of a
-case, runs it, answers with a line. tnk.c is the same for this library."""
+case, runs it, answers with a line. A line that ends with `await:PATH` asks for
+a line once a request for PATH has arrived. tnk.c is the same for this library."""
 
 import base64
 import concurrent.futures
 import json
 import os
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -17,8 +17,6 @@ from tinker import types
 from official_rest import RestCalls, settle
 
 MODEL = "tnk/byte-lm"
-# Long enough for a request to arrive; its result is held back meanwhile.
-PAUSE = 0.5 * float(os.environ.get("TNK_TEST_STRETCH", 1))
 
 
 def tensor(spec):
@@ -67,6 +65,12 @@ def optimizer(spec):
     if spec["type"] == "dimuon":
         return types.DimuonOptimizerConfig()
     return types.optimizer.OptimizerConfigBase.model_validate(spec)
+
+
+def await_request(path):
+    """Return once a request for the path has arrived there."""
+    print(f"await:{path}", flush=True)
+    sys.stdin.readline()
 
 
 def pick(args, *names):
@@ -186,9 +190,9 @@ class Run(RestCalls):
 
     def cancel(self, args):
         future = self.start_sample(args)
-        time.sleep(PAUSE)
+        await_request("retrieve_future")
         future.future().cancel()
-        time.sleep(PAUSE)
+        await_request("cancel_future")
 
     def logprobs(self, args):
         more = [args["last_n"]] if "last_n" in args else []

@@ -19,7 +19,7 @@ class Recorder:
 
     def __init__(self, url):
         self.address = urllib.parse.urlsplit(url).netloc
-        self.lock = threading.Lock()
+        self.lock = threading.Condition()
         self.requests = []
         self.config = {}
         self.faults = []
@@ -58,6 +58,12 @@ class Recorder:
             self.faults = [dict(f) for f in case.get("faults", [])]
             self.answers = [dict(a) for a in case.get("answers", [])]
 
+    def await_request(self, path):
+        """Return once the case has sent a request for the path."""
+        with self.lock:
+            if not self.lock.wait_for(lambda: any(r.path.endswith("/" + path) for r in self.requests), 60):
+                raise RuntimeError(f"no request for {path} among {[r.path for r in self.requests]}")
+
     @staticmethod
     def take(entries, path, kind=None):
         """The first entry for a path that has not been used up: it counts once
@@ -77,6 +83,7 @@ class Recorder:
         request = Request(handler.command, handler.path, list(handler.headers.items()), body)
         with self.lock:
             self.requests.append(request)
+            self.lock.notify_all()
             fault = self.take(self.faults, handler.path, handler.headers.get("x-tinker-request-type"))
             given = None if fault is not None else self.take(self.answers, handler.path)
             over = self.over

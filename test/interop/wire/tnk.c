@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes the calls of calls.json with this library: reads the name of a case
- * from its input, runs it, answers with a line. official.py is the same for
- * the official client.
+ * from its input, runs it, answers with a line. A line that ends with
+ * `await:PATH` asks for a line once a request for PATH has arrived.
+ * official.py is the same for the official client.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,16 +219,48 @@ static tnk_promise_t *call_samples(run_t *run, const json_t *args) {
   return tnk_all_settled(all, n);
 }
 
-/* Long enough for a request to arrive; its result is held back meanwhile. */
-static uint64_t pause_length(void) {
-  const char *stretch = getenv("TNK_TEST_STRETCH");
-
-  return 500 * (stretch != NULL ? strtoull(stretch, NULL, 10) : 1);
+static void set_true(void *flag) {
+  *(int *)flag = 1;
 }
 
-/* Given up once the server has long accepted it. */
+/* What was promised by a callback rather than a promise. */
+static void run_until(run_t *run, const int *flag) {
+  while (!*flag)
+    uv_run(&run->loop, UV_RUN_ONCE);
+}
+
+static void read_line(uv_work_t *work) {
+  char line[256];
+
+  (void)work;
+  if (fgets(line, sizeof(line), stdin) == NULL)
+    exit(1);
+}
+
+static void on_line(uv_work_t *work, int status) {
+  (void)status;
+  set_true(work->data);
+}
+
+/* Run the loop until a request for @p path has arrived at the server. */
+static void await_request(run_t *run, const char *path) {
+  uv_work_t work;
+  int arrived = 0;
+
+  printf("await:%s\n", path);
+  fflush(stdout);
+  work.data = &arrived;
+  uv_queue_work(&run->loop, &work, read_line, on_line);
+  run_until(run, &arrived);
+}
+
+/* Canceled once the server has accepted it. Its result is held back. */
 static tnk_promise_t *call_cancel(run_t *run, const json_t *args) {
-  return tnk_with_timeout(call_sample(run, args), pause_length());
+  tnk_promise_t *sample = call_sample(run, args);
+
+  await_request(run, "retrieve_future");
+  tnk_promise_cancel(sample);
+  return sample;
 }
 
 static tnk_promise_t *call_logprobs(run_t *run, const json_t *args) {
@@ -272,37 +305,6 @@ static call_fn find(const char *name) {
   return rest_call(name);
 }
 
-static void set_true(void *flag) {
-  *(int *)flag = 1;
-}
-
-static void on_timer(uv_timer_t *timer) {
-  set_true(timer->data);
-}
-
-/* What was promised by a callback rather than a promise. */
-static void run_until(run_t *run, const int *flag) {
-  while (!*flag)
-    uv_run(&run->loop, UV_RUN_ONCE);
-}
-
-static void on_closed(uv_handle_t *handle) {
-  set_true(handle->data);
-}
-
-static void pause_ms(run_t *run, uint64_t ms) {
-  uv_timer_t timer;
-  int over = 0;
-
-  uv_timer_init(&run->loop, &timer);
-  timer.data = &over;
-  uv_timer_start(&timer, on_timer, ms, 0);
-  run_until(run, &over);
-  over = 0;
-  uv_close((uv_handle_t *)&timer, on_closed);
-  run_until(run, &over);
-}
-
 static int open_service(run_t *run, const json_t *given);
 
 static void close_service(run_t *run) {
@@ -341,7 +343,7 @@ static void do_call(run_t *run, const json_t *step) {
   tnk_promise_unref(run->last);
   run->last = promise;
   if (strcmp(name, "cancel") == 0)
-    pause_ms(run, pause_length());
+    await_request(run, "cancel_future");
 }
 
 static int open_service(run_t *run, const json_t *given) {

@@ -16,6 +16,7 @@ import argparse
 import base64
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -36,24 +37,36 @@ PROTO = HERE.parents[2] / "src" / "lib" / "wire" / "message" / "proto" / "tinker
 
 
 class Driver:
-    """A process that makes the calls of a case when told its name."""
+    """A process that makes the calls of a case when told its name. It may ask
+    the recorder to wait for a request."""
 
-    def __init__(self, command, url, path=""):
+    def __init__(self, command, recorder, path=""):
+        self.recorder = recorder
         env = {k: v for k, v in os.environ.items() if not k.startswith("TINKER_")}
-        env.update(TINKER_BASE_URL=url, TINKER_API_KEY=KEY, TINKER_TELEMETRY="0", NO_PROXY="*",
+        env.update(TINKER_BASE_URL=recorder.url, TINKER_API_KEY=KEY, TINKER_TELEMETRY="0", NO_PROXY="*",
                    HF_HUB_OFFLINE="1", PYTHONPATH=path)
         self.errors = tempfile.TemporaryFile("w+", encoding="utf-8")
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.errors, text=True, env=env)
 
-    def run(self, name):
-        self.process.stdin.write(name + "\n")
+    def say(self, line):
+        self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            self.errors.seek(0)
-            raise RuntimeError(f"the driver ended in {name}: {self.errors.read()[-2000:]}")
-        return line.strip()
+
+    def run(self, name):
+        said = ""
+        self.say(name)
+        while True:
+            line = self.process.stdout.readline()
+            if not line:
+                self.errors.seek(0)
+                raise RuntimeError(f"the driver ended in {name}: {self.errors.read()[-2000:]}")
+            asked = re.search(r"await:(\w+)$", line)
+            if asked is None:
+                return said + line.strip()
+            said += line[:asked.start()]
+            self.recorder.await_request(asked[1])
+            self.say("arrived")
 
     def stop(self):
         self.process.stdin.close()
@@ -64,7 +77,7 @@ def record(args, command, cases, path=""):
     """case name -> (requests, what the driver says)"""
     server = Server(args.tnk, ["--flag", "use_pyqwest_transport=false"])
     recorder = Recorder(server.url)
-    driver = Driver(command, recorder.url, path)
+    driver = Driver(command, recorder, path)
     out = {}
     try:
         for case in cases:
