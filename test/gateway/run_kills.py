@@ -48,7 +48,9 @@ class Agent(threading.Thread):
             if self.stop.is_set():
                 return
             question = f"{self.name} asks {n}"
-            talk = talk[-8:] + [{"role": "user", "content": question}]
+            # A conversation that has lost its beginning is another one, which goes on as well: however many
+            # questions a life has, most go on from the one before.
+            talk = (talk if len(talk) < 8 else talk[-2:]) + [{"role": "user", "content": question}]
             try:
                 status, a = self.ask(talk)
             except (OSError, ValueError, http.client.HTTPException):
