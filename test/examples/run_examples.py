@@ -7,6 +7,7 @@ usage: run_examples.py CASE BUILD_DIR TNK_COMMAND
 Output is TAP, see test/support/tap.py.
 """
 import concurrent.futures
+import fcntl
 import json
 import os
 import pathlib
@@ -245,9 +246,25 @@ def rl():
         server.wait(20)
 
 
+def one_line_pipe():
+    """Both ends of a pipe that has room for one write. A program that prints to it waits for who reads:
+    when a line has been read, the program has printed one more line at most."""
+    back, front = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)
+    fcntl.fcntl(front, fcntl.F_SETPIPE_SZ, 4096)
+    return back, front
+
+
+def lines_of(back):
+    while packet := os.read(back, 65536):
+        yield packet.decode()
+    os.close(back)
+
+
 def survive(name, args, number_of, words, when):
     """Kill the server after some steps, and start it again with its files. Each step is made
-    once: its number and its result are those of a run without kills."""
+    once: its number and its result are those of a run without kills. When the server is killed,
+    the program waits to print the next step but one at most, so the kills and the last step
+    are three steps apart."""
     said, batches = [], []
     for kills in ((), when):
         with tempfile.TemporaryDirectory() as folder:
@@ -260,12 +277,13 @@ def survive(name, args, number_of, words, when):
                                           env=ENV, text=True)
                 return server, server.stdout.readline().split()[-1]
             server, url = serve_again()
+            lines, front = one_line_pipe()
             program = subprocess.Popen(
                 [BUILD / "examples" / name, *(arg(folder) for arg in args)], stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, text=True,
-                env={**ENV, "TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-local"})
+                stdout=front, env={**ENV, "TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-local"})
+            os.close(front)
             back = 0
-            for text in program.stdout:
+            for text in lines_of(lines):
                 back += words in text
                 found = number_of.match(text)
                 if found:
@@ -299,8 +317,8 @@ def sft_survives():
 
 
 def rl_survives():
-    survive("rl", (lambda folder: str(pathlib.Path(folder, "state")), lambda _: "6"),
-            re.compile(r"iteration (\d+) reward (\S+)"), "resuming at iteration", ("0", "2", "4"))
+    survive("rl", (lambda folder: str(pathlib.Path(folder, "state")), lambda _: "9"),
+            re.compile(r"iteration (\d+) reward (\S+)"), "resuming at iteration", ("0", "3", "6"))
 
 
 def agent_rl():
