@@ -141,6 +141,15 @@ static int bind_fresh_port(uint16_t *port) {
   return fd;
 }
 
+static void listen_on_held(mock_server_t *server) {
+  CHECK_INT(port_bound(server->held), 0);
+  CHECK_INT(uv_tcp_open(&server->listener, server->held), 0);
+  server->held = 0;
+  CHECK_INT(
+      uv_listen((uv_stream_t *)&server->listener, 4096, mock__on_connection),
+      0);
+}
+
 mock_server_t *mock_open(uv_loop_t *uv) {
   mock_server_t *server = calloc(1, sizeof(*server));
 
@@ -157,10 +166,8 @@ mock_server_t *mock_open(uv_loop_t *uv) {
   server->listener.data = server;
   server->spin.data = server;
   uv_unref((uv_handle_t *)&server->listener);
-  CHECK_INT(uv_tcp_open(&server->listener, bind_fresh_port(&server->port)), 0);
-  CHECK_INT(
-      uv_listen((uv_stream_t *)&server->listener, 4096, mock__on_connection),
-      0);
+  server->held = bind_fresh_port(&server->port);
+  listen_on_held(server);
   snprintf(server->url, sizeof(server->url), "http://127.0.0.1:%u",
            (unsigned)server->port);
   return server;
@@ -198,11 +205,7 @@ void mock_listen_again(mock_server_t *server) {
   uv_unref((uv_handle_t *)&server->listener);
   if (server->held <= 0)
     server->held = port_hold(server->port);
-  CHECK_INT(uv_tcp_open(&server->listener, server->held), 0);
-  server->held = 0;
-  CHECK_INT(
-      uv_listen((uv_stream_t *)&server->listener, 4096, mock__on_connection),
-      0);
+  listen_on_held(server);
 }
 
 void mock_close(mock_server_t *server) {

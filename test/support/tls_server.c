@@ -366,6 +366,15 @@ static void on_connection(uv_stream_t *listener, int status) {
   depth--;
 }
 
+/* The listener is bound. */
+static void start_listening(test_server_t *server) {
+  uv_os_fd_t fd;
+
+  CHECK_INT(uv_fileno((uv_handle_t *)&server->listener, &fd), 0);
+  CHECK_INT(port_bound(fd), 0);
+  CHECK_INT(uv_listen((uv_stream_t *)&server->listener, 128, on_connection), 0);
+}
+
 void test_server_open(test_server_t *server, uv_loop_t *loop,
                       const test_server_options_t *options) {
   const char *address =
@@ -387,7 +396,7 @@ void test_server_open(test_server_t *server, uv_loop_t *loop,
   else
     CHECK_INT(uv_ip4_addr(address, 0, (struct sockaddr_in *)&name), 0);
   CHECK_INT(uv_tcp_bind(&server->listener, (struct sockaddr *)&name, 0), 0);
-  CHECK_INT(uv_listen((uv_stream_t *)&server->listener, 128, on_connection), 0);
+  start_listening(server);
   CHECK_INT(uv_tcp_getsockname(&server->listener, (struct sockaddr *)&name, &n),
             0);
   /* The port stands at the same place in both families. */
@@ -431,7 +440,7 @@ void test_server_listen_again(test_server_t *server) {
     server->held = port_hold((uint16_t)server->port);
   CHECK_INT(uv_tcp_open(&server->listener, server->held), 0);
   server->held = 0;
-  CHECK_INT(uv_listen((uv_stream_t *)&server->listener, 128, on_connection), 0);
+  start_listening(server);
 }
 
 void test_server_close(test_server_t *server) {
