@@ -17,19 +17,16 @@ import time
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, os.pardir, "test", "support"))
+from ports import reserve
 SYSTEM_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 TIMEOUT_S = 300
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 def wait_for_port(port, process):
-    for _ in range(500):
-        if process.poll() is not None:
-            return False
+    """Until it listens; false if it has ended instead. A busy machine may let it wait for long."""
+    end = time.monotonic() + TIMEOUT_S
+    while process.poll() is None and time.monotonic() < end:
         with contextlib.suppress(OSError):
             socket.create_connection(("127.0.0.1", port)).close()
             return True
@@ -151,7 +148,7 @@ http {
 """
 
     def __init__(self, certificates, port):
-        self.port = free_port()
+        self.port = reserve()
         self.url = "https://127.0.0.1:%d" % self.port
         config = certificates.path("nginx-%d.conf" % self.port)
         with open(config, "w") as file:
@@ -190,7 +187,7 @@ http_access deny all
         self._folder = tempfile.TemporaryDirectory()
         # It gives up root's rights.
         os.chmod(self._folder.name, 0o777)
-        port = free_port()
+        port = reserve()
         self.url = "http://127.0.0.1:%d" % port
         config = os.path.join(self._folder.name, "conf")
         with open(config, "w") as file:
@@ -242,7 +239,7 @@ http {
         for name, size in sizes.items():
             with open(os.path.join(self.folder, "files", name), "wb") as file:
                 file.truncate(size)
-        port = free_port()
+        port = reserve()
         self.urls = {name: "http://127.0.0.1:%d/%s" % (port, name) for name in sizes}
         config = os.path.join(self.folder, "conf")
         with open(config, "w") as file:

@@ -5,7 +5,7 @@ which it can be disturbed."""
 import os
 import signal
 
-from kit import Process, free_port, need
+from kit import Process, need, reserve
 
 
 class Front:
@@ -13,7 +13,7 @@ class Front:
 
     def __init__(self, run, target, **limits):
         self.run, self.target, self.limits = run, target, limits
-        self.port = free_port()
+        self.port = reserve()
         self.config = run.folder / ("%s-%d.conf" % (self.program, self.port))
         self.log = run.folder / ("%s-%d.log" % (self.program, self.port))
         self.path = need(self.program, self.package)

@@ -4,14 +4,20 @@ the load; each in a process of its own, in a folder of the run."""
 import contextlib
 import json
 import os
+import pathlib
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from ports import reserve  # noqa: E402, F401, for those who import this
+
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+TIMEOUT_S = 300
 
 
 class Missing(Exception):
@@ -23,11 +29,6 @@ def need(program, package):
     if not found:
         raise Missing("%s (Debian's package %s)" % (program, package))
     return found
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def answers(port):
@@ -47,13 +48,13 @@ class Process:
             stdout=subprocess.PIPE if piped else self.log, stderr=self.log, text=True, env=env)
 
     def wait_for(self, port):
-        for _ in range(400):
-            if answers(port):
-                return self
-            if self.process.poll() is not None:
-                break
+        """Until it listens or has ended. A busy machine may let it wait for long."""
+        end = time.monotonic() + TIMEOUT_S
+        while not answers(port):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError("does not listen:\n" + self.tail())
             time.sleep(0.05)
-        raise RuntimeError("does not listen:\n" + self.tail())
+        return self
 
     def tail(self):
         with open(self.log.name, errors="replace") as file:

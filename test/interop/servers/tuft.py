@@ -23,7 +23,7 @@ import threading
 import time
 import urllib.request
 
-from kit import Process, free_port
+from kit import Process, reserve
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "support"))
@@ -78,7 +78,7 @@ class Server:
     """TuFT with its files in `folder`."""
 
     def __init__(self, python, folder):
-        self.python, self.folder, self.port = python, folder, free_port()
+        self.python, self.folder, self.port = python, folder, reserve()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / "tuft.log"
         (folder / "model").mkdir()
