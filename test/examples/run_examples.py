@@ -7,7 +7,6 @@ usage: run_examples.py CASE BUILD_DIR TNK_COMMAND
 Output is TAP, see test/support/tap.py.
 """
 import concurrent.futures
-import fcntl
 import json
 import os
 import pathlib
@@ -21,6 +20,7 @@ import urllib.error
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from pipe import Paced
 from ports import reserve
 from tap import check, plan
 
@@ -246,20 +246,6 @@ def rl():
         server.wait(20)
 
 
-def one_line_pipe():
-    """Both ends of a pipe that has room for one write. A program that prints to it waits for who reads:
-    when a line has been read, the program has printed one more line at most."""
-    back, front = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)
-    fcntl.fcntl(front, fcntl.F_SETPIPE_SZ, 4096)
-    return back, front
-
-
-def lines_of(back):
-    while packet := os.read(back, 65536):
-        yield packet.decode()
-    os.close(back)
-
-
 def survive(name, args, number_of, words, when):
     """Kill the server after some steps, and start it again with its files. Each step is made
     once: its number and its result are those of a run without kills. When the server is killed,
@@ -277,13 +263,11 @@ def survive(name, args, number_of, words, when):
                                           env=ENV, text=True)
                 return server, server.stdout.readline().split()[-1]
             server, url = serve_again()
-            lines, front = one_line_pipe()
-            program = subprocess.Popen(
+            program = Paced(
                 [BUILD / "examples" / name, *(arg(folder) for arg in args)], stdin=subprocess.DEVNULL,
-                stdout=front, env={**ENV, "TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-local"})
-            os.close(front)
+                env={**ENV, "TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-local"})
             back = 0
-            for text in lines_of(lines):
+            for text in program.lines:
                 back += words in text
                 found = number_of.match(text)
                 if found:

@@ -15,6 +15,8 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from pipe import Paced
+from ports import reserve
 from tap import check, plan
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
@@ -42,9 +44,8 @@ if (BUILD / "examples/guide_cpp").exists():
 
 
 def serve(port, folder, env):
-    """A server that keeps its checkpoints. The delay leaves time to kill it."""
-    server = subprocess.Popen([TNK, "local", "--port", str(port), "--data", "served", "--latency-ms", "40",
-                               "--exit-with-stdin"],
+    """A server that keeps its checkpoints."""
+    server = subprocess.Popen([TNK, "local", "--port", str(port), "--data", "served", "--exit-with-stdin"],
                               cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, text=True)
     return server, re.search(r"listening on (\S+)", server.stdout.readline())[1]
 
@@ -52,7 +53,7 @@ def serve(port, folder, env):
 def lines_until(program, pattern):
     """The program's output up to a line that matches the pattern."""
     got = ""
-    for line in program.stdout:
+    for line in program.lines:
         got += line
         if re.match(pattern, line):
             return got, int(re.search(r"\d+", line)[0])
@@ -61,11 +62,12 @@ def lines_until(program, pattern):
 
 def long_run(env, folder):
     """The server is killed, then the program, then the server again. The run
-    continues each time with the step after the last save."""
-    server, url = serve(0, folder, env)
+    continues each time with the step after the last save. The program waits for
+    who reads its lines, so it is at most two steps on when a kill comes."""
+    port = reserve()
+    server, url = serve(port, folder, env)
     env = {**env, "TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-local"}
-    start = lambda: subprocess.Popen([BUILD / "examples/guide_long_runs"], env=env, cwd=folder,
-                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    start = lambda: Paced([BUILD / "examples/guide_long_runs"], env=env, cwd=folder, stdin=subprocess.DEVNULL)
     program = start()
     for began, kill_at, dies in ((0, 25, "server"), (20, 45, "program"), (40, 65, "server")):
         told, at = lines_until(program, r"(?:begins|restored) after step \d+$")
@@ -77,7 +79,7 @@ def long_run(env, folder):
         if dies == "server":
             server.kill()
             server.wait()
-            server, _ = serve(url.rsplit(":")[-1], folder, env)
+            server, _ = serve(port, folder, env)
         else:
             program.kill()
             program.wait()
