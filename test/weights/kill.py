@@ -17,6 +17,7 @@ import pathlib
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -162,17 +163,54 @@ class Handler(http.server.BaseHTTPRequestHandler):
         time.sleep(0.004)
 
 
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.changed = threading.Condition()
+        self.accepted = set()  # addresses of clients
+        self.n_open = 0
+
+    def handle_error(self, *args):
+        pass  # connections of killed clients
+
+    def process_request(self, request, client_address):
+        with self.changed:
+            self.accepted.add(client_address)
+            self.n_open += 1
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request, client_address):
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self.changed:
+                self.n_open -= 1
+                self.changed.notify_all()
+
+    def drain(self):
+        """Until it has read all that a client without a process has sent. Connections are accepted in
+        order, so none of that client can follow this one."""
+        with socket.create_connection(self.server_address) as last:
+            name = last.getsockname()
+        with self.changed:
+            while name not in self.accepted or self.n_open > 0:
+                self.changed.wait()
+            self.accepted.clear()
+
+
 def serve(handler):
     """A server in threads of its own; its URL."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    server.handle_error = lambda *args: None  # connections of killed clients
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"http://127.0.0.1:{server.server_address[1]}"
+    handler.own = Server(("127.0.0.1", 0), handler)
+    threading.Thread(target=handler.own.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{handler.own.server_address[1]}"
 
 
 def one_life(handler, command, moments):
-    """The exit status; None: it was killed behind so many moments."""
+    """The exit status; None: it was killed behind so many moments. By then the service has done
+    all that the process has asked for."""
     handler.moments.begin(moments)
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     status = handler.moments.wait(child)
@@ -182,6 +220,7 @@ def one_life(handler, command, moments):
         handler.cut(urllib.parse.urlsplit(command[1]).port)
         child.send_signal(signal.SIGKILL)
         child.wait()
+    handler.own.drain()
     return status
 
 
