@@ -226,15 +226,20 @@ static tnk__gw_api_t api_of(const char *path) {
   return TNK__GW_CHAT;
 }
 
-static tnk__gw_call_t call_of(tnk_gateway_t *gateway, tnk__srv_req_t *req) {
+/* The path after the name of a session. */
+static const char *path_below(const tnk__srv_req_t *req) {
   const char *slash = strncmp(req->path, "/s/", 3) == 0
                           ? strchr(req->path + 3, '/')
                           : req->path;
 
+  return slash != NULL ? slash : "";
+}
+
+static tnk__gw_call_t call_of(tnk_gateway_t *gateway, tnk__srv_req_t *req) {
   return (tnk__gw_call_t){.gateway = gateway,
                           .req = req,
                           .path = req->path,
-                          .api = api_of(slash != NULL ? slash : "")};
+                          .api = api_of(path_below(req))};
 }
 
 void tnk__gw_refuse_early(tnk__srv_req_t *req, int status, const char *text,
@@ -300,6 +305,17 @@ static void on_read(tnk__gw_waiter_t *waiter, int err) {
         err == 0 ? NULL : "the store of the record is not available");
 }
 
+/* Returns whether a request writes lines. Counting tokens writes none. */
+static int is_writing(const tnk__srv_req_t *req) {
+  if (strcmp(req->method, "POST") != 0)
+    return 0;
+  for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++)
+    if (routes[i].serve == serve_count &&
+        strcmp(routes[i].path, path_below(req)) == 0)
+      return 0;
+  return 1;
+}
+
 static void hold_back(tnk_gateway_t *gateway, tnk__srv_req_t *req) {
   hold_t *hold = tnk__calloc(&gateway->alloc, 1, sizeof(*hold));
 
@@ -311,9 +327,9 @@ static void hold_back(tnk_gateway_t *gateway, tnk__srv_req_t *req) {
   hold->req = req;
   hold->waiter.done = on_read;
   tnk__list_append(&gateway->holds, &hold->link);
-  /* A POST writes lines. It waits while a full store refuses lines. */
-  if (tnk__gw_record_sync(gateway->record, &hold->waiter,
-                          strcmp(req->method, "POST") == 0) == 0) {
+  /* A request that writes lines waits while a full store refuses them. */
+  if (tnk__gw_record_sync(gateway->record, &hold->waiter, is_writing(req)) ==
+      0) {
     tnk__srv_req_park(req, on_gone, hold);
     return;
   }

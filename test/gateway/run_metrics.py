@@ -100,6 +100,7 @@ def counts(service, folder):
                           ("tnk_gateway_requests_in_progress", 0), ("tnk_gateway_requests_waiting", 0),
                           ("tnk_gateway_connections", 1), ("tnk_gateway_sessions", 3), ("tnk_gateway_keys", 1),
                           ("tnk_gateway_record_bytes", size), ("tnk_gateway_ready", 1),
+                          ("tnk_gateway_store_older_copies_total", 0),
                           ("tnk_gateway_sampler_version", 2), ("tnk_gateway_old_samplers", 0)):
         check(values.get(series) == value, f"{series} {value}", values.get(series))
     check(0 < values[f"{took}_sum{{{chat}}}"] < 60, "times are in seconds", values[f"{took}_sum{{{chat}}}"])

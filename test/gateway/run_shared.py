@@ -22,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from fleet import check_fleet
 from gateway import Client, gateway, local
@@ -126,6 +127,10 @@ def stopped(store, service):
 ILL = {"full": (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0"), "the error OOM"),
        "read-only": (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"), "the error READONLY"),
        "slow": (("CLIENT", "PAUSE", "2000", "ALL"), None, None)}
+# Requests that only count tokens: nothing of them is recorded.
+COUNTS = {f"{session}/v1/{path}{slash}": {"model": "m", key: [{"role": "user", "content": "hi"}]}
+          for path, key in (("messages/count_tokens", "messages"), ("responses/input_tokens", "input"))
+          for session in ("", "/s/a") for slash in ("", "/")}
 
 
 def ill(store, service, folder):
@@ -159,6 +164,10 @@ def ill(store, service, folder):
                 check(not others and len(drawn.read_text().splitlines()) == n_drawn,
                       f"a {what} store: nothing more is sampled", others)
                 check(client.ask("GET", "/healthz")[0] == 200, f"a {what} store needs no restart")
+                with ThreadPoolExecutor(len(COUNTS)) as pool:
+                    counted = list(pool.map(lambda item, at=g.url: Client(at).post(*item)[0], COUNTS.items()))
+                check(counted == [200] * len(COUNTS) and not answers and not others,
+                      f"a {what} store: tokens are counted", (counted, answers, others))
                 store.ask(*end)
                 asker.join()
                 other.join()
@@ -278,6 +287,30 @@ def begun_anew(store, service):
                       f"{name}: the store has the lines of the new one only", store.lines(name))
 
 
+def copied(store, folder, what):
+    """Do it, and let the store come back with an older copy of its file, of before."""
+    file, copy = pathlib.Path(folder) / "appendonlydir", pathlib.Path(folder) / "copy"
+    if not file.exists():
+        file = pathlib.Path(folder) / "appendonly.aof"
+    store.kill()
+    subprocess.run(["cp", "-r", file, copy], check=True)
+    store.start()
+    what()
+    store.kill()
+    subprocess.run(["rm", "-r", file], check=True)
+    copy.rename(file)
+    store.start()
+
+
+def examples(url):
+    got = subprocess.run([TNK, "gateway", "--datums", url], capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in got.stdout.splitlines()], got.stderr
+
+
+def turns_in(store, name):
+    return [json.loads(line) for line in store.lines(name) if line.startswith('{"type":"turn"')]
+
+
 def older(store, service, folder):
     """A store comes back with an older copy of its file. A gateway writes its lines again that the
     copy lacks. Turns that continue a turn of a gateway that has ended are left out, and that is said."""
@@ -292,37 +325,21 @@ def older(store, service, folder):
         talk.append(a["choices"][0]["message"])
         talk.append({"role": "user", "content": "more"})
 
-    def copied(what):
-        """Do it, and forget it."""
-        file, copy = pathlib.Path(folder) / "appendonlydir", pathlib.Path(folder) / "copy"
-        if not file.exists():
-            file = pathlib.Path(folder) / "appendonly.aof"
-        store.kill()
-        subprocess.run(["cp", "-r", file, copy], check=True)
-        store.start()
-        what()
-        store.kill()
-        subprocess.run(["rm", "-r", file], check=True)
-        copy.rename(file)
-        store.start()
-
-    def examples():
-        got = subprocess.run([TNK, "gateway", "--datums", url], capture_output=True, text=True, check=True)
-        return [json.loads(line) for line in got.stdout.splitlines()], got.stderr
-
     with gateway(TNK, service, "--record", url, log=logs[0]) as one:
         ask(one, "s")
-        copied(lambda: ask(one, "s"))
+        copied(store, folder, lambda: ask(one, "s"))
         ask(one, "s")
-        got, err = examples()
+        got, err = examples(url)
         check([len(example["turns"]) for example in got] == [3] and not err, "an older copy has all turns again", (got, err))
+        counted = re.findall(r"^tnk_gateway_store_older_copies_total (\d+)", Client(one.url).ask("GET", "/metrics")[1], re.M)
+        check(counted == ["1"], "the metrics count it", counted)
         said = logs[0].read_text()
         check(said.count("older copy") == 1 and "are written again" in said, "the log says so once", said)
         with gateway(TNK, service, "--record", url, log=logs[1]) as two:
             ask(two, "s")
-            copied(lambda: (ask(one, "s"), ask(two, "s"), one.kill()))
+            copied(store, folder, lambda: (ask(one, "s"), ask(two, "s"), one.kill()))
             ask(two, "s")
-            got, err = examples()
+            got, err = examples(url)
             check(err.count("continues one that the store has lost") == 1 and "canary" not in err,
                   "a turn whose turn before is lost is left out, and that is said", (got, err))
             said = logs[1].read_text()

@@ -141,6 +141,7 @@ static void try_older(size_t n_lost, size_t n_kept, int is_cut, int has_next) {
   for (size_t i = 1; i < rig.mock.n_stored; i++)
     CHECK(strcmp(rig.mock.stored[i - 1][1], rig.mock.stored[i][1]) < 0);
   CHECK_INT(rig.n_older, 1);
+  CHECK_INT(tnk__gw_shared_n_older(rig.shared), 1);
   snprintf(said, sizeof(said), "%zu lines are written again", n_again);
   CHECK_INT(strstr(rig.older, said) != NULL, n_again > 0);
   snprintf(said, sizeof(said), "%zu lines of this process are lost",
@@ -188,6 +189,7 @@ TEST(new_lines_of_an_older_copy_are_read) {
       CHECK_INT(rig.n_lines, 4);
       CHECK_STR(rig.lines[3], "new");
       CHECK_INT(rig.n_older, n_lost > 0);
+      CHECK_INT(tnk__gw_shared_n_older(rig.shared), n_lost > 0);
       if (n_lost > 0)
         CHECK(strstr(rig.older, "Lines that were read are not in it") != NULL);
       rig_close();

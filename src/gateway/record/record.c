@@ -196,6 +196,10 @@ const char *tnk__gw_record_why(const tnk__gw_record_t *record) {
   return record->shared != NULL ? tnk__gw_shared_why(record->shared) : NULL;
 }
 
+uint64_t tnk__gw_record_n_older(const tnk__gw_record_t *record) {
+  return record->shared != NULL ? tnk__gw_shared_n_older(record->shared) : 0;
+}
+
 int tnk__gw_record_error(const tnk__gw_record_t *record) {
   return record->shared != NULL ? tnk__gw_shared_error(record->shared)
                                 : tnk__gw_journal_error(record->journal);

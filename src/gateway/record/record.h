@@ -93,6 +93,9 @@ void tnk__gw_record_hurry(tnk__gw_record_t *record);
 void tnk__gw_record_leave(tnk__gw_waiter_t *waiter);
 /* Why the store of a shared record is not usable now, or NULL. */
 const char *tnk__gw_record_why(const tnk__gw_record_t *record);
+/* How often the store of a shared record has come back as an older copy of
+ * itself. */
+uint64_t tnk__gw_record_n_older(const tnk__gw_record_t *record);
 /* Returns TNK_OK, or a code after which nothing is written any more. */
 int tnk__gw_record_error(const tnk__gw_record_t *record);
 /* Bytes of the file. 0: there is none. */

@@ -571,6 +571,10 @@ const char *tnk__gw_shared_why(const tnk__gw_shared_t *shared) {
   return shared->is_current ? NULL : "the shared record is being opened";
 }
 
+uint64_t tnk__gw_shared_n_older(const tnk__gw_shared_t *shared) {
+  return shared->n_older;
+}
+
 int tnk__gw_shared_error(const tnk__gw_shared_t *shared) {
   return shared->err;
 }

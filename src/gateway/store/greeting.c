@@ -78,6 +78,7 @@ static void warn_older(tnk__gw_shared_t *shared, const char *what) {
   if (shared->is_older)
     return;
   shared->is_older = 1;
+  shared->n_older++;
   tnk__log(&shared->logger, TNK_LOG_WARN, "gateway",
            "%s: the server has come back with an older copy of its data%s",
            shared->where.shown, what);

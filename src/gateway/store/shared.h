@@ -139,6 +139,8 @@ int tnk__gw_shared_sync(tnk__gw_shared_t *shared, tnk__gw_waiter_t *waiter,
 void tnk__gw_shared_hurry(tnk__gw_shared_t *shared);
 /* Why the store is not usable now, or NULL. */
 const char *tnk__gw_shared_why(const tnk__gw_shared_t *shared);
+/* How often the store has come back as an older copy of itself. */
+uint64_t tnk__gw_shared_n_older(const tnk__gw_shared_t *shared);
 /* Returns TNK_OK, or a code after which nothing works any more. */
 int tnk__gw_shared_error(const tnk__gw_shared_t *shared);
 /* Send the remaining lines, for a few seconds at most, then close and free.

@@ -59,6 +59,11 @@ const char *tnk__gw_shared_why(const tnk__gw_shared_t *shared) {
   return NULL;
 }
 
+uint64_t tnk__gw_shared_n_older(const tnk__gw_shared_t *shared) {
+  (void)shared;
+  return 0;
+}
+
 int tnk__gw_shared_error(const tnk__gw_shared_t *shared) {
   (void)shared;
   return TNK_ENOTSUP;

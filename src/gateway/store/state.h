@@ -76,6 +76,7 @@ struct tnk__gw_shared {
   tnk__gw_queue_t queue;
   uint64_t n_stored; /* own lines that the store has, without a gap */
   int is_older;      /* on this connection it has lacked lines */
+  uint64_t n_older;  /* connections of which that is so */
   int is_refused;    /* the store has failed at a line, and is not well yet */
   size_t window;     /* then: lines that may be sent without a reply */
   int has_taken;     /* a line since then */
