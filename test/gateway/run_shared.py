@@ -311,6 +311,106 @@ def turns_in(store, name):
     return [json.loads(line) for line in store.lines(name) if line.startswith('{"type":"turn"')]
 
 
+class Talk:
+    """A conversation of one session with any gateway. Returns the ids of its answers."""
+
+    def __init__(self, session):
+        self.session, self.messages = session, []
+
+    def ask(self, g):
+        self.messages.append({"role": "user", "content": f"{self.session} {len(self.messages)}"})
+        status, a = Client(g.url).post(f"/s/{self.session}/v1/chat/completions",
+                                       {"model": "m", "max_tokens": 4, "messages": self.messages})
+        if status != 200:
+            raise RuntimeError((status, a))
+        self.messages.append(a["choices"][0]["message"])
+        return a["id"]
+
+
+def numbers(store, service, folder):
+    """An older copy does not know a gateway, and another one joins it. Both have numbers of their own, whether the
+    first one is alive or dead. So no turn has the number of another one, and all gateways serve all sessions."""
+    for is_dead in (0, 1):
+        name, what = f"numbers{is_dead}", ("alive", "dead")[is_dead]
+        record = ("--record", store.url(name))
+        with gateway(TNK, service, *record) as old:
+            s, y, n = (Talk(session) for session in "syn")
+            s.ask(old)
+            young = gateway(TNK, service, *record)
+
+            def before():
+                young.__enter__()
+                for talk in (s, y):
+                    talk.ask(young)
+                s.ask(old)
+                if is_dead:
+                    young.kill()
+                else:
+                    young.process.send_signal(signal.SIGSTOP)
+
+            copied(store, folder, before)
+            try:
+                with gateway(TNK, service, *record) as new:
+                    for _ in range(4):
+                        n.ask(new)
+                    fleet = [old, new]
+                    if not is_dead:
+                        young.process.send_signal(signal.SIGCONT)
+                        fleet.append(young)
+                    for talk in (n,) if is_dead else (n, s, y):
+                        for g in fleet:
+                            talk.ask(g)
+                    alive = [Client(g.url).ask("GET", "/healthz")[0] for g in fleet]
+                    check(set(alive) == {200}, f"the first gateway is {what}: all gateways go on", alive)
+            finally:
+                if not is_dead:
+                    young.process.send_signal(signal.SIGCONT)
+                young.__exit__()
+        turns = turns_in(store, name)
+        counts = {session: len([t for t in turns if t["session"] == session]) for session in "syn"}
+        check(counts == ({"s": 2, "y": 0, "n": 6} if is_dead else {"s": 6, "y": 4, "n": 7}),
+              f"the first gateway is {what}: the store has each turn once", counts)
+        check(len({t["turn"] for t in turns}) == len(turns), f"the first gateway is {what}: each has its number", turns)
+        check([bool(t.get("parent")) for t in turns if t["session"] == "n"] == [False] + [True] * (counts["n"] - 1),
+              f"the first gateway is {what}: each turn continues the one before", turns)
+        got, err = examples(record[1])
+        lens = {example["session"]: len(example["turns"]) for example in got}
+        check(lens == ({"s": 1, "n": 6} if is_dead else counts) and len(got) == len(lens),
+              f"the first gateway is {what}: the examples have them", (got, err))
+
+
+def parents(store, service, folder):
+    """After an older copy a gateway writes a turn again before another gateway has written the one that it continues.
+    Who reads the record from its beginning waits for that one."""
+    url = store.url("parents")
+    s = Talk("s")
+
+    def before(one, two):
+        s.ask(one)
+        number = s.ask(two)
+        for value in (0.5, 1):
+            status, a = Client(two.url).post("/s/s/tnk/reward", {"id": number, "reward": value})
+            assert status == 200, a
+        one.process.send_signal(signal.SIGSTOP)
+
+    with gateway(TNK, service, "--record", url) as one, gateway(TNK, service, "--record", url) as two:
+        copied(store, folder, lambda: before(one, two))
+        while len(turns_in(store, "parents")) < 1 or store.lines("parents")[-1].count('"reward":1') == 0:
+            time.sleep(0.05)
+        got, err = examples(url)
+        check(not got and err.count("is left out") == 1, "a turn without the one before it is left out", (got, err))
+        with gateway(TNK, service, "--record", url) as new:
+            one.process.send_signal(signal.SIGCONT)
+            s.ask(one)
+            s.ask(new)
+        turns = turns_in(store, "parents")
+        check(turns[0].get("parent") == turns[1]["turn"], "the turn is in the store before the one that it continues", turns)
+        check([t.get("parent") for t in turns] == [turns[1]["turn"], None, turns[0]["turn"], turns[2]["turn"]],
+              "the next ones continue it", turns)
+        got, err = examples(url)
+        check([len(example["turns"]) for example in got] == [4] and not err, "and so do the examples", (got, err))
+
+
 def older(store, service, folder):
     """A store comes back with an older copy of its file. A gateway writes its lines again that the
     copy lacks. Turns that continue a turn of a gateway that has ended are left out, and that is said."""
@@ -511,6 +611,8 @@ def main():
             begun_anew(store, service)
             marks(store, service)
             older(store, service, folder)
+            numbers(store, service, folder)
+            parents(store, service, folder)
             loading(store, service)
             shared_limits(store, service)
             shared_weights(store, service)

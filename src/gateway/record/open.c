@@ -45,19 +45,43 @@ static void note_change(const tnk__gw_record_t *record,
                    record->id);
 }
 
+/* The log has the first turn that waits for another one. While the record is
+ * opened, the other one may be among the next lines. */
+static void warn_held(tnk__gw_record_t *record) {
+  const char *session = tnk__gw_held_session(&record->held);
+
+  if (session == NULL || record->path != NULL || record->has_warned ||
+      record->has_forgotten)
+    return;
+  record->has_warned = 1;
+  tnk__log(&record->logger, TNK_LOG_WARN, "gateway",
+           "a turn of the session %s continues one that the store has lost, "
+           "and is left out until that one is written again; more of them are "
+           "not reported",
+           session);
+}
+
 /* A turn continues one that is not in memory. Without the ids of that one it is
  * of no use. */
-static int take_orphan(tnk__gw_record_t *record, const char *session) {
-  if (record->has_forgotten)
-    return TNK_OK;
+static int take_orphan(tnk__gw_record_t *record, const tnk__gw_line_t *read,
+                       const char *data, size_t n) {
+  int err;
+
   if (record->shared == NULL)
-    return bad_line(record, "continues a turn that does not exist");
-  if (record->n_orphans++ == 0)
-    tnk__log(&record->logger, TNK_LOG_WARN, "gateway",
-             "a turn of the session %s continues one that the store has lost, "
-             "and is left out; more of them are not reported",
-             session);
-  return TNK_OK;
+    return record->has_forgotten
+               ? TNK_OK
+               : bad_line(record, "continues a turn that does not exist");
+  err = tnk__gw_held_add(&record->held, read->parent, read->session, data, n);
+  warn_held(record);
+  return err;
+}
+
+/* The turn of a reward or a mark is not in memory. */
+static int hold_news(tnk__gw_record_t *record, uint64_t turn, const char *data,
+                     size_t n) {
+  return record->shared != NULL
+             ? tnk__gw_held_add(&record->held, turn, NULL, data, n)
+             : TNK_OK;
 }
 
 static int take_turn(tnk__gw_record_t *record, const json_t *line,
@@ -73,7 +97,7 @@ static int take_turn(tnk__gw_record_t *record, const json_t *line,
     return bad_line(record, "has the number of an earlier turn");
   parent = read.parent != 0 ? tnk__gw_record_turn(record, read.parent) : NULL;
   if (read.parent != 0 && parent == NULL)
-    return take_orphan(record, read.session);
+    return take_orphan(record, &read, data, n);
   /* Sessions are dropped separately, so a parent of another session is an
    * error. */
   if (parent != NULL && strcmp(parent->session->name, read.session) != 0)
@@ -97,6 +121,7 @@ static int take_turn(tnk__gw_record_t *record, const json_t *line,
   if (turn->line != NULL)
     record->n_memory += n;
   note_change(record, turn->session);
+  tnk__gw_held_arrived(&record->held, read.number);
   tnk__gw_gone_drop(&record->gone, read.session);
   tnk__gw_record_heed(record, turn->session);
   return TNK_OK;
@@ -120,7 +145,8 @@ static int take_vocabulary(tnk__gw_record_t *record, const json_t *line) {
              : bad_line(record, "is not a vocabulary");
 }
 
-static int take_reward(tnk__gw_record_t *record, const json_t *line) {
+static int take_reward(tnk__gw_record_t *record, const json_t *line,
+                       const char *data, size_t n) {
   tnk__gw_turn_t *turn;
   uint64_t number;
   double reward;
@@ -128,11 +154,11 @@ static int take_reward(tnk__gw_record_t *record, const json_t *line) {
   if (tnk__gw_line_reward_read(line, &number, &reward) != 0)
     return bad_line(record, "is not a reward");
   turn = tnk__gw_record_turn(record, number);
-  if (turn != NULL) {
-    turn->reward = reward;
-    turn->session->n_changes++;
-    note_change(record, turn->session);
-  }
+  if (turn == NULL)
+    return hold_news(record, number, data, n);
+  turn->reward = reward;
+  turn->session->n_changes++;
+  note_change(record, turn->session);
   return TNK_OK;
 }
 
@@ -149,24 +175,30 @@ static int take_removed(tnk__gw_record_t *record, const json_t *line) {
   session = tnk__gw_record_session(record, name);
   if (session != NULL)
     tnk__gw_record_forget(record, session);
+  tnk__gw_held_drop(&record->held, name);
   return err != TNK_OK ? err : tnk__gw_gone_add(&record->gone, name);
 }
 
-/* Mark turns with which exported examples end. */
-static int take_exported(tnk__gw_record_t *record, const json_t *line) {
+/* Mark turns with which exported examples end. The line is held until the first
+ * one that is missing is read, and is then read again. */
+static int take_exported(tnk__gw_record_t *record, const json_t *line,
+                         const char *data, size_t n) {
   const json_t *turns = tnk__json_arr(line, "turns");
+  uint64_t missing = 0;
 
   if (turns == NULL)
     return bad_line(record, "is not a mark of an export");
-  for (size_t i = 0; i < json_array_size(turns); i++) {
-    const json_t *number = json_array_get(turns, i);
-    tnk__gw_turn_t *turn =
-        tnk__gw_record_turn(record, (uint64_t)json_integer_value(number));
+  for (size_t i = json_array_size(turns); i > 0; i--) {
+    uint64_t number =
+        (uint64_t)json_integer_value(json_array_get(turns, i - 1));
+    tnk__gw_turn_t *turn = tnk__gw_record_turn(record, number);
 
     if (turn != NULL)
       turn->is_exported = 1;
+    else
+      missing = number;
   }
-  return TNK_OK;
+  return missing != 0 ? hold_news(record, missing, data, n) : TNK_OK;
 }
 
 static int on_line(void *user, const char *data, size_t n, uint64_t offset) {
@@ -185,11 +217,11 @@ static int on_line(void *user, const char *data, size_t n, uint64_t offset) {
   } else if (strcmp(type, "turn") == 0) {
     err = take_turn(record, line, data, n, offset);
   } else if (strcmp(type, "reward") == 0) {
-    err = take_reward(record, line);
+    err = take_reward(record, line, data, n);
   } else if (strcmp(type, "removed") == 0) {
     err = take_removed(record, line);
   } else if (strcmp(type, "exported") == 0) {
-    err = take_exported(record, line);
+    err = take_exported(record, line, data, n);
   } else if (strcmp(type, "weights") == 0) {
     err = take_weights(record, line);
   } else if (strcmp(type, "vocabulary") == 0) {
@@ -203,11 +235,12 @@ static int on_line(void *user, const char *data, size_t n, uint64_t offset) {
   return err;
 }
 
-static int take_shared(void *user, const char *line, size_t n, const char *id,
-                       int is_own) {
+int tnk__gw_record_take(void *user, const char *line, size_t n, const char *id,
+                        int is_own) {
   static const char *const ordered[] = {"{\"type\":\"reward\"",
                                         "{\"type\":\"asked\""};
   tnk__gw_record_t *record = user;
+  tnk__gw_held_line_t *held;
   int err = TNK_OK;
 
   /* Own lines are in memory. Only the order of these among those of others
@@ -219,6 +252,10 @@ static int take_shared(void *user, const char *line, size_t n, const char *id,
   record->id = id;
   if (!is_own)
     err = on_line(user, line, n, 0);
+  while (err == TNK_OK && (held = tnk__gw_held_next(&record->held)) != NULL) {
+    err = on_line(user, held->line, held->n, 0);
+    tnk__gw_held_free(&record->held, held);
+  }
   record->id = NULL;
   return err;
 }
@@ -266,6 +303,7 @@ static void free_record(tnk__gw_record_t *record) {
   tnk__gw_map_deinit(&record->keys);
   tnk__gw_map_deinit(&record->names);
   tnk__gw_gone_deinit(&record->gone);
+  tnk__gw_held_deinit(&record->held);
   tnk__free(record->alloc, record);
 }
 
@@ -283,7 +321,7 @@ static int open_shared(tnk__gw_record_t *record,
                                         .logger = options->logger,
                                         .is_read_only = options->loop == NULL,
                                         .keep = options->keep,
-                                        .on_line = take_shared,
+                                        .on_line = tnk__gw_record_take,
                                         .on_refused = on_refused,
                                         .user = record};
   int err;
@@ -338,6 +376,7 @@ int tnk__gw_record_open(tnk__gw_record_t **out,
   tnk__gw_map_init(&record->keys, record->alloc);
   tnk__gw_map_init(&record->names, record->alloc);
   tnk__gw_gone_init(&record->gone, record->alloc);
+  tnk__gw_held_init(&record->held, record->alloc, TNK__GW_MAX_HELD);
   tnk__list_init(&record->sessions);
   tnk__list_init(&record->recent);
   err = tnk__gw_journal_open(&record->journal, options->loop, record->alloc,
@@ -352,6 +391,7 @@ int tnk__gw_record_open(tnk__gw_record_t **out,
     tnk__gw_record_close(record, NULL, NULL);
     return err;
   }
+  warn_held(record);
   err = record->has_file && options->loop != NULL
             ? check_vocabulary(record, options)
             : TNK_OK;

@@ -3,6 +3,7 @@
 #define TNK_GATEWAY_RECORD_STATE_H
 
 #include "gateway/record/gone.h"
+#include "gateway/record/held.h"
 #include "gateway/store/shared.h"
 #include "gateway/record/turn.h"
 
@@ -28,10 +29,11 @@ struct tnk__gw_record {
   size_t n_turns;
   size_t max_turns;
   int has_forgotten; /* some turns were dropped */
-  size_t n_orphans;  /* turns without a parent, which the store has lost */
+  int has_warned;    /* of a turn that the store lacks */
   tnk_logger_t logger;
   tnk__gw_gone_t gone;
-  const char *id; /* of the entry that is being read; or NULL */
+  tnk__gw_held_t held; /* of a shared record */
+  const char *id;      /* of the entry that is being read; or NULL */
   uint64_t next;
   uint32_t version;    /* latest version of the weights of a turn */
   uint64_t vocabulary; /* hash of the ids; 0: unknown */
@@ -48,6 +50,9 @@ struct tnk__gw_record {
  * after freeing the turn. */
 int tnk__gw_record_link(tnk__gw_record_t *record, tnk__gw_turn_t *turn,
                         const char *session, uint64_t number, uint64_t key);
+/* Take a line of a shared record. As on_line() in shared.h. */
+int tnk__gw_record_take(void *user, const char *line, size_t n, const char *id,
+                        int is_own);
 /* Drop turns beyond the limits. First the least recently used sessions are
  * dropped as a whole, then the least recently used conversations of `in_use`.
  * The conversation with the latest turn stays, however large it is. A file

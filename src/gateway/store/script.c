@@ -26,7 +26,11 @@ enum {
  * its number belongs to another process, or if the record is another one.
  *
  * The server may have become an older copy of itself that does not know the
- * process. The number is its own again unless another process has it. */
+ * process. The number is its own again unless another process has it.
+ *
+ * A new number is drawn by the token, between 2^20 and 2^21. An older copy does
+ * not know which numbers it gave to later processes. If it counted, it would
+ * give them a second time. The numbers of turns stay below 2^53. */
 static const char claim_script[] =
     "local n,token=ARGV[1],ARGV[2]\n"
     "local born=redis.call('GET',KEYS[4])\n"
@@ -35,16 +39,18 @@ static const char claim_script[] =
     "  born=token\n"
     "  redis.call('SET',KEYS[4],born)\n"
     " end\n"
-    " repeat n=redis.call('INCR',KEYS[1])\n"
+    " local k=1048576+tonumber(string.sub(token,1,5),16)\n"
+    " repeat\n"
+    "  n=string.format('%d',k)\n"
+    "  k=k+1\n"
     " until redis.call('HSETNX',KEYS[2],n,token)==1\n"
+    " redis.call('INCR',KEYS[1])\n"
     "else\n"
     " if born~=ARGV[3] then return {0,'0',''} end\n"
     " local owner=redis.call('HGET',KEYS[2],n)\n"
     " if not owner then\n"
     "  redis.call('HSET',KEYS[2],n,token)\n"
-    "  if tonumber(redis.call('GET',KEYS[1]) or '0')<tonumber(n) then\n"
-    "   redis.call('SET',KEYS[1],n)\n"
-    "  end\n"
+    "  redis.call('INCR',KEYS[1])\n"
     " elseif owner~=token then return {0,'0',born} end\n"
     "end\n"
     "return {tonumber(n),redis.call('HGET',KEYS[3],n) or '0',born}\n";

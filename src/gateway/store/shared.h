@@ -17,7 +17,7 @@
  *   tnk:{NAME}:vocabulary  hash of the vocabulary
  *   tnk:{NAME}:born        token of the first writer. A record that was lost
  *                          and begun anew has another one
- *   tnk:{NAME}:writers     the largest number of a writer
+ *   tnk:{NAME}:writers     how many numbers of writers were given
  *   tnk:{NAME}:owners      by writer: token of its process
  *   tnk:{NAME}:counts      by writer: count of its lines so far
  *   tnk:{NAME}:lines       a stream; an entry has the fields
@@ -52,9 +52,15 @@
  * is found in the stream then. The script appends it once. A line that is there
  * twice, of an earlier version, is read once, by its writer and count.
  *
- * If the store has lost its data, its next writer could get the number of this
- * one. Each process has a random token, and each line is refused if the number
- * of its writer belongs to another process. If the record is missing or another
+ * The number of a writer is drawn between 2^20 and 2^21. An older copy may not
+ * know a process that is running or has ended. A process that joins draws
+ * another number than that one has, but for a chance of one in a million. So
+ * the running process keeps its number and continues. Its lines are counted
+ * with the same number as before, so no reader takes them twice. The lines of
+ * the one that has ended do not mix with those of the new one.
+ *
+ * Each process has a random token, and each line is refused if the number of
+ * its writer belongs to another process. If the record is missing or another
  * one, or if the number belongs to another process, nothing works any more. The
  * same is true if sessions were removed and forgotten while this process did
  * not read.
