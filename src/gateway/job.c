@@ -219,6 +219,11 @@ static void on_recorded(tnk__gw_waiter_t *waiter, int err) {
   if (err != TNK_OK) {
     (void)not_recorded(&fault, err);
     fail(job, &fault);
+  } else if (job->is_too_long) {
+    (void)tnk__gw_fault(&fault, 413, NULL,
+                        "the answer cannot be recorded: its line is too long "
+                        "for the store of the record");
+    fail(job, &fault);
   } else if (tnk__gw_check_session(job->gateway, job->session, &fault) != 0) {
     fail(job, &fault);
   } else {
@@ -693,6 +698,13 @@ void tnk__gw_job_told(tnk__gw_job_t *job, const tnk__buf_t *answer, int err) {
   } else {
     (void)tnk__gw_fault(&fault, 500, NULL, "out of memory");
     fail(job, &fault);
+  }
+}
+
+void tnk__gw_jobs_too_long(tnk_gateway_t *gateway, uint64_t request) {
+  TNK__LIST_FOREACH (node, &gateway->jobs) {
+    if (JOB(node)->number == request)
+      JOB(node)->is_too_long = 1;
   }
 }
 

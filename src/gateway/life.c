@@ -302,6 +302,10 @@ static int take_line(void *user, const char *type, const json_t *line) {
   return tnk__gw_grants_take(&gateway->grants, type, line);
 }
 
+static void on_too_long(void *user, uint64_t request) {
+  tnk__gw_jobs_too_long(user, request);
+}
+
 static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
                        char *why, size_t why_size) {
   const tnk__gw_record_options_t options = {
@@ -322,6 +326,7 @@ static int open_record(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
        * again. */
       .first = (uint64_t)gateway->began_s << 20,
       .take = take_line,
+      .too_long = on_too_long,
       .user = gateway,
       .vocabulary =
           o->record != NULL ? tnk__gw_vocabulary(&gateway->tokenizer) : 0,

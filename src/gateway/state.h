@@ -228,6 +228,7 @@ typedef struct tnk__gw_job {
   tnk_promise_t *promise;
   tnk__gw_waiter_t waiter;
   int is_waiting;
+  int is_too_long;    /* the store cannot take a turn of it */
   int is_held;        /* waits for a model and has no promise yet */
   uint64_t held_ms;   /* loop time when it was held */
   int is_begun;       /* the head of its stream was sent */
@@ -299,6 +300,9 @@ void tnk__gw_job_told(tnk__gw_job_t *job, const tnk__buf_t *answer, int err);
  * Another code is the record's. */
 void tnk__gw_job_claimed(tnk__gw_job_t *job, struct tnk__gw_other *other,
                          int err);
+/* The store cannot take a turn of a request, which fails when it is answered.
+ */
+void tnk__gw_jobs_too_long(tnk_gateway_t *gateway, uint64_t request);
 /* Tell other gateways that the requests they wait for are here. Take the
  * samples of those that have them. */
 void tnk__gw_jobs_wanted(tnk_gateway_t *gateway);

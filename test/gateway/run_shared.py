@@ -446,6 +446,73 @@ def older(store, service, folder):
             check(said.count("older copy") == 1, "the other gateway says so once", said)
 
 
+def too_long(store, service, folder):
+    """A line that is too long for the store is refused, which is said to its request only."""
+    store.ask("CONFIG", "SET", "proto-max-bulk-len", 1 << 20)
+    try:
+        for what in ("store", "way"):
+            name, log = f"long_{what}", pathlib.Path(folder) / f"long_{what}.log"
+            way = Narrow(store) if what == "way" else None
+            url = store.url(name)
+            if way is not None:
+                url = url.replace(str(store.port), str(way.port))
+            with gateway(TNK, service, "--record", url, log=log) as g:
+                talk = Talk("s")
+                talk.ask(g)
+                body = {"model": "m", "max_tokens": 4, "messages": [{"role": "user", "content": "hi", "name": "x" * 1200000}]}
+                for path in ("/s/long/v1/chat/completions", "/s/s/v1/chat/completions"):
+                    with ThreadPoolExecutor(2) as pool:
+                        long = pool.submit(lambda at=g.url, to=path, a=body: Client(at).post(to, a))
+                        other = pool.submit(talk.ask, g)
+                        status, a = long.result()
+                        check(status == 413 and "too long" in a["error"]["message"],
+                              f"{what}: a request whose line is too long is refused", (status, str(a)[:300]))
+                        check(other.result(), f"{what}: another request is answered")
+                while Client(g.url).ask("GET", "/readyz")[0] != 200:
+                    time.sleep(0.05)
+                talk.ask(g)
+                status, a = Client(g.url).chat("short", path="/s/long/v1/chat/completions")
+                check(status == 200, f"{what}: a short request of the session is answered", a)
+            turns = turns_in(store, name)
+            counts = {session: len([t for t in turns if t["session"] == session]) for session in ("s", "long")}
+            check(counts == {"s": 4, "long": 1}, f"{what}: the store has the other turns", counts)
+            check(len([line for line in store.lines(name) if line.startswith('{"type":"failed"')]) == 2,
+                  f"{what}: the record says which request has failed", store.lines(name))
+            said = log.read_text()
+            check(said.count("is too long for the server") == 2 and "canary" not in said, f"{what}: the log says so", said)
+            got, err = examples(store.url(name))
+            check(sorted(len(example["turns"]) for example in got) == [1, 4] and not err,
+                  f"{what}: the examples have the other turns", (got, err))
+    finally:
+        store.ask("CONFIG", "SET", "proto-max-bulk-len", 512 << 20)
+
+
+class Narrow(threading.Thread):
+    """A way to the store that closes when more than 1 MiB comes at once, without a reply."""
+
+    def __init__(self, store):
+        super().__init__(daemon=True)
+        self.store = store
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.start()
+
+    def run(self):
+        while True:
+            client, _ = self.listener.accept()
+            server = socket.create_connection(("127.0.0.1", self.store.port))
+            threading.Thread(target=self.carry, args=(client, server), daemon=True).start()
+
+    def carry(self, client, server):
+        with client, server:
+            while True:
+                for ready in select.select((client, server), (), ())[0]:
+                    data = ready.recv(1 << 16)
+                    if not data or any(int(n) > 1 << 20 for n in re.findall(rb"\r\n\$(\d{7,9})\r\n", data)):
+                        return
+                    (server if ready is client else client).sendall(data)
+
+
 def marks(store, service):
     """An export whose connection ends before the reply to a mark makes the mark again, and once."""
     with gateway(TNK, service, "--record", store.url("marks")) as g:
@@ -613,6 +680,7 @@ def main():
             older(store, service, folder)
             numbers(store, service, folder)
             parents(store, service, folder)
+            too_long(store, service, folder)
             loading(store, service)
             shared_limits(store, service)
             shared_weights(store, service)

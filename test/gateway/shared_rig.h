@@ -64,6 +64,9 @@ typedef struct {
   size_t n_ill;              /* how often it was */
   char *late[MAX_STORED][5]; /* commands that it does after the next read */
   size_t n_late;
+  size_t max_line;   /* longer ones are refused; 0: none */
+  int says_too_long; /* with a reply, before it closes */
+  size_t n_too_long;
   char rank[24]; /* of the last removal of sessions */
   size_t n_removals;
   int next_rank;
@@ -81,6 +84,9 @@ typedef struct {
   int n_closed;
   char refused[16]; /* session of the last line that was refused */
   size_t n_refused;
+  uint64_t long_turn;    /* the last one whose line was too long */
+  uint64_t long_request; /* what is returned then */
+  size_t n_long;
   char logged[512]; /* last line of the log */
   size_t n_logged;
   char older[512]; /* what it says about an older copy */
@@ -432,12 +438,24 @@ static inline int be_ill(uv_stream_t *stream, const redisReply *command) {
   return 0;
 }
 
+static inline int is_too_long(const redisReply *command) {
+  return rig.mock.max_line > 0 && command->elements == N_WORDS &&
+         (size_t)command->element[LINE]->len > rig.mock.max_line;
+}
+
 static inline void take_command(uv_stream_t *stream,
                                 const redisReply *command) {
   const row_t *bad = rig.mock.bad;
   char out[16384];
 
   CHECK_INT(command->type, REDIS_REPLY_ARRAY);
+  if (is_too_long(command)) {
+    rig.mock.n_too_long++;
+    if (rig.mock.says_too_long)
+      reply(stream, "-ERR Protocol error: invalid bulk length\r\n");
+    drop_conn(stream);
+    return;
+  }
   if (is_ill_at(command) && be_ill(stream, command))
     return;
   if (bad == NULL || strcmp(bad->command, command->element[0]->str) != 0) {
@@ -544,6 +562,13 @@ static inline int on_refused(void *user, const char *session) {
   return test_alloc_did_fail() ? TNK_ENOMEM : TNK_OK;
 }
 
+static inline uint64_t on_too_long(void *user, uint64_t turn) {
+  (void)user;
+  rig.long_turn = turn;
+  rig.n_long++;
+  return rig.long_request;
+}
+
 static inline void
 begin_wait(int (*begin)(tnk__gw_shared_t *, tnk__gw_waiter_t *), wait_t *wait) {
   *wait = (wait_t){.waiter.done = on_done};
@@ -572,6 +597,7 @@ static inline void rig_open_as(const tnk__gw_keep_t *keep, int is_read_only) {
   tnk__gw_where_t where;
   const tnk__gw_shared_options_t options = {.keep = *keep,
                                             .on_refused = on_refused,
+                                            .on_too_long = on_too_long,
                                             .is_read_only = is_read_only,
                                             .logger = &logger,
                                             .alloc = test_allocator(),

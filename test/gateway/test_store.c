@@ -416,6 +416,147 @@ TEST(a_line_that_is_read_confirms_no_earlier_one) {
     }
 }
 
+/* ---- Lines that are too long for the store ---- */
+
+enum { LONG = (1 << 20) + 1 };
+
+/* What is added, and the line that takes its place. */
+typedef struct {
+  const char *name;
+  tnk__gw_about_t about;
+  uint64_t request; /* of the turn */
+  const char *line;
+  size_t n_long; /* how many turns have failed */
+} long_t;
+
+static const long_t longs[] = {
+    {"a turn", {"s", TNK__GW_IS_TURN, 5}, 77,
+     "{\"type\":\"failed\",\"number\":77,\"why\":\"TNK_ETOOBIG\"}", 1},
+    {"a turn that is forgotten", {"s", TNK__GW_IS_TURN, 5}, 0,
+     "{\"type\":\"ended\",\"number\":0}", 1},
+    {"an answer", {"s", TNK__GW_IS_ENDED, 9}, 0,
+     "{\"type\":\"ended\",\"number\":9}", 0},
+    {"another line", {NULL, TNK__GW_IS_NOTE, 0}, 0,
+     "{\"type\":\"ended\",\"number\":0}", 0},
+};
+
+static char long_line[LONG];
+
+static void add_long(const long_t *row) {
+  rig.long_request = row->request;
+  CHECK_INT(tnk__gw_shared_add(rig.shared, &row->about, long_line, LONG),
+            TNK_OK);
+}
+
+/* The line at this position is too long. The others are stored. */
+static void try_long(const long_t *row, size_t at, int says) {
+  static const char *const lines[] = {"1", "2", "3", "4", "5"};
+  answer_t answers[5];
+
+  memset(long_line, ' ', sizeof(long_line));
+  rig_open();
+  rig.mock.max_line = 1 << 20;
+  rig.mock.says_too_long = says;
+  for (size_t i = 0; i < 5; i++) {
+    if (i == at)
+      add_long(row);
+    else
+      add(lines[i]);
+    wait_again(&answers[i]);
+  }
+  for (size_t i = 0; i < 5; i++) {
+    SPIN((tick(1), answers[i].wait.n_done));
+    CHECK_INT(answers[i].wait.err, TNK_OK);
+  }
+  CHECK_INT(rig.n_long, row->n_long);
+  CHECK_INT(rig.long_turn, row->n_long > 0 ? row->about.number : 0);
+  CHECK_INT(rig.mock.n_stored, 5);
+  for (size_t i = 0; i < 5; i++)
+    CHECK_STR(rig.mock.stored[i][2], i == at ? row->line : lines[i]);
+  CHECK_INT(rig.mock.n_too_long, says ? 1 : 3);
+  CHECK_INT(rig.mock.n_conns, says ? 2 : 4);
+  SPIN((tick(1), tnk__gw_shared_why(rig.shared) == NULL));
+  CHECK_INT(rig.shared->queue.n_bytes, 0);
+  rig_close();
+}
+
+TEST(a_line_that_is_too_long_for_the_store_is_replaced) {
+  char context[96];
+
+  for (size_t i = 0; i < sizeof(longs) / sizeof(*longs); i++)
+    for (size_t at = 0; at < 5; at += 2)
+      for (int says = 0; says < 2; says++) {
+        snprintf(context, sizeof(context), "%s, line %zu, %d", longs[i].name,
+                 at, says);
+        test_context(context);
+        try_long(&longs[i], at, says);
+      }
+}
+
+/* A server that is about to end closes connections too. */
+TEST(a_short_line_is_never_replaced) {
+  answer_t last;
+
+  rig_open();
+  rig.mock.max_line = 1;
+  add_about("s", "one");
+  for (int ms = 0; ms < 60000; ms += 10) {
+    tick(10);
+    uv_run(&rig.loop, UV_RUN_NOWAIT);
+    uv_run(&rig.loop, UV_RUN_NOWAIT);
+  }
+  CHECK(rig.mock.n_too_long > 3);
+  rig.mock.max_line = 0;
+  wait_again(&last);
+  SPIN((tick(10), last.wait.n_done));
+  CHECK_INT(stored("one"), 1);
+  CHECK_INT(rig.n_long, 0);
+  rig_close();
+}
+
+/* The turn fails once. Its line is replaced when there is memory. */
+TEST(memory_may_end_while_a_line_is_replaced) {
+  for (long n = 0; n < 40; n++) {
+    answer_t last;
+
+    rig_open();
+    rig.mock.max_line = 1 << 20;
+    rig.mock.says_too_long = n % 2 != 0;
+    add_long(&longs[0]);
+    SPIN((tick(1), rig.mock.n_too_long == (n % 2 != 0 ? 1 : 3)));
+    test_alloc_fail_at(n / 2);
+    for (int i = 0; i < 20; i++)
+      uv_run(&rig.loop, UV_RUN_NOWAIT);
+    test_alloc_fail_at(-1);
+    for (last.is_safe = 0; !last.is_safe;) {
+      wait_again(&last);
+      SPIN((tick(1), last.is_safe || last.wait.n_done));
+      last.is_safe |= last.wait.err == TNK_OK;
+    }
+    CHECK_INT(rig.n_long, 1);
+    CHECK_INT(rig.mock.n_stored, 1);
+    CHECK_STR(rig.mock.stored[0][2], longs[0].line);
+    rig_close();
+  }
+}
+
+/* Nothing can take the place of a mark. */
+TEST(a_mark_that_is_too_long_for_the_store_ends_the_export) {
+  static const row_t row = {
+      "", "EVALSHA", CUT, "-ERR Protocol error: invalid bulk length\r\n", ""};
+  const tnk__gw_keep_t keep = {0};
+  wait_t wait;
+
+  rig_open_as(&keep, 1);
+  rig.mock.bad = &row;
+  CHECK_INT(tnk__gw_shared_mark(rig.shared, "a", "1-0", "{}", 2), TNK_OK);
+  begin_wait(tnk__gw_shared_wait, &wait);
+  SPIN((tick(1), wait.n_done));
+  CHECK_INT(wait.err, TNK_ETOOBIG);
+  check_why("too long for the server");
+  rig_close();
+}
+
 /* ---- Requests while the store refuses lines ---- */
 
 /* They would be sampled for nothing. What is only read is not held. */

@@ -270,6 +270,23 @@ static int on_refused(void *user, const char *name) {
   return err;
 }
 
+/* The store cannot take a turn. No client has seen it, so it has no children.
+ */
+static uint64_t on_too_long(void *user, uint64_t number) {
+  tnk__gw_record_t *record = user;
+  tnk__gw_turn_t *turn = tnk__gw_record_turn(record, number);
+  uint64_t request;
+
+  if (turn == NULL)
+    return 0;
+  request = turn->request;
+  if (turn->n_children == 0)
+    tnk__gw_record_drop(record, turn);
+  if (record->too_long != NULL)
+    record->too_long(record->take_user, request);
+  return request;
+}
+
 /* ---- Opening and closing ---- */
 
 /* Check the vocabulary of the file. A file without one gets it here. */
@@ -323,6 +340,7 @@ static int open_shared(tnk__gw_record_t *record,
                                         .keep = options->keep,
                                         .on_line = tnk__gw_record_take,
                                         .on_refused = on_refused,
+                                        .on_too_long = on_too_long,
                                         .user = record};
   int err;
 
@@ -369,6 +387,7 @@ int tnk__gw_record_open(tnk__gw_record_t **out,
   record->next = options->first > 0 ? options->first : 1;
   record->take = options->take;
   record->take_user = options->user;
+  record->too_long = options->too_long;
   record->path = options->path;
   record->why = options->why;
   record->n_why = options->n_why;

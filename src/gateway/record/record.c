@@ -58,6 +58,12 @@ static void free_turn(tnk__gw_record_t *record, tnk__gw_turn_t *turn) {
   tnk__free(record->alloc, turn);
 }
 
+void tnk__gw_record_drop(tnk__gw_record_t *record, tnk__gw_turn_t *turn) {
+  if (turn->parent != NULL)
+    turn->parent->n_children--;
+  free_turn(record, turn);
+}
+
 void tnk__gw_record_forget(tnk__gw_record_t *record,
                            tnk__gw_session_t *session) {
   /* Removing the latest turn first is fast, as it comes first in the tables. */
@@ -390,7 +396,8 @@ static int32_t *copy_ids(const tnk__gw_record_t *record,
 static int append(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
                   tnk__gw_turn_t *turn) {
   const tnk__gw_about_t about = {.session = new_->session,
-                                 .is = TNK__GW_IS_CHANGE};
+                                 .is = TNK__GW_IS_TURN,
+                                 .number = turn->by_number.key};
   tnk__buf_t line;
   int err;
 
@@ -446,9 +453,7 @@ int tnk__gw_record_add(tnk__gw_record_t *record, const tnk__gw_turn_new_t *new_,
     return err;
   err = append(record, new_, turn);
   if (err != TNK_OK) {
-    if (turn->parent != NULL)
-      turn->parent->n_children--;
-    free_turn(record, turn);
+    tnk__gw_record_drop(record, turn);
     return err;
   }
   heed_memory(record);

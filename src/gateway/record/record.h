@@ -43,6 +43,10 @@ typedef struct {
    * record's. Returns TNK_OK, or a code that opening fails with. TNK_EPROTO
    * means that the line is malformed. May be NULL. */
   int (*take)(void *user, const char *type, const json_t *line);
+  /* Of a shared record: the store cannot take a turn of this request, because
+   * its line is too long. The turn is dropped. Called before those who wait for
+   * the line. May be NULL. */
+  void (*too_long)(void *user, uint64_t request);
   void *user;
   /* For a shared record with TLS, see shared.h. */
   const char *ca_file;

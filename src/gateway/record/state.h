@@ -41,6 +41,7 @@ struct tnk__gw_record {
   size_t n_lines;      /* lines read so far */
   int (*take)(void *user, const char *type, const json_t *line);
   void *take_user;
+  void (*too_long)(void *user, uint64_t request); /* its user is the same */
   const char *path; /* this and the fields below are set while opening */
   char *why;
   size_t n_why;
@@ -58,6 +59,8 @@ int tnk__gw_record_take(void *user, const char *line, size_t n, const char *id,
  * The conversation with the latest turn stays, however large it is. A file
  * keeps all lines. */
 void tnk__gw_record_heed(tnk__gw_record_t *record, tnk__gw_session_t *in_use);
+/* Drop a turn that could not be written, and that has no children. */
+void tnk__gw_record_drop(tnk__gw_record_t *record, tnk__gw_turn_t *turn);
 /* Drop a session from memory. */
 void tnk__gw_record_forget(tnk__gw_record_t *record,
                            tnk__gw_session_t *session);

@@ -12,7 +12,8 @@ enum { TNK__GW_MAX_LINE_SESSION = 129 /* bytes of a name, with its NUL */ };
 typedef enum {
   TNK__GW_IS_NOTE = 0,
   TNK__GW_IS_KEY,    /* of a key; it is no use of the session */
-  TNK__GW_IS_CHANGE, /* a turn or a reward, so there is more to export */
+  TNK__GW_IS_CHANGE, /* a reward, so there is more to export */
+  TNK__GW_IS_TURN,   /* the same of a turn */
   TNK__GW_IS_ASKED,  /* a request begins */
   TNK__GW_IS_ENDED   /* a request ends */
 } tnk__gw_is_t;
@@ -20,7 +21,7 @@ typedef enum {
 typedef struct {
   const char *session; /* NULL: none, and the line is never removed */
   tnk__gw_is_t is;
-  uint64_t request; /* number of the request that begins or ends */
+  uint64_t number; /* of the request that begins or ends, or of the turn */
 } tnk__gw_about_t;
 
 /* The session of requests that name none. It is never removed, because its name

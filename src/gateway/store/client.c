@@ -95,12 +95,22 @@ static int take_entries(tnk__gw_shared_t *shared, const redisReply *reply) {
   return 0;
 }
 
-static void take_error(tnk__gw_shared_t *shared, tnk__gw_kind_t kind,
+/* What Valkey and Redis reply to a value that is longer than
+ * proto-max-bulk-len. Then they close the connection. */
+static const char too_long[] = "ERR Protocol error: invalid bulk length";
+
+static void take_error(tnk__gw_shared_t *shared, const tnk__gw_tag_t *tag,
                        const char *text) {
   const int is_busy = strncmp(text, "LOADING ", 8) == 0;
+  const tnk__gw_unsafe_t *first = tnk__gw_queue_first(&shared->queue);
   char why[128];
 
-  if (kind == TNK__GW_OF_AUTH && !is_busy)
+  if (tag->kind == TNK__GW_OF_ADD && first != NULL && first->n == tag->n &&
+      strcmp(text, too_long) == 0) {
+    tnk__gw_shared_refuse_first(shared, "the server refuses its length");
+    return;
+  }
+  if (tag->kind == TNK__GW_OF_AUTH && !is_busy)
     (void)snprintf(why, sizeof(why), "the user or the password was rejected");
   else
     tnk__gw_error_text(text, why, sizeof(why));
@@ -175,7 +185,7 @@ static int on_reply(void *user, const tnk__gw_tag_t *tag,
   shared->heard_ms = shared->replied_ms = shared->now_ms;
   if (reply->type == REDIS_REPLY_ERROR && tag->kind != TNK__GW_OF_KEEP &&
       tag->kind != TNK__GW_OF_STREAM) {
-    take_error(shared, (tnk__gw_kind_t)tag->kind, reply->str);
+    take_error(shared, tag, reply->str);
     return -1;
   }
   switch ((tnk__gw_kind_t)tag->kind) {
@@ -210,7 +220,10 @@ static void on_lost(void *user, int code, const char *why) {
 
   if (code == TNK_ETOOBIG)
     read_fewer(shared);
-  tnk__gw_shared_lose(shared, code, why);
+  if (tnk__gw_shared_was_closed_at(shared, code))
+    tnk__gw_shared_refuse_first(shared, why);
+  else
+    tnk__gw_shared_lose(shared, code, why);
 }
 
 /* ---- Time ---- */
@@ -474,12 +487,12 @@ void tnk__gw_shared_close(tnk__gw_shared_t *shared, void (*closed)(void *user),
 /* ---- Lines ---- */
 
 /* Keep a formatted command until the store has done it. Frees `text`. */
-static int add_command(tnk__gw_shared_t *shared, const char *session,
+static int add_command(tnk__gw_shared_t *shared, const tnk__gw_about_t *about,
                        char *text, long long len) {
   int err = TNK_ENOMEM;
 
   if (len >= 0)
-    err = tnk__gw_queue_add(&shared->queue, session, text, (size_t)len);
+    err = tnk__gw_queue_add(&shared->queue, about, text, (size_t)len);
   redisFreeCommand(text);
   if (err == TNK_OK)
     tnk__gw_shared_send_queue(shared);
@@ -508,7 +521,7 @@ int tnk__gw_shared_add(tnk__gw_shared_t *shared, const tnk__gw_about_t *about,
   (void)snprintf(writer, sizeof(writer), "%" PRIu64, shared->writer);
   (void)snprintf(count, sizeof(count), "%" PRIu64, shared->queue.n_added + 1);
   len = tnk__gw_script_line(&text, &what);
-  return add_command(shared, about != NULL ? about->session : NULL, text, len);
+  return add_command(shared, about, text, len);
 }
 
 int tnk__gw_shared_mark(tnk__gw_shared_t *shared, const char *session,
@@ -516,6 +529,7 @@ int tnk__gw_shared_mark(tnk__gw_shared_t *shared, const char *session,
   char count[24];
   const tnk__gw_script_mark_t what = {shared->base, session,       line, n,
                                       changed,      shared->token, count};
+  const tnk__gw_about_t about = {.session = session};
   char *text;
   long long len;
   int err = may_add(shared, n);
@@ -526,7 +540,7 @@ int tnk__gw_shared_mark(tnk__gw_shared_t *shared, const char *session,
     return err;
   (void)snprintf(count, sizeof(count), "%" PRIu64, shared->queue.n_added + 1);
   len = tnk__gw_script_mark(&text, &what);
-  return add_command(shared, session, text, len);
+  return add_command(shared, &about, text, len);
 }
 
 static int begin_wait(tnk__gw_shared_t *shared, tnk__list_t *list,

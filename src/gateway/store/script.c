@@ -243,8 +243,8 @@ static const char no_sha[] = "0000000000000000000000000000000000000000";
 long long tnk__gw_script_line(char **out, const tnk__gw_script_line_t *what) {
   static const char *const kinds[] = {
       [TNK__GW_IS_NOTE] = "n",   [TNK__GW_IS_KEY] = "k",
-      [TNK__GW_IS_CHANGE] = "c", [TNK__GW_IS_ASKED] = "a",
-      [TNK__GW_IS_ENDED] = "e",
+      [TNK__GW_IS_CHANGE] = "c", [TNK__GW_IS_TURN] = "c",
+      [TNK__GW_IS_ASKED] = "a",  [TNK__GW_IS_ENDED] = "e",
   };
   const tnk__gw_about_t none = {.session = NULL};
   const tnk__gw_about_t *about = what->about != NULL ? what->about : &none;
@@ -252,7 +252,7 @@ long long tnk__gw_script_line(char **out, const tnk__gw_script_line_t *what) {
   command_t command = {.n = 0};
   char request[24];
 
-  (void)snprintf(request, sizeof(request), "%" PRIu64, about->request);
+  (void)snprintf(request, sizeof(request), "%" PRIu64, about->number);
   put(&command, "EVALSHA");
   put(&command, no_sha);
   put(&command, "8");

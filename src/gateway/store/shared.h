@@ -65,6 +65,12 @@
  * same is true if sessions were removed and forgotten while this process did
  * not read.
  *
+ * The server may not take a line because it is longer than its
+ * proto-max-bulk-len, which is at least 1 MiB. The server says so, or closes
+ * the connection. Such a line is replaced by a short one when it was refused,
+ * or when three connections were closed at it. Its request fails. Others
+ * continue.
+ *
  * While the store fails, lines wait in memory and the connection is tried again
  * with growing pauses. A store that has refused a line gets one line, until it
  * takes it. An error of the script that removes sessions is logged, and the
@@ -100,6 +106,11 @@ typedef struct {
    * line is sent again. Not called after tnk__gw_shared_close(). May be NULL.
    */
   int (*on_refused)(void *user, const char *session);
+  /* The server cannot take the line of a turn, because it is too long. Another
+   * line takes its place. Called before those who wait for the line. Returns
+   * the number of the turn's request, or 0. Not called after
+   * tnk__gw_shared_close(). May be NULL. */
+  uint64_t (*on_too_long)(void *user, uint64_t turn);
   void *user;
 } tnk__gw_shared_options_t;
 

@@ -136,6 +136,15 @@ int tnk__gw_shared_load_script(tnk__gw_shared_t *shared);
 /* Send the lines in the queue. */
 void tnk__gw_shared_send_queue(tnk__gw_shared_t *shared);
 
+/* ---- length.c ---- */
+
+/* The server has closed the connection. Returns whether it has done so too
+ * often at a long line. */
+int tnk__gw_shared_was_closed_at(const tnk__gw_shared_t *shared, int code);
+/* Close the connection, and replace the first line of the queue by a short one.
+ * `why` has no secrets. */
+void tnk__gw_shared_refuse_first(tnk__gw_shared_t *shared, const char *why);
+
 /* ---- greeting.c ---- */
 
 /* Send the first commands of a connection. `user` is the object. */

@@ -100,17 +100,33 @@ void tnk__gw_queue_deinit(tnk__gw_queue_t *queue) {
   trim_kept(queue, 0);
 }
 
-int tnk__gw_queue_add(tnk__gw_queue_t *queue, const char *session,
-                      const char *data, size_t len) {
+static tnk__gw_unsafe_t *new_unsafe(const tnk__gw_queue_t *queue,
+                                    const tnk__gw_about_t *about,
+                                    const char *data, size_t len) {
+  const tnk__gw_about_t none = {.session = NULL};
   tnk__gw_unsafe_t *one = tnk__malloc(queue->alloc, sizeof(*one) + len);
+
+  if (one == NULL)
+    return NULL;
+  if (about == NULL)
+    about = &none;
+  one->len = len;
+  one->is = about->is;
+  one->number = about->number;
+  one->n_closed = 0;
+  (void)snprintf(one->session, sizeof(one->session), "%s",
+                 about->session != NULL ? about->session : "");
+  memcpy(one->data, data, len);
+  return one;
+}
+
+int tnk__gw_queue_add(tnk__gw_queue_t *queue, const tnk__gw_about_t *about,
+                      const char *data, size_t len) {
+  tnk__gw_unsafe_t *one = new_unsafe(queue, about, data, len);
 
   if (one == NULL)
     return TNK_ENOMEM;
   one->n = ++queue->n_added;
-  one->len = len;
-  (void)snprintf(one->session, sizeof(one->session), "%s",
-                 session != NULL ? session : "");
-  memcpy(one->data, data, len);
   tnk__list_append(&queue->list, &one->link);
   if (queue->unsent == &queue->list)
     queue->unsent = &one->link;
@@ -120,6 +136,23 @@ int tnk__gw_queue_add(tnk__gw_queue_t *queue, const char *session,
 
 tnk__gw_unsafe_t *tnk__gw_queue_first(const tnk__gw_queue_t *queue) {
   return tnk__list_empty(&queue->list) ? NULL : UNSAFE(queue->list.next);
+}
+
+int tnk__gw_queue_replace_first(tnk__gw_queue_t *queue,
+                                const tnk__gw_about_t *about, const char *data,
+                                size_t len) {
+  tnk__gw_unsafe_t *old = tnk__gw_queue_first(queue);
+  tnk__gw_unsafe_t *one = new_unsafe(queue, about, data, len);
+
+  if (one == NULL)
+    return TNK_ENOMEM;
+  one->n = old->n;
+  tnk__list_remove(&old->link);
+  tnk__list_prepend(&queue->list, &one->link);
+  queue->n_bytes += len - old->len;
+  tnk__free(queue->alloc, old);
+  tnk__gw_queue_rewind(queue);
+  return TNK_OK;
 }
 
 tnk__gw_unsafe_t *tnk__gw_queue_send(tnk__gw_queue_t *queue, size_t window) {

@@ -26,6 +26,9 @@ typedef struct {
   tnk__list_t link;
   uint64_t n; /* its position among all of them, from 1 */
   size_t len;
+  tnk__gw_is_t is;
+  uint64_t number; /* as in about.h */
+  size_t n_closed; /* connections that the peer has closed at this command */
   char session[TNK__GW_MAX_LINE_SESSION]; /* "": none */
   char data[];
 } tnk__gw_unsafe_t;
@@ -49,9 +52,13 @@ typedef struct {
 void tnk__gw_queue_init(tnk__gw_queue_t *queue, const tnk_allocator_t *alloc,
                         size_t max_kept);
 void tnk__gw_queue_deinit(tnk__gw_queue_t *queue);
-/* `data` is copied. `session` may be NULL. Returns TNK_OK or TNK_ENOMEM. */
-int tnk__gw_queue_add(tnk__gw_queue_t *queue, const char *session,
+/* `data` is copied. `about` may be NULL. Returns TNK_OK or TNK_ENOMEM. */
+int tnk__gw_queue_add(tnk__gw_queue_t *queue, const tnk__gw_about_t *about,
                       const char *data, size_t len);
+/* Replace the first one, while none is sent. The same results. */
+int tnk__gw_queue_replace_first(tnk__gw_queue_t *queue,
+                                const tnk__gw_about_t *about, const char *data,
+                                size_t len);
 /* The first one that is not confirmed, or NULL. */
 tnk__gw_unsafe_t *tnk__gw_queue_first(const tnk__gw_queue_t *queue);
 /* The next one to send, or NULL if `window` of them have no reply. It counts as
