@@ -430,14 +430,26 @@ typedef struct {
 } long_t;
 
 static const long_t longs[] = {
-    {"a turn", {"s", TNK__GW_IS_TURN, 5}, 77,
-     "{\"type\":\"failed\",\"number\":77,\"why\":\"TNK_ETOOBIG\"}", 1},
-    {"a turn that is forgotten", {"s", TNK__GW_IS_TURN, 5}, 0,
-     "{\"type\":\"ended\",\"number\":0}", 1},
-    {"an answer", {"s", TNK__GW_IS_ENDED, 9}, 0,
-     "{\"type\":\"ended\",\"number\":9}", 0},
-    {"another line", {NULL, TNK__GW_IS_NOTE, 0}, 0,
-     "{\"type\":\"ended\",\"number\":0}", 0},
+    {"a turn",
+     {"s", TNK__GW_IS_TURN, 5},
+     77,
+     "{\"type\":\"failed\",\"number\":77,\"why\":\"TNK_ETOOBIG\"}",
+     1},
+    {"a turn that is forgotten",
+     {"s", TNK__GW_IS_TURN, 5},
+     0,
+     "{\"type\":\"ended\",\"number\":0}",
+     1},
+    {"an answer",
+     {"s", TNK__GW_IS_ENDED, 9},
+     0,
+     "{\"type\":\"ended\",\"number\":9}",
+     0},
+    {"another line",
+     {NULL, TNK__GW_IS_NOTE, 0},
+     0,
+     "{\"type\":\"ended\",\"number\":0}",
+     0},
 };
 
 static char long_line[LONG];
@@ -542,8 +554,8 @@ TEST(memory_may_end_while_a_line_is_replaced) {
 
 /* Nothing can take the place of a mark. */
 TEST(a_mark_that_is_too_long_for_the_store_ends_the_export) {
-  static const row_t row = {
-      "", "EVALSHA", CUT, "-ERR Protocol error: invalid bulk length\r\n", ""};
+  static const row_t row = {"", "EVALSHA", CUT,
+                            "-ERR Protocol error: invalid bulk length\r\n", ""};
   const tnk__gw_keep_t keep = {0};
   wait_t wait;
 
