@@ -332,6 +332,49 @@ TEST(malformed_lines_are_refused) {
   close_grants(&rig);
 }
 
+/* A store that has come back as an older copy may lack the lines before. */
+TEST(a_use_is_never_below_zero) {
+  static const struct {
+    const char *changes[3]; /* NULL: no more */
+    uint64_t used;
+    int err;
+  } all[] = {{{"5", "-5", NULL}, 0, TNK_OK},
+             {{"5", "-3", NULL}, 2, TNK_OK},
+             {{"-5", NULL, NULL}, 0, TNK_OK},
+             {{"3", "-5", "4"}, 4, TNK_OK},
+             {{"-9223372036854775807", "7", NULL}, 7, TNK_OK},
+             {{"9223372036854775807", "1", NULL}, 0, TNK_EFILE}};
+  const tnk__gw_limits_t none = {0};
+  char key[TNK__GW_KEY_TEXT], id[TNK__GW_ID_TEXT];
+  rig_t rig;
+
+  for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+    FILE *file;
+    int err;
+
+    test_context(all[i].changes[0]);
+    open_grants(&rig, 1);
+    snprintf(id, sizeof(id), "%s", made(&none, key)->id);
+    shut(&rig);
+    file = fopen(rig.path, "a");
+    CHECK(file != NULL);
+    for (size_t k = 0; k < 3 && all[i].changes[k] != NULL; k++)
+      CHECK(fprintf(file,
+                    "{\"type\":\"key_change\",\"id\":\"%s\",\"requests\":0,"
+                    "\"tokens\":%s,\"turns\":0,\"pico_usd\":0}\n",
+                    id, all[i].changes[k]) > 0);
+    CHECK_INT(fclose(file), 0);
+    err = reopen(&rig, 1);
+    CHECK_INT(err, all[i].err);
+    if (err == TNK_OK) {
+      CHECK_INT(by_key(key)->used.n_tokens, all[i].used);
+      CHECK_INT(by_key(key)->told.n_tokens, all[i].used);
+      shut(&rig);
+    }
+    rig_close(&rig);
+  }
+}
+
 /* A key that could not be made is not there, and an old one stays. */
 TEST(each_allocation_fails_in_turn) {
   const tnk__gw_limits_t none = {0};

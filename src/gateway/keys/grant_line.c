@@ -119,7 +119,8 @@ static int read_use(const json_t *line, tnk__gw_use_t *use) {
              : -1;
 }
 
-/* Add a change, which may be negative. */
+/* Add a change, which may be negative. A store that has come back as an older
+ * copy may lack changes before it. Then the use is 0. */
 static int take_change(const json_t *line, const char *key, uint64_t *used,
                        uint64_t *told) {
   int64_t change = 0;
@@ -127,9 +128,10 @@ static int take_change(const json_t *line, const char *key, uint64_t *used,
   if (tnk__json_get_int(line, key, -INT64_MAX, INT64_MAX, &change) !=
       TNK__JSON_FOUND)
     return -1;
-  if (change < 0 ? *used < (uint64_t)-change
-                 : *used > (uint64_t)INT64_MAX - (uint64_t)change)
+  if (change > 0 && *used > (uint64_t)INT64_MAX - (uint64_t)change)
     return -1;
+  if (change < 0 && *used < (uint64_t)-change)
+    change = -(int64_t)*used;
   *used += (uint64_t)change;
   *told += (uint64_t)change;
   return 0;
