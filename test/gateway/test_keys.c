@@ -332,6 +332,35 @@ TEST(malformed_lines_are_refused) {
   close_grants(&rig);
 }
 
+/* Processes that write their lines again to an older copy do so in any order.
+ */
+TEST(a_key_that_was_revoked_before_it_is_read_stays_so) {
+  static const char revoked[] = "{\"type\":\"key_revoked\",\"id\":\"%s\"}\n";
+  const tnk__gw_limits_t none = {0};
+  char key[TNK__GW_KEY_TEXT], id[TNK__GW_ID_TEXT], line[1024];
+
+  for (int is_same = 0; is_same < 2; is_same++) {
+    FILE *file;
+    rig_t rig;
+
+    open_grants(&rig, 1);
+    snprintf(id, sizeof(id), "%s", made(&none, key)->id);
+    shut(&rig);
+    file = fopen(rig.path, "r");
+    CHECK(file != NULL && fgets(line, sizeof(line), file) != NULL);
+    CHECK_INT(fclose(file), 0);
+    file = fopen(rig.path, "w");
+    CHECK(file != NULL);
+    CHECK(fprintf(file, revoked, is_same ? id : "key-other") > 0);
+    CHECK(fprintf(file, "%s", line) > 0);
+    CHECK_INT(fclose(file), 0);
+    CHECK_INT(reopen(&rig, 1), TNK_OK);
+    CHECK_INT(by_key(key) == NULL, is_same);
+    CHECK_INT(grants.n, !is_same);
+    close_grants(&rig);
+  }
+}
+
 /* A store that has come back as an older copy may lack the lines before. */
 TEST(a_use_is_never_below_zero) {
   static const struct {

@@ -21,6 +21,7 @@ void tnk__gw_grants_init(tnk__gw_grants_t *grants,
   *grants = (tnk__gw_grants_t){.alloc = alloc, .now_ms = time_of_day};
   tnk__gw_map_init(&grants->hashes, alloc);
   tnk__gw_map_init(&grants->ids, alloc);
+  tnk__gw_gone_init(&grants->revoked, alloc);
   tnk__list_init(&grants->all);
 }
 
@@ -31,6 +32,7 @@ void tnk__gw_grants_deinit(tnk__gw_grants_t *grants) {
   }
   tnk__gw_map_deinit(&grants->hashes);
   tnk__gw_map_deinit(&grants->ids);
+  tnk__gw_gone_deinit(&grants->revoked);
 }
 
 /* ---- Finding ---- */

@@ -6,6 +6,7 @@
 
 #include "gateway/base/map.h"
 #include "gateway/keys/secret.h"
+#include "gateway/record/gone.h"
 #include "gateway/record/record.h"
 #include "lib/base/list.h"
 
@@ -63,6 +64,9 @@ typedef struct {
   tnk__gw_map_t hashes;
   tnk__gw_map_t ids;
   tnk__list_t all;
+  /* Ids that were revoked before their line was read. A shared record has such
+   * an order if its store has come back as an older copy. */
+  tnk__gw_gone_t revoked;
   size_t n;
   int64_t (*now_ms)(void); /* the time of day; tests have their own */
 } tnk__gw_grants_t;

@@ -187,6 +187,8 @@ static int take_key(tnk__gw_grants_t *grants, const char *id,
     return TNK_EPROTO;
   if (grant != NULL)
     return tnk__gw_grant_set_hash(grants, grant, bytes);
+  if (tnk__gw_gone_has(&grants->revoked, id))
+    return TNK_OK;
   /* The file keeps all keys; expired ones need no memory. */
   if (limits.expires_s != 0 && limits.expires_s <= grants->now_ms() / 1000)
     return TNK_OK;
@@ -221,7 +223,9 @@ int tnk__gw_grants_take(void *user, const char *type, const json_t *line) {
     return take_key(grants, id, line);
   grant = tnk__gw_grant_by_id(grants, id);
   if (grant == NULL)
-    return TNK_OK;
+    return strcmp(type, "key_revoked") == 0
+               ? tnk__gw_gone_add(&grants->revoked, id)
+               : TNK_OK;
   if (strcmp(type, "key_revoked") == 0) {
     tnk__gw_grant_drop(grants, grant);
   } else if (strcmp(type, "key_used") == 0) {

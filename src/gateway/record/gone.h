@@ -7,7 +7,8 @@
 
 /* Names of sessions that were removed from a shared record. The server refuses
  * their lines anyway, so only the latest names are kept. With them a request is
- * rejected before it is sampled. */
+ * rejected before it is sampled. The keys keep ids of revoked ones in the same
+ * way. */
 
 enum { TNK__GW_MAX_GONE = 65536 };
 
