@@ -234,7 +234,9 @@ typedef struct {
   /** Maximum time to wait after HTTP 402 (billing), in milliseconds, before
    * operations reject with TNK_EBILLING. 0 means the time that the service
    * states, else one hour; a larger value does not extend it. UINT64_MAX
-   * rejects at once. */
+   * rejects at once. Training, saving and sampling requests and their results
+   * wait. Other requests reject at once. With `recovery` they wait too, after
+   * the service has accepted its first model, sampler or sample. */
   uint64_t max_billing_pause_ms;
   /** How long a failed request is retried, in milliseconds since its first
    * failure. 0 means 300,000; UINT64_MAX means without limit. It applies to

@@ -729,3 +729,118 @@ TEST(Q1_a_creation_that_names_the_earlier_session_has_lost_it) {
     script_close(script);
   }
 }
+
+/* ---- An account without credit ---- */
+
+static int n_events(const mend_t *mend, tnk_recovery_state_t kind) {
+  int n = 0;
+
+  for (int i = 0; i < mend->n; i++)
+    n += mend->events[i].kind == kind;
+  return n;
+}
+
+static const char info_path[] = "/api/v1/get_info";
+
+/* A path that is asked during the recovery; and whether a state was saved. */
+static const struct {
+  const char *path;
+  int is_saved;
+} credit_rows[] = {
+    {session_path, 1},
+    {load_path, 1},
+    {info_path, 1},
+    {poll_path, 1},
+    {"/api/v1/create_model", 0},
+    {sampler_path, 1},
+};
+
+enum { N_CREDIT_ROWS = sizeof(credit_rows) / sizeof(credit_rows[0]) };
+
+static void open_credit(mend_t *mend, size_t row, uint64_t max_pause_ms) {
+  script_t *script = &mend->script;
+  tnk_service_options_t options = options_of(mend);
+  outcome_t outcome;
+
+  options.max_billing_pause_ms = max_pause_ms;
+  if (credit_rows[row].is_saved) {
+    open_trained(mend, options);
+  } else {
+    script_open_with(script, options);
+    script_train(script);
+    script_ok(script, &outcome, script_step(script));
+    outcome_drop(&outcome);
+  }
+  script_sampler(script);
+}
+
+/* The session, the model and the sampler. */
+TEST(C7_recovery_waits_for_credit_whichever_request_is_refused) {
+  for (size_t i = 0; i < N_CREDIT_ROWS; i++) {
+    mend_t mend;
+    script_t *script = &mend.script;
+
+    open_credit(&mend, i, 0);
+    mock_json_once(script->mock, "POST", credit_rows[i].path, 402, "{}");
+    restart(script);
+    script_later(script, 0);
+    CHECK(n_events(&mend, TNK_RECOVERY_COMPLETED) < 3);
+    script_later(script, 4999);
+    CHECK(n_events(&mend, TNK_RECOVERY_COMPLETED) < 3);
+    script_later(script, 1);
+    CHECK_INT(n_events(&mend, TNK_RECOVERY_COMPLETED), 3);
+    CHECK_INT(n_events(&mend, TNK_RECOVERY_STARTED), 3);
+    CHECK_INT(n_events(&mend, TNK_RECOVERY_FAILED), 0);
+    script_close(script);
+  }
+}
+
+TEST(C7_recovery_ends_if_credit_is_missing_for_too_long) {
+  for (size_t i = 0; i < N_CREDIT_ROWS; i++) {
+    mend_t mend;
+    script_t *script = &mend.script;
+
+    open_credit(&mend, i, 12000);
+    if (credit_rows[i].path == session_path)
+      for (int n = 0; n < 10; n++)
+        mock_json_once(script->mock, "POST", session_path, 402, "{}");
+    else
+      mock_json(script->mock, "POST", credit_rows[i].path, 402, "{}");
+    restart(script);
+    script_later(script, 0);
+    script_later(script, 5000);
+    script_later(script, 5000);
+    CHECK_INT(n_events(&mend, TNK_RECOVERY_EXHAUSTED), 0);
+    CHECK_INT(n_events(&mend, TNK_RECOVERY_FAILED), 0);
+    CHECK(n_events(&mend, TNK_RECOVERY_COMPLETED) < 3);
+    /* The last pause, and the pauses between three attempts. */
+    for (int n = 0; n < 4; n++)
+      script_later(script, 5000);
+    /* A model is used without its info. */
+    CHECK_INT(n_events(&mend, TNK_RECOVERY_EXHAUSTED) > 0,
+              credit_rows[i].path != info_path);
+    script_close(script);
+  }
+}
+
+/* A user sees at once that nothing can begin. */
+TEST(C7_without_credit_from_the_start_nothing_waits) {
+  static const char *const paths[] = {"/api/v1/client/config", session_path,
+                                      "/api/v1/create_model"};
+
+  for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+    mend_t mend;
+    script_t *script = &mend.script;
+    tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
+    outcome_t outcome;
+
+    lora.base_model = "base";
+    script_open_with(script, options_of(&mend));
+    mock_json(script->mock, "POST", paths[i], 402, "{}");
+    script_fails(script, &outcome,
+                 tnk_service_create_lora(script->service, &lora), TNK_EBILLING);
+    CHECK_INT(mock_count(script->mock, "POST", paths[i]), 1);
+    outcome_drop(&outcome);
+    script_close(script);
+  }
+}

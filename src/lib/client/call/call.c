@@ -226,6 +226,13 @@ static void note_effect(tnk__call_t *call, const tnk__reply_t *reply) {
     call->tries.was_accepted = 1;
 }
 
+/* Returns whether the account pays for this call. */
+static int costs_credit(const tnk__call_t *call) {
+  const tnk__call_kind_t kind = call->request.route->kind;
+
+  return kind >= TNK__CALL_CREATE && kind <= TNK__CALL_SAMPLE;
+}
+
 int tnk__call_repeat_unreadable(tnk__call_t *call, const tnk__reply_t *reply) {
   const tnk__attempt_t facts = {.call = call->request.route->kind,
                                 .outcome = TNK__OUTCOME_MALFORMED};
@@ -358,6 +365,8 @@ static void on_done(tnk__exchange_t *exchange,
   facts = facts_of(call, result, &reply, &failure);
   reply.verdict = tnk__classify(&facts);
   note_effect(call, &reply);
+  if (reply.verdict.action == TNK__ACTION_SUCCEED && costs_credit(call))
+    call->endpoint->has_credited = 1;
   call->now.last_status = result->status;
   call->now.last_err = result->err;
   call->now.was_cut_off = reply.outcome == TNK__OUTCOME_400_EMPTY;

@@ -96,6 +96,19 @@ void tnk__call_count_repeat(const tnk__call_t *call, tnk__outcome_t outcome) {
   call->endpoint->n_retries_by[cause_of(outcome)]++;
 }
 
+/* Training, sampling and polls always wait for credit. Other calls report its
+ * absence at once, so that a user sees it before the work begins. In a service
+ * that recovers they wait too, once the service has accepted work: they belong
+ * to a program that continues by itself. */
+static int waits_for_credit(const tnk__call_t *call,
+                            const tnk__reply_t *reply) {
+  const tnk__endpoint_t *endpoint = call->endpoint;
+
+  return reply->verdict.action == TNK__ACTION_PAUSE ||
+         (reply->outcome == TNK__OUTCOME_402 && endpoint->has_credited &&
+          endpoint->config->options.recovery == TNK_YES);
+}
+
 int tnk__call_may_pause(const tnk__call_t *call) {
   tnk__endpoint_t *endpoint = call->endpoint;
   tnk__context_t *context = endpoint->context;
@@ -141,7 +154,7 @@ int tnk__call_may_repeat(tnk__call_t *call, const tnk__reply_t *reply,
       (call->tries.disowned &&
        (call->tries.disowned++ > 1 || !is_lost(reply->outcome))))
     return 0;
-  if (reply->verdict.action == TNK__ACTION_PAUSE) {
+  if (waits_for_credit(call, reply)) {
     if (call->request.route->kind == TNK__CALL_SAMPLE ||
         !tnk__call_may_pause(call))
       return 0; /* a sample waits without its slot */

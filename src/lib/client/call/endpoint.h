@@ -95,6 +95,8 @@ typedef struct tnk__endpoint {
   /* The server has responded, or the caller was warned that it is
    * unreachable. */
   int is_known;
+  /* The service has accepted an operation that costs money. */
+  int has_credited;
   int closing; /* retries have stopped */
 } tnk__endpoint_t;
 

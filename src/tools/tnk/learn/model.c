@@ -10,7 +10,7 @@
 
 /* The time to delete old states after the last save. A state that cannot be
  * deleted stays until the user deletes it. */
-enum { DELETION_MS = 5000 };
+enum { DELETION_MS = 15000 };
 /* How often resuming is repeated after the service has lost the session. */
 enum { MAX_LOST = 10 };
 

@@ -12,7 +12,8 @@
 /* The model of the local server, whose tokens are bytes. */
 #define LEARN_BYTE_MODEL "tnk/byte-lm"
 
-/* Outages that a run survives without being started again. */
+/* Outages that a run survives without being started again. A run waits for as
+ * long while its account has no credit. */
 enum { LEARN_PATIENCE_MS = 15 * 60 * 1000 };
 
 /* Open the ledger in the folder `run`. It keeps the last two states. */

@@ -249,6 +249,7 @@ static int serve(work_t *work) {
 
   options.recovery = TNK_YES;
   options.patience_ms = LEARN_PATIENCE_MS;
+  options.max_billing_pause_ms = LEARN_PATIENCE_MS;
   options.observer = rl_loop_observe;
   options.observer_user = &work->loop;
   if (status == CLI_EXIT_OK && rl_args.is_local)

@@ -256,6 +256,7 @@ static int serve(work_t *work) {
   status = cli_ask_begin(&work->ask, work->cli);
   options.recovery = TNK_YES;
   options.patience_ms = LEARN_PATIENCE_MS;
+  options.max_billing_pause_ms = LEARN_PATIENCE_MS;
   if (status == CLI_EXIT_OK && train_args.is_local)
     status =
         learn_served_open(&work->served, &work->ask, work->folder.base.served,
