@@ -100,10 +100,10 @@ typedef struct {
    * ends the run is always kept. */
   uint64_t ttl_seconds;
   /** Number of rolling saves to keep. After a later save was recorded, the
-   * state of the oldest one beyond this number is deleted on the service. After
-   * the save that ends the run, all of them are deleted. Sampler weights are
-   * not deleted. 0 means that saves are not rolling unless they say so; then
-   * one is kept. */
+   * state of the oldest one beyond it is deleted on the service. All are
+   * deleted after the save that ends the run, or when a finished run is opened.
+   * Sampler weights are not deleted. 0 means that saves are not rolling unless
+   * they say so; then one is kept. Opening deletes nothing then. */
   uint64_t n_rolling;
 } tnk_ledger_options_t;
 

@@ -231,12 +231,10 @@ typedef struct {
   /** Maximum number of HTTP/2 connections. 0 means 256. Each carries up to 100
    * requests, or as many as the server allows. */
   uint32_t max_http2_connections;
-  /** Maximum time to wait after HTTP 402 (billing), in milliseconds, before
-   * operations reject with TNK_EBILLING. 0 means the time that the service
-   * states, else one hour; a larger value does not extend it. UINT64_MAX
-   * rejects at once. Training, saving and sampling requests and their results
-   * wait. Other requests reject at once. With `recovery` they wait too, after
-   * the service has accepted its first model, sampler or sample. */
+  /** Maximum wait after HTTP 402, in milliseconds, before TNK_EBILLING. 0 means
+   * the service's value, else one hour; a larger value does not extend it.
+   * UINT64_MAX rejects at once. Training, saving and sampling wait. With
+   * `recovery` all requests wait, once the service has accepted work. */
   uint64_t max_billing_pause_ms;
   /** How long a failed request is retried, in milliseconds since its first
    * failure. 0 means 300,000; UINT64_MAX means without limit. It applies to

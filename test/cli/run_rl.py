@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 from console import CLEAN, TNK, Local, check, plan, tnk
-from train_runs import (ended_in_the_middle, killed_apart, killed_local, lost_result, metrics,
+from train_runs import (ended_in_the_middle, killed_apart, killed_at_the_end, killed_local, lost_result, metrics,
                         weights)
 
 PLAYER = pathlib.Path(__file__).with_name("rl_environment.py")
@@ -359,5 +359,6 @@ with tempfile.TemporaryDirectory() as tmp:
     learns(top)
     killed_local(top, with_evaluation, evaluation, "rl", "rl", STEPS)
     killed_apart(top, [*play(), *RUN], undisturbed, "rl", "rl")
+    killed_at_the_end(top, [*play(), *RUN], undisturbed, "rl", "rl")
     lost_result(top, [*play(), *RUN], undisturbed, 1, "rl", "rl")
 plan()

@@ -19,7 +19,7 @@ import tempfile
 import urllib.request
 
 from console import CLEAN, TNK, Local, NoTerminal, check, open_terminal, plan, skip, tnk
-from train_runs import (Pair, RATES, RUN, STEPS, chat, ended_in_the_middle, killed_apart, killed_local,
+from train_runs import (Pair, RATES, RUN, STEPS, chat, ended_in_the_middle, killed_apart, killed_at_the_end, killed_local,
                         lost_result, metrics, weights, write)
 
 CHATS = [chat(f"{i % 5}?", "ab" * (1 + i % 3)) for i in range(25)]
@@ -706,6 +706,7 @@ with tempfile.TemporaryDirectory() as tmp:
     sampled_later(top, chats)
     killed_local(top, [chats, *RUN], undisturbed)
     killed_apart(top, [chats, *RUN], undisturbed)
+    killed_at_the_end(top, [chats, *RUN], undisturbed)
     for at in (1, 3):
         lost_result(top, [chats, *RUN], undisturbed, at)
     unread_results(top, chats, undisturbed)

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from console import CLEAN, TNK, check
+from console import CLEAN, TNK, Local, check
 from ports import reserve
 
 KILLS = int(os.environ.get("KILLS", "2"))
@@ -163,6 +163,29 @@ def lost_result(folder, args, plain, at, name="sft", command="train"):
           (code, pair.said, said))
     check(f"restored after step {n_kept}\n" in said[-1] and f"resuming after step {n_kept}\n" in pair.said and
           "missing" not in pair.said, f"{name}: the result of save {at} is lost: no step is trained again", (said, pair.said))
+
+
+def killed_at_the_end(folder, args, plain, name="sft", command="train"):
+    """Killed after the final state is noted, and before an earlier one is deleted. The same command deletes them."""
+    run = folder / f"{name}-end"
+    served = pathlib.Path(f"{run}-served")
+    ledger = run / "checkpoints.jsonl"
+    args = [command, *map(str, args), "--model", "tnk/byte-lm", "--run", run]
+    with Local("--verbose", "--data", served, "--faults", "503/training_runs@1-") as server:
+        with subprocess.Popen([TNK, *args], env={**CLEAN, **server.env}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            while "/training_runs/" not in server.process.stderr.readline() or '"sampler_path"' not in ledger.read_text():
+                pass
+            process.kill()
+
+    def states():
+        return [path.parent.name for path in served.glob("*/weights/*/meta.json")]
+
+    check(len(states()) > 1, f"{name}: killed at the end: earlier states are left", states())
+    with Local("--data", served) as server:
+        got = server(*args)
+    check(got.returncode == 0 and len(states()) == 1 and metrics(run) == metrics(plain) and
+          weights(run, served) == weights(plain, plain / "served"), f"{name}: the same command deletes them", (got, states()))
 
 
 def killed_local(folder, args, plain, name="sft", command="train", steps=STEPS):

@@ -406,6 +406,7 @@ static void begin(tnk_ledger_t *ledger) {
   ledger->told = ledger->session->limits.allowance.used;
   tnk__ledger_note_used(ledger);
   tnk__ledger_begin_used(ledger);
+  tnk__ledger_policy_open(ledger);
 }
 
 static void on_read(tnk__work_t *work) {

@@ -175,6 +175,9 @@ void tnk__ledger_watch(tnk_ledger_t *ledger, tnk__ledger_entry_t *entry);
 /* Call this after a save was noted. It handles the save's expiry and the saves
  * that it replaces. */
 void tnk__ledger_noted(tnk_ledger_t *ledger, tnk__ledger_entry_t *entry);
+/* Call this after the ledger was opened. If the run has ended, the rolling
+ * saves are deleted that a killed program has left. */
+void tnk__ledger_policy_open(tnk_ledger_t *ledger);
 /* End the policy when the ledger closes. Allocates nothing. */
 void tnk__ledger_policy_end(tnk_ledger_t *ledger);
 

@@ -286,6 +286,18 @@ void tnk__ledger_noted(tnk_ledger_t *ledger, tnk__ledger_entry_t *entry) {
     start_sweep(ledger);
 }
 
+void tnk__ledger_policy_open(tnk_ledger_t *ledger) {
+  tnk__ledger_policy_t *policy = &ledger->policy;
+  size_t i = ledger->n_entries;
+
+  while (i > 0 && ledger->entries[i - 1]->pub.state_path == NULL)
+    i--;
+  if (policy->n_rolling == 0 || i == 0 || !ledger->entries[i - 1]->pub.is_final)
+    return;
+  policy->has_ended = 1;
+  start_sweep(ledger);
+}
+
 void tnk__ledger_policy_end(tnk_ledger_t *ledger) {
   tnk__ledger_sweep_t *sweep = ledger->policy.sweep;
 

@@ -8,9 +8,9 @@
 #include "tnk/rest.h"
 #include "tools/local/lm/lm.h"
 
-/* The time to delete old states after the last save. A state that cannot be
- * deleted stays until the user deletes it. */
-enum { DELETION_MS = 15000 };
+/* The time to delete old states after the last save, longer than one pause for
+ * credit. The next process tries again. */
+enum { DELETION_MS = 8000 };
 /* How often resuming is repeated after the service has lost the session. */
 enum { MAX_LOST = 10 };
 

@@ -50,8 +50,9 @@ int learn_model_check_bytes(const cli_ask_t *ask,
                             const tnk_training_t *training, const char *model);
 /* Returns whether the run has ended, with sampler weights. */
 int learn_ledger_is_ended(const tnk_ledger_t *ledger);
-/* After the last save: wait until the ledger has deleted the earlier states,
- * which closing it would end. */
+/* At the end of a run, and when the ledger of a finished run was opened: wait
+ * until the ledger has deleted the earlier states, which closing it would
+ * end. */
 void learn_ledger_settle(cli_ask_t *ask, tnk_ledger_t *ledger);
 /* Report that a signal or the --timeout has ended the run before its last step.
  * Returns the exit status. */

@@ -156,7 +156,6 @@ static int train(work_t *work) {
                               "lower --parallel,");
   if (loop->n_done < loop->n_steps)
     return learn_report_unfinished(&work->ask, loop->ledger);
-  learn_ledger_settle(&work->ask, loop->ledger);
   return CLI_EXIT_OK;
 }
 
@@ -237,7 +236,11 @@ static int run_service(work_t *work) {
         learn_set_budget(&work->ask, &work->loop.budget, rl_args.words.model);
   if (status == CLI_EXIT_OK && !learn_ledger_is_ended(work->loop.ledger))
     status = train(work);
-  return status == CLI_EXIT_OK ? show_result(work) : status;
+  if (status == CLI_EXIT_OK)
+    status = show_result(work);
+  if (status == CLI_EXIT_OK)
+    learn_ledger_settle(&work->ask, work->loop.ledger);
+  return status;
 }
 
 static int serve(work_t *work) {

@@ -183,8 +183,6 @@ static int train(work_t *work) {
     status = CLI_EXIT_OK;
   }
   train_show_times(work->cli, &loop->times);
-  if (status == CLI_EXIT_OK && loop->n_done == work->plan.n_steps)
-    learn_ledger_settle(&work->ask, work->ledger);
   if (status != CLI_EXIT_OK || loop->n_done == work->plan.n_steps)
     return status;
   if (loop->is_broke)
@@ -240,6 +238,8 @@ static int run_service(work_t *work) {
     status = train_show_result(work->cli, tnk_ledger_last(work->ledger),
                                work->folder.base.served, work->loop.loss,
                                work->loop.eval, &work->loop.times);
+  if (status == CLI_EXIT_OK)
+    learn_ledger_settle(&work->ask, work->ledger);
   return status;
 }
 

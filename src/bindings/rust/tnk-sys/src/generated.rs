@@ -1307,9 +1307,10 @@ pub struct tnk_service_options_t {
     /// Maximum number of HTTP/2 connections. 0 means 256. Each carries up to 100 requests, or
     /// as many as the server allows.
     pub max_http2_connections: u32,
-    /// Maximum time to wait after HTTP 402 (billing), in milliseconds, before operations reject
-    /// with TNK_EBILLING. 0 means the time that the service states, else one hour; a larger
-    /// value does not extend it. UINT64_MAX rejects at once.
+    /// Maximum wait after HTTP 402, in milliseconds, before TNK_EBILLING. 0 means the service's
+    /// value, else one hour; a larger value does not extend it. UINT64_MAX rejects at once.
+    /// Training, saving and sampling wait. With `recovery` all requests wait, once the service
+    /// has accepted work.
     pub max_billing_pause_ms: u64,
     /// How long a failed request is retried, in milliseconds since its first failure. 0 means
     /// 300,000; UINT64_MAX means without limit. It applies to training, saving and sampling
@@ -2384,9 +2385,10 @@ pub struct tnk_ledger_options_t {
     /// is always kept.
     pub ttl_seconds: u64,
     /// Number of rolling saves to keep. After a later save was recorded, the state of the
-    /// oldest one beyond this number is deleted on the service. After the save that ends the
-    /// run, all of them are deleted. Sampler weights are not deleted. 0 means that saves are
-    /// not rolling unless they say so; then one is kept.
+    /// oldest one beyond it is deleted on the service. All are deleted after the save that ends
+    /// the run, or when a finished run is opened. Sampler weights are not deleted. 0 means that
+    /// saves are not rolling unless they say so; then one is kept. Opening deletes nothing
+    /// then.
     pub n_rolling: u64,
 }
 #[cfg(target_pointer_width = "64")]
