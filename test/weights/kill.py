@@ -52,6 +52,12 @@ class Moments:
                 self.left -= 1
             self.changed.notify_all()
 
+    def end(self):
+        """The life has seen enough."""
+        with self.changed:
+            self.left = 0
+            self.changed.notify_all()
+
     def wait(self, child):
         """Until it has seen enough, or has ended by itself: then its status."""
         with self.changed:

@@ -36,7 +36,11 @@ class Service(kill.Handler):
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
         call = self.path.removeprefix("/api/v1/")
         self.moments.tick()
-        self.answer(self.result(call, body))
+        result = self.result(call, body)
+        if result is None:
+            self.close_connection = True
+        else:
+            self.answer(result)
 
     def result(self, call, body):
         own = type(self)
@@ -44,6 +48,10 @@ class Service(kill.Handler):
             return {"session_id": "s"}
         if call == "load_weights":
             own.n_models += 1
+            if own.n_models == 1:
+                # The first program is killed here, and has saved nothing that can be found again.
+                self.moments.end()
+                return None
             return {"request_id": f"load:{own.n_models}"}
         if call == "save_weights_external":
             own.exports.add(body["model_id"])
