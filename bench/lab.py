@@ -18,7 +18,7 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, os.pardir, "test", "support"))
-from ports import reserve
+from ports import reserve  # noqa: E402
 SYSTEM_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 TIMEOUT_S = 300
 
