@@ -304,54 +304,78 @@ TEST(a_ledger_closes_while_it_deletes) {
   bench_close(&bench);
 }
 
-/* The program that ended the run was killed before it had deleted them. */
-TEST(what_a_finished_run_has_left_is_deleted_by_the_next_program) {
 #define SAVED(name, number, more)                                              \
   "{\"name\":\"" name "\"," more "\"tnk_attempt\":1,\"tnk_save\":" number      \
   ",\"tnk\":\"saved\",\"state_path\":\"tinker://model-0/weights/" name "\"}\n"
 #define ROLLING(name, number) SAVED(name, number, "\"rolling\":true,")
 #define FINAL(name, number) SAVED(name, number, "\"final\":true,")
+#define INTENT(name, number)                                                   \
+  "{\"name\":\"" name "\",\"tnk\":\"intent\",\"tnk_attempt\":1,"               \
+  "\"rolling\":true,\"tnk_save\":" number                                      \
+  ",\"tnk_what\":1,\"tnk_run\":\"model-0\"}\n"
+#define LOST(name, number, rolling)                                            \
+  "{\"name\":\"" name                                                          \
+  "\",\"tnk\":\"failed\",\"tnk_attempt\":1,\"rolling\":" rolling               \
+  ",\"tnk_save\":" number ",\"tnk_what\":1,\"tnk_run\":\"model-0\"}\n"
 #define DELETED(name, number)                                                  \
   "{\"name\":\"" name "\",\"tnk\":\"deleted\",\"tnk_attempt\":1,"              \
   "\"tnk_save\":" number "}\n"
-  static const struct {
-    const char *lines;
-    uint64_t n_rolling;
-    const char *deleted; /* names of one letter */
-  } rows[] = {
-      {ROLLING("a", "1") ROLLING("b", "2") FINAL("c", "3"), 2, "ab"},
-      {ROLLING("a", "1") ROLLING("b", "2") FINAL("c", "3") DELETED("a", "1"), 2,
-       "b"},
-      {ROLLING("a", "1") FINAL("b", "2") DELETED("a", "1"), 2, ""},
-      {ROLLING("a", "1") SAVED("b", "2", "") FINAL("c", "3"), 2, "a"},
-      /* A program that does not delete states. */
-      {ROLLING("a", "1") FINAL("b", "2"), 0, ""},
-      /* The run has not ended, or continues. */
-      {ROLLING("a", "1") ROLLING("b", "2") ROLLING("c", "3"), 2, ""},
-      {ROLLING("a", "1") FINAL("b", "2") ROLLING("c", "3"), 2, ""},
-      {"", 2, ""},
-  };
 
-  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+static const struct {
+  const char *lines;
+  uint64_t n_rolling;
+  const char *deleted; /* names of one letter */
+} left_rows[] = {
+    {ROLLING("a", "1") ROLLING("b", "2") FINAL("c", "3"), 2, "ab"},
+    {ROLLING("a", "1") ROLLING("b", "2") FINAL("c", "3") DELETED("a", "1"), 2,
+     "b"},
+    {ROLLING("a", "1") FINAL("b", "2") DELETED("a", "1"), 2, ""},
+    {ROLLING("a", "1") SAVED("b", "2", "") FINAL("c", "3"), 2, "a"},
+    /* A program that does not delete states. */
+    {ROLLING("a", "1") FINAL("b", "2"), 0, ""},
+    /* The run has not ended, or continues. */
+    {ROLLING("a", "1") ROLLING("b", "2") ROLLING("c", "3"), 2, ""},
+    {ROLLING("a", "1") FINAL("b", "2") ROLLING("c", "3"), 2, ""},
+    {"", 2, ""},
+    /* The run has continued without saves that may be complete by now. */
+    {LOST("a", "1", "true") FINAL("b", "2"), 2, "a"},
+    {LOST("a", "1", "true") ROLLING("b", "2") FINAL("c", "3"), 2, "ab"},
+    {LOST("a", "1", "true") FINAL("b", "2") DELETED("a", "1"), 2, ""},
+    /* The result of the first save did not arrive. */
+    {INTENT("a", "1") INTENT("b", "2") ROLLING("b", "2") FINAL("c", "3"), 2,
+     "ab"},
+    {INTENT("a", "1") INTENT("b", "2") ROLLING("a", "1") ROLLING("b", "2"), 2,
+     ""},
+    {LOST("a", "1", "false") FINAL("b", "2"), 2, ""},
+    {LOST("a", "1", "true") ROLLING("b", "2"), 2, ""},
+    {LOST("a", "1", "true") FINAL("b", "2"), 0, ""},
+};
+
+#undef SAVED
+#undef ROLLING
+#undef FINAL
+#undef INTENT
+#undef LOST
+#undef DELETED
+
+/* The program that ended the run was killed before it had deleted them. */
+TEST(what_a_finished_run_has_left_is_deleted_by_the_next_program) {
+  for (size_t i = 0; i < sizeof(left_rows) / sizeof(left_rows[0]); i++) {
     tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
-    const size_t n = strlen(rows[i].deleted);
+    const size_t n = strlen(left_rows[i].deleted);
     bench_t bench;
 
-    options.n_rolling = rows[i].n_rolling;
+    options.n_rolling = left_rows[i].n_rolling;
     bench_folder(&bench);
-    bench_write(&bench, rows[i].lines);
+    bench_write(&bench, left_rows[i].lines);
     open_again(&bench, &options);
     until_deleted(&bench, n);
     script_turns(&bench.script);
     CHECK_INT(n_deleted(&bench), n);
     for (size_t k = 0; k < n; k++)
-      CHECK(has_deleted(&bench, (char[]){rows[i].deleted[k], '\0'}));
+      CHECK(has_deleted(&bench, (char[]){left_rows[i].deleted[k], '\0'}));
     bench_close(&bench);
   }
-#undef SAVED
-#undef ROLLING
-#undef FINAL
-#undef DELETED
 }
 
 /* Lines of others may say anything. */

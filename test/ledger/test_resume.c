@@ -135,6 +135,71 @@ TEST(what_a_killed_program_had_saved_is_noted_and_gone_on_from) {
 
 /* The program was killed before it noted the save that ended the run, or a
  * later rolling one. The end deletes all rolling saves. */
+/* The names of the entries with a state, in their order. */
+static void check_entries(const bench_t *bench, const char *names) {
+  char found[16] = "";
+
+  for (size_t i = 0; i < tnk_ledger_count(bench->ledger); i++)
+    if (tnk_ledger_entry(bench->ledger, i)->state_path != NULL)
+      strncat(found, tnk_ledger_entry(bench->ledger, i)->name, 1);
+  CHECK_STR(found, names);
+}
+
+TEST(all_saves_that_were_under_way_are_noted) {
+#define OTHER(name, save)                                                      \
+  "{\"name\":\"" name "\",\"tnk\":\"intent\",\"tnk_attempt\":1,"               \
+  "\"tnk_save\":" save ",\"tnk_what\":1,\"tnk_run\":\"model-9\"}\n"
+#define UNDER_WAY                                                              \
+  INTENT("b", "2", "20") INTENT("c", "3", "30") INTENT("d", "4", "40")
+  static const struct {
+    const char *file;
+    const char *there; /* names of one letter */
+    const char *noted; /* in the order of the file; the last one is resumed */
+  } rows[] = {
+      {SAVED("a", "1", "10") UNDER_WAY, "abcd", "abcd"},
+      {SAVED("a", "1", "10") UNDER_WAY, "abd", "abd"},
+      {SAVED("a", "1", "10") UNDER_WAY, "ad", "ad"},
+      {SAVED("a", "1", "10") UNDER_WAY, "abc", "abc"},
+      {SAVED("a", "1", "10") UNDER_WAY, "ab", "ab"},
+      {SAVED("a", "1", "10") UNDER_WAY, "a", "a"},
+      {UNDER_WAY, "bcd", "bcd"},
+      /* A save of a model that was lost has another history. */
+      {SAVED("a", "1", "10") OTHER("b", "2") INTENT("c", "3", "30"), "abc",
+       "ac"},
+  };
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    char listed[2000] = "", last[2] = "";
+    size_t n = 0;
+    bench_t bench;
+    outcome_t outcome;
+
+    begin(&bench, rows[i].file);
+    for (const char *at = rows[i].there; *at != '\0'; at++)
+      n += (size_t)snprintf(
+          listed + n, sizeof(listed) - n,
+          "%s{\"checkpoint_id\":\"weights/%c\",\"checkpoint_type\":"
+          "\"training\",\"time\":\"2026-01-02T03:04:05Z\",\"tinker_path\":"
+          "\"tinker://model-0/weights/%c\",\"user_metadata\":{}}",
+          n > 0 ? "," : "", *at, *at);
+    list(&bench, listed);
+    resume(&bench, &outcome);
+    last[0] = rows[i].noted[strlen(rows[i].noted) - 1];
+    CHECK_STR(tnk_ledger_resumed(bench.ledger)->name, last);
+    check_entries(&bench, rows[i].noted);
+    outcome_drop(&outcome);
+    /* The next program knows. */
+    bench_end(&bench);
+    bench_begin(&bench);
+    bench_open_ledger(&bench);
+    check_entries(&bench, rows[i].noted);
+    CHECK_INT(bench.ledger->n_intents, 0);
+    bench_close(&bench);
+  }
+#undef OTHER
+#undef UNDER_WAY
+}
+
 TEST(the_end_of_a_run_that_is_found_deletes_the_rolling_saves) {
   static const struct {
     const char *intent;

@@ -19,6 +19,7 @@ static void free_rest(tnk_ledger_t *ledger, const tnk_allocator_t *alloc) {
   tnk__pen_deinit(&ledger->pen);
   tnk__free(alloc, ledger->data);
   tnk__free(alloc, ledger->entries);
+  tnk__free(alloc, ledger->lost);
   tnk__free(alloc, ledger->intents);
   tnk__free(alloc, ledger->path);
   tnk__free(alloc, ledger->name);
@@ -176,27 +177,73 @@ static int fill(tnk_ledger_t *ledger, tnk__ledger_entry_t *entry,
   return totals != NULL;
 }
 
+/* Make room for one more entry of a list. Returns 0 without memory. */
+static int make_room(const tnk_allocator_t *alloc, tnk__ledger_entry_t ***list,
+                     size_t n, size_t *cap) {
+  const size_t more = *cap > 0 ? *cap * 2 : 16;
+  tnk__ledger_entry_t **entries;
+
+  if (n < *cap)
+    return 1;
+  entries = tnk__realloc(alloc, *list, more * sizeof(*entries));
+  if (entries == NULL)
+    return 0;
+  *list = entries;
+  *cap = more;
+  return 1;
+}
+
 /* Add an entry with a stable address. Returns NULL without memory. */
 static tnk__ledger_entry_t *add_entry(tnk_ledger_t *ledger,
                                       const tnk_allocator_t *alloc,
                                       const tnk__ledger_line_t *line) {
-  tnk__ledger_entry_t **entries = ledger->entries;
-  size_t cap = ledger->cap_entries;
   tnk__ledger_entry_t *entry;
 
-  if (ledger->n_entries == cap) {
-    cap = cap > 0 ? cap * 2 : 16;
-    entries = tnk__realloc(alloc, entries, cap * sizeof(*entries));
-    if (entries == NULL)
-      return NULL;
-    ledger->entries = entries;
-    ledger->cap_entries = cap;
-  }
+  if (!make_room(alloc, &ledger->entries, ledger->n_entries,
+                 &ledger->cap_entries))
+    return NULL;
   entry = tnk__arena_alloc(&ledger->arena, sizeof(*entry));
   if (entry == NULL || !fill(ledger, entry, line))
     return NULL;
-  entries[ledger->n_entries++] = entry;
+  ledger->entries[ledger->n_entries++] = entry;
   return entry;
+}
+
+static tnk__ledger_entry_t *find_lost(const tnk_ledger_t *ledger,
+                                      const tnk__ledger_line_t *line) {
+  for (size_t i = ledger->n_lost; i-- > 0;)
+    if (ledger->lost[i]->attempt == line->attempt &&
+        ledger->lost[i]->save == line->save)
+      return ledger->lost[i];
+  return NULL;
+}
+
+static void add_lost(tnk_ledger_t *ledger, const tnk_allocator_t *alloc,
+                     const tnk__ledger_line_t *line) {
+  static const char form[] = "tinker://%s/weights/%s";
+  tnk__ledger_entry_t *entry;
+  char *path;
+  size_t n;
+
+  if (!line->is_rolling || line->run == NULL || line->attempt == 0 ||
+      !(line->what & TNK__LEDGER_STATE) || find_lost(ledger, line) != NULL ||
+      !make_room(alloc, &ledger->lost, ledger->n_lost, &ledger->cap_lost))
+    return;
+  n = sizeof(form) + strlen(line->run) + strlen(line->name);
+  path = tnk__arena_alloc(&ledger->arena, n);
+  entry = tnk__arena_calloc(&ledger->arena, 1, sizeof(*entry));
+  if (path == NULL || entry == NULL)
+    return;
+  snprintf(path, n, form, line->run, line->name);
+  entry->pub.state_path = path;
+  entry->pub.name = path + strlen(path) - strlen(line->name);
+  entry->attempt = line->attempt;
+  entry->save = line->save;
+  ledger->lost[ledger->n_lost++] = entry;
+}
+
+void tnk__ledger_lose(tnk_ledger_t *ledger, const tnk__ledger_line_t *line) {
+  add_lost(ledger, &ledger->session->context->alloc, line);
 }
 
 /* ---- Reading, in the pool ---- */
@@ -216,16 +263,27 @@ static void settle_intent(tnk_ledger_t *ledger,
   }
 }
 
-/* Intents before an existing state are obsolete. A line of another program is
- * newer than all intents before it. */
-static void drop_older(tnk_ledger_t *ledger, const tnk__ledger_line_t *line) {
+static int is_newer(const tnk__ledger_line_t *line,
+                    const tnk__ledger_line_t *other) {
+  return line->attempt > other->attempt ||
+         (line->attempt == other->attempt && line->save > other->save);
+}
+
+/* Intents before an existing state are obsolete, but the service may have made
+ * their states. A line of another program is newer than all intents before
+ * it. */
+static void drop_older(tnk_ledger_t *ledger, const tnk_allocator_t *alloc,
+                       const tnk__ledger_line_t *line) {
   size_t n = 0;
 
-  for (size_t i = 0; i < ledger->n_intents; i++)
-    if (line->attempt > 0 && (ledger->intents[i].attempt > line->attempt ||
-                              (ledger->intents[i].attempt == line->attempt &&
-                               ledger->intents[i].save > line->save)))
-      ledger->intents[n++] = ledger->intents[i];
+  for (size_t i = 0; i < ledger->n_intents; i++) {
+    const tnk__ledger_line_t *intent = &ledger->intents[i];
+
+    if (line->attempt > 0 && is_newer(intent, line))
+      ledger->intents[n++] = *intent;
+    else if (line->attempt > 0 && is_newer(line, intent))
+      add_lost(ledger, alloc, intent);
+  }
   ledger->n_intents = n;
 }
 
@@ -246,7 +304,12 @@ static int take_intent(tnk_ledger_t *ledger, const tnk_allocator_t *alloc,
 static void take_deleted(tnk_ledger_t *ledger, const tnk__ledger_line_t *line) {
   const size_t n = ledger->n_entries;
   const size_t n_looked_at = n < MAX_INTENTS ? n : MAX_INTENTS;
+  tnk__ledger_entry_t *lost = find_lost(ledger, line);
 
+  if (lost != NULL) {
+    lost->pub.is_deleted = 1;
+    return;
+  }
   for (size_t i = n; i-- > n - n_looked_at;) {
     tnk__ledger_entry_t *entry = ledger->entries[i];
 
@@ -272,8 +335,10 @@ static int take_line(tnk_ledger_t *ledger, const tnk_allocator_t *alloc,
     take_deleted(ledger, line);
   else if (line->event != TNK__LEDGER_OTHER)
     settle_intent(ledger, line);
+  if (line->event == TNK__LEDGER_FAILED)
+    add_lost(ledger, alloc, line);
   if (line->state_path != NULL)
-    drop_older(ledger, line);
+    drop_older(ledger, alloc, line);
   if (line->state_path == NULL && line->sampler_path == NULL)
     return 0;
   return add_entry(ledger, alloc, line) != NULL ? 0 : UV_ENOMEM;
@@ -328,7 +393,7 @@ tnk__ledger_entry_t *tnk__ledger_keep(tnk_ledger_t *ledger,
   own.json = NULL;
   entry = ok ? add_entry(ledger, &ledger->session->context->alloc, &own) : NULL;
   if (entry != NULL && own.state_path != NULL)
-    drop_older(ledger, &own);
+    drop_older(ledger, &ledger->session->context->alloc, &own);
   return entry;
 }
 

@@ -90,6 +90,11 @@ struct tnk_ledger {
   tnk__ledger_entry_t **entries;
   size_t n_entries;
   size_t cap_entries;
+  /* Rolling saves without a result. The service may have made them later, so
+   * their states are deleted at the end of the run. */
+  tnk__ledger_entry_t **lost;
+  size_t n_lost;
+  size_t cap_lost;
   /* Intents that are newer than the last state and have no result line. */
   tnk__ledger_line_t *intents;
   size_t n_intents;
@@ -125,6 +130,9 @@ void tnk__ledger_close(tnk_ledger_t *ledger, tnk_close_cb cb, void *user);
 /* Add a save to the entries; all is copied. Returns NULL without memory. */
 tnk__ledger_entry_t *tnk__ledger_keep(tnk_ledger_t *ledger,
                                       const tnk__ledger_line_t *line);
+/* Note that the run continues without a save, which the service may still
+ * complete. The line is copied. Without memory its state stays. */
+void tnk__ledger_lose(tnk_ledger_t *ledger, const tnk__ledger_line_t *line);
 /* Note that the save of an intent may exist although no result arrived or was
  * written. The line is copied. Without memory only the file records it. */
 void tnk__ledger_doubt(tnk_ledger_t *ledger, const tnk__ledger_line_t *line);

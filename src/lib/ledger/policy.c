@@ -243,6 +243,22 @@ static tnk__ledger_entry_t *next_of(tnk_ledger_t *ledger) {
   return next;
 }
 
+/* A save without a result, after the run has ended. Its state is deleted first:
+ * the caller may wait for those that it knows. */
+static tnk__ledger_entry_t *next_lost(tnk_ledger_t *ledger) {
+  char why[TNK__MAX_WHY];
+
+  for (size_t i = 0; i < ledger->n_lost && ledger->policy.has_ended; i++) {
+    tnk__ledger_entry_t *entry = ledger->lost[i];
+
+    if (!entry->pub.is_deleted && !entry->is_swept &&
+        tnk__ask_check_path(path_of(entry), TNK_PATH_WEIGHTS, why,
+                            sizeof(why)) == TNK_OK)
+      return entry;
+  }
+  return NULL;
+}
+
 static tnk__ledger_sweep_t *new_sweep(tnk_ledger_t *ledger) {
   tnk__context_t *context = ledger->session->context;
   tnk__ledger_sweep_t *sweep = tnk__calloc(&context->alloc, 1, sizeof(*sweep));
@@ -258,11 +274,15 @@ static tnk__ledger_sweep_t *new_sweep(tnk_ledger_t *ledger) {
 
 /* Delete excess saves, unless a deletion is in progress. */
 static void start_sweep(tnk_ledger_t *ledger) {
-  tnk__ledger_entry_t *entry =
-      ledger->policy.sweep == NULL ? next_of(ledger) : NULL;
-  tnk__ledger_sweep_t *sweep = entry != NULL ? new_sweep(ledger) : NULL;
+  tnk__ledger_entry_t *entry = NULL;
+  tnk__ledger_sweep_t *sweep;
   tnk__ask_t what = {.kind = TNK__ASK_DELETE};
 
+  if (ledger->policy.sweep == NULL)
+    entry = next_lost(ledger);
+  if (ledger->policy.sweep == NULL && entry == NULL)
+    entry = next_of(ledger);
+  sweep = entry != NULL ? new_sweep(ledger) : NULL;
   /* Without memory the next save tries again. */
   if (sweep == NULL)
     return;

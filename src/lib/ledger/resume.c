@@ -32,6 +32,8 @@
 
 enum {
   MAX_TEXTS = 64 * 1024,
+  /* Saves that were under way when a program was killed. */
+  MAX_OLDER = 32,
   /* Limit on pages when a run is looked for by name among all checkpoints. No
    * account has more. */
   MAX_PAGES = 10000,
@@ -46,9 +48,12 @@ typedef struct resume {
   tnk__context_t *context;
   tnk_promise_t *promise; /* NULL: the operation is over */
   int without_optimizer;
-  tnk__arena_t arena; /* for the members that follow */
-  size_t n_intents;   /* intents that were not examined yet */
-  size_t n_entries;   /* entries that were not examined yet */
+  tnk__arena_t arena;        /* for the members that follow */
+  size_t n_intents;          /* intents that were not examined yet */
+  size_t n_entries;          /* entries that were not examined yet */
+  tnk__ledger_line_t *older; /* saves before `line` that were not noted
+                                either */
+  size_t n_older;
   tnk__ledger_line_t line;
   tnk__ledger_entry_t *entry; /* the entry to restore; NULL: the run is found
                                  by its name */
@@ -306,6 +311,7 @@ static void choose(resume_t *resume, tnk__ledger_entry_t *entry) {
 static void pass_over(resume_t *resume, const tnk__ledger_line_t *intent) {
   tnk__ledger_line_t line = *intent;
 
+  tnk__ledger_lose(resume->ledger, intent);
   line.event = TNK__LEDGER_FAILED;
   memset(line.used, 0, sizeof(line.used));
   (void)tnk__ledger_write(&resume->passed, &line);
@@ -316,12 +322,16 @@ static void pass_over(resume_t *resume, const tnk__ledger_line_t *intent) {
 static void on_noted(tnk__pen_line_t *pen_line, int cause) {
   resume_t *resume = tnk__container_of(pen_line, resume_t, pen_line);
   tnk__ledger_entry_t *entry;
+  int is_kept = 1;
 
   if (cause != 0) {
     fail(resume, tnk__ledger_disk_error(resume->ledger, op_name, cause));
     return;
   }
-  entry = tnk__ledger_keep(resume->ledger, &resume->line);
+  for (size_t i = 0; i < resume->n_older && is_kept; i++)
+    is_kept = tnk__ledger_keep(resume->ledger, &resume->older[i]) != NULL;
+  resume->n_older = 0;
+  entry = is_kept ? tnk__ledger_keep(resume->ledger, &resume->line) : NULL;
   resume->is_new = 1;
   if (entry == NULL)
     fail(resume, tnk__error_static(TNK_ENOMEM));
@@ -329,23 +339,58 @@ static void on_noted(tnk__pen_line_t *pen_line, int cause) {
     restore(resume, entry);
 }
 
-/* Write a line for the save that was found, and continue with it. */
-static void note(resume_t *resume, const tnk_checkpoint_t *state,
+/* Complete a line with what the service says about its save. */
+static void fill(tnk__ledger_line_t *line, const tnk_checkpoint_t *state,
                  const tnk_checkpoint_t *sampler) {
-  tnk__ledger_line_t *line = &resume->line;
-
-  resume->n_intents = 0; /* the remaining intents are older */
   tnk__ledger_learn(line, state);
   line->event = TNK__LEDGER_SAVED;
   line->state_path = state->path;
   line->sampler_path = sampler != NULL ? sampler->path : NULL;
   if (line->batch < 0)
     line->batch = line->n_steps;
+}
+
+/* Several saves may have been under way. The remaining intents are older than
+ * the one that was found. Note those of the same model too, so that the run can
+ * go back to their states and delete them. Returns 0 without memory. */
+static int take_older(resume_t *resume, const char *run) {
+  const size_t n = resume->n_intents;
+  const tnk_page_t *page = page_of(resume);
+
+  resume->n_older = 0;
+  resume->older = tnk__arena_alloc(
+      &resume->arena, (n < MAX_OLDER ? n : MAX_OLDER) * sizeof(*resume->older));
+  for (size_t i = n < MAX_OLDER ? 0 : n - MAX_OLDER;
+       i < n && resume->older != NULL; i++) {
+    const tnk__ledger_line_t *intent = &resume->ledger->intents[i];
+    const tnk_checkpoint_t *state =
+        intent->run != NULL && strcmp(intent->run, run) == 0
+            ? tnk__ledger_find(page, intent, TNK__LEDGER_STATE)
+            : NULL;
+
+    if (state == NULL)
+      continue;
+    resume->older[resume->n_older] = *intent;
+    fill(&resume->older[resume->n_older++], state,
+         tnk__ledger_find(page, intent, TNK__LEDGER_SAMPLER));
+  }
+  return resume->older != NULL;
+}
+
+/* Write lines for the saves that were found, and continue with the last. */
+static void note(resume_t *resume, const tnk_checkpoint_t *state,
+                 const tnk_checkpoint_t *sampler) {
+  tnk__ledger_line_t *line = &resume->line;
+
+  resume->n_intents = 0; /* the remaining intents are older */
+  fill(line, state, sampler);
   tnk__log(&resume->context->logger, TNK_LOG_INFO, "ledger",
            "%s: %s was saved earlier and is recorded now", op_name,
            state->path);
   tnk__buf_clear(&resume->text);
   (void)tnk__buf_append(&resume->text, resume->passed.data, resume->passed.len);
+  for (size_t i = 0; i < resume->n_older; i++)
+    (void)tnk__ledger_write(&resume->text, &resume->older[i]);
   (void)tnk__ledger_write(&resume->text, line);
   tnk__pen_line_init(&resume->pen_line, on_noted);
   tnk__pen_write(&resume->ledger->pen, &resume->pen_line, &resume->text);
@@ -369,8 +414,11 @@ static int try_intent(resume_t *resume, const tnk__ledger_line_t *intent) {
     return 0;
   }
   resume->line = *intent;
-  note(resume, state,
-       tnk__ledger_find(page_of(resume), intent, TNK__LEDGER_SAMPLER));
+  if (take_older(resume, intent->run))
+    note(resume, state,
+         tnk__ledger_find(page_of(resume), intent, TNK__LEDGER_SAMPLER));
+  else
+    fail(resume, tnk__error_static(TNK_ENOMEM));
   return 1;
 }
 
@@ -510,7 +558,8 @@ tnk_promise_t *tnk__ledger_resume(tnk_ledger_t *ledger, int with_optimizer) {
   resume->job.abort = on_abort;
   tnk__list_init(&resume->job.link);
   tnk__arena_init(&resume->arena, &context->alloc, MAX_TEXTS);
-  tnk__buf_init(&resume->text, &context->alloc, MAX_TEXTS);
+  tnk__buf_init(&resume->text, &context->alloc,
+                (size_t)(MAX_OLDER + 2) * MAX_TEXTS);
   tnk__buf_init(&resume->passed, &context->alloc, MAX_TEXTS);
   tnk__pen_line_init(&resume->pen_line, on_noted);
   tnk__ledger_job_enter(ledger, &resume->job);
