@@ -39,6 +39,17 @@ class Faulty(Pair):
         return super().serve(*(("--faults", faults) if faults else ()), *more)
 
 
+class Restarted(Faulty):
+    """A run that may be refused for lack of credit before it begins is started again, as a user does."""
+
+    def restart(self, n_left):
+        n_before = self.n_again
+        n_left = super().restart(n_left)
+        if self.n_again > n_before and "HTTP 402" in self.said and "step " not in self.said:
+            self.n_again -= 1
+        return n_left
+
+
 def all_at_once(work, rows):
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         return [*zip(rows, pool.map(work, rows))]
@@ -135,7 +146,7 @@ def at_random(folder, runs):
     def work(row):
         command, who, seed = row
         args, plain = runs[command]
-        pair = Faulty(folder / f"random-{command}-{who}-{seed}", args, command, lambda n: f"seed={seed * 100 + n},mild=5%")
+        pair = Restarted(folder / f"random-{command}-{who}-{seed}", args, command, lambda n: f"seed={seed * 100 + n},mild=5%")
         draw = random.Random(f"{command}{seed}")
         code = pair.all(who, tuple(sorted(draw.sample(range(25, 90), 2))) if who else ())
         return difference(pair, code, plain)
