@@ -246,6 +246,37 @@ def unread_states(folder, data, plain):
         check(weights(copy, kept) == weights(plain, plain / "served"), f"{name}: the same weights")
 
 
+# (--save-every, the save that exists when the run is killed)
+AHEAD = ((1, 2), (1, 5), (1, 8), (2, 2), (2, 4), (3, 2), (3, 3))
+
+
+def several_ahead(folder, data, plain):
+    """With frequent saves several are under way at once, before the results of their steps are read. Killed when the
+    service has some of their states, the run goes back to one whose metrics are there, and leaves no others."""
+    for every, at in AHEAD:
+        run, served = folder / f"several-{every}-{at}", folder / f"several-{every}-{at}-served"
+        args = ["train", data, "--model", "tnk/byte-lm", "--run", run, *RUN, "--save-every", every]
+        # The polls of the model, and of the steps that the first save waits for. The third one has an evaluation.
+        n_polls = 1 + 2 * every + (every > 2) + 1
+        with Local("--verbose", "--data", served, "--faults",
+                   f"try_again/retrieve_future@{n_polls + 1}-:active") as server:
+            with subprocess.Popen([TNK, *map(str, args)], env={**CLEAN, **server.env}, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+                n_lines = 0
+                while n_lines < 1000 and not list(served.glob(f"*/weights/save-{at}/meta.json")):
+                    server.process.stderr.readline()
+                    n_lines += 1
+                process.kill()
+        n_read = len(metrics(run).splitlines())
+        check(n_lines < 1000 and n_read < every * at, f"{at} states before their results", (every, at, n_lines, n_read))
+        with Local("--data", served) as server:
+            got = server(*args)
+        left = [path.parent.name for path in served.glob("*/weights/*/meta.json")]
+        check(got.returncode == 0 and metrics(run) == metrics(plain) and weights(run, served) ==
+              weights(plain, plain / "served") and "missing" not in got.stderr and len(left) == 1,
+              f"killed with {at} states, saved every {every} steps: the same result", (got, left))
+
+
 def unread_end(folder, data, plain):
     """Killed when the service has the final state and its sampler weights, of which the run has read nothing. They are
     found, and not saved again."""
@@ -553,10 +584,12 @@ def sent_before_results(folder, data, n_steps, save_every, n_polls):
 
 def pipelined(folder, data):
     """Up to eight steps with their evaluations are called before the first result. The first save
-    and the last one wait for all results of their steps. In the last row the results of four steps
-    and of the first save are sent, and one more."""
+    and the last one wait for all results of their steps. In one row the results of four steps
+    and of the first save are sent, and one more. With frequent saves as many are called as eight steps
+    need."""
     for n_steps, save_every, n_polls, n_sent, n_saves in ((STEPS, 50, 1, 8, 0), (STEPS, 4, 1, 4, 0), (3, 50, 1, 3, 0),
-                                                          (8, 4, 1 + 4 * 3 + 2, 8, 1)):
+                                                          (8, 4, 1 + 4 * 3 + 2, 8, 1), (STEPS, 1, 1 + 3, 9, 8),
+                                                          (STEPS, 2, 1 + 2 * 3, 10, 4), (STEPS, 3, 1 + 3 * 3, 11, 3)):
         n = sent_before_results(folder, data, n_steps, save_every, n_polls)
         check(n["/optim_step "] == n_sent and n["/forward_backward "] == 2 * n_sent and n["/save_weights "] == n_saves,
               f"{n_sent} steps and {n_saves} saves are called", n)
@@ -706,6 +739,12 @@ with tempfile.TemporaryDirectory() as tmp:
     sampled_later(top, chats)
     killed_local(top, [chats, *RUN], undisturbed)
     killed_apart(top, [chats, *RUN], undisturbed)
+    several_ahead(top, chats, undisturbed)
+    for every in (1, 2):
+        options = [chats, *RUN, "--save-every", every]
+        killed_local(top, options, undisturbed, f"every-{every}")
+        killed_apart(top, options, undisturbed, f"every-{every}")
+        lost_result(top, options, undisturbed, 3, f"every-{every}")
     killed_at_the_end(top, [chats, *RUN], undisturbed)
     for at in (1, 3):
         lost_result(top, [chats, *RUN], undisturbed, at)

@@ -14,12 +14,13 @@ enum { DELETION_MS = 8000 };
 /* How often resuming is repeated after the service has lost the session. */
 enum { MAX_LOST = 10 };
 
-int learn_ledger_open(tnk_ledger_t **out, cli_ask_t *ask, const char *run) {
+int learn_ledger_open(tnk_ledger_t **out, cli_ask_t *ask, const char *run,
+                      uint64_t n_rolling) {
   tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
   tnk_promise_t *opened;
   int status = CLI_EXIT_OK;
 
-  options.n_rolling = 2;
+  options.n_rolling = n_rolling;
   opened = tnk_ledger_open(ask->service, run, &options);
   if (cli_ask_wait(ask, opened) == TNK_OK)
     *out = tnk_promise_ledger(opened);
@@ -136,7 +137,7 @@ static int resume_kept(tnk_training_t **out, cli_ask_t *ask,
   const tnk_ledger_entry_t *entry = NULL;
   const tnk_ledger_entry_t *deleted;
   /* A service may return states again that it has deleted. */
-  size_t n_left = tnk_ledger_count(ledger);
+  size_t n_tried = 0;
   int status = CLI_EXIT_OK;
 
   *out = NULL;
@@ -149,7 +150,7 @@ static int resume_kept(tnk_training_t **out, cli_ask_t *ask,
     *first = entry->n_steps;
     if (*first <= n_kept)
       return CLI_EXIT_OK;
-    if (entry == deleted || n_left-- == 0 ||
+    if (entry == deleted || n_tried++ == tnk_ledger_count(ledger) ||
         !has_older(ask, ledger, n_kept, &status)) {
       if (status == CLI_EXIT_OK)
         cli_warn(ask->cli,

@@ -16,8 +16,9 @@
  * long while its account has no credit. */
 enum { LEARN_PATIENCE_MS = 15 * 60 * 1000 };
 
-/* Open the ledger in the folder `run`. It keeps the last two states. */
-int learn_ledger_open(tnk_ledger_t **out, cli_ask_t *ask, const char *run);
+/* Open the ledger in the folder `run`. It keeps the last `n_rolling` states. */
+int learn_ledger_open(tnk_ledger_t **out, cli_ask_t *ask, const char *run,
+                      uint64_t n_rolling);
 /*
  * Resume the run from its last state, or create its model. *first receives the
  * steps in the model.

@@ -230,7 +230,7 @@ static int run_service(work_t *work) {
       .eval_reward = NAN,
   };
   work->loop.eval = evaluation_of(&work->loop.play);
-  status = learn_ledger_open(&work->loop.ledger, &work->ask, rl_args.run);
+  status = learn_ledger_open(&work->loop.ledger, &work->ask, rl_args.run, 2);
   if (status == CLI_EXIT_OK)
     status =
         learn_set_budget(&work->ask, &work->loop.budget, rl_args.words.model);

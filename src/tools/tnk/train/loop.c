@@ -6,11 +6,14 @@
  * the save.
  *
  * A state may therefore exist before the metrics of its steps are on the disk.
- * A run never continues from such a state: it goes back to the one before
- * (tools/tnk/learn/model.h). So a save is called only if all metrics of the
- * state before it are on the disk, and the ledger keeps two states. No other
- * state is certain to be kept at the first save of a process, and none is kept
- * after the last save of a run. These two saves wait for all results.
+ * A run never continues from such a state: it goes back to an earlier one
+ * (tools/tnk/learn/model.h). With frequent saves, n_ahead of them are under way
+ * at once, so that they do not stop the steps. The ledger keeps the last
+ * n_ahead + 1 states. So a save is called only if all metrics of the state
+ * n_ahead saves before it are on the disk: that state is kept until the next
+ * save is recorded. No other state is certain to be kept at the first save of
+ * a process, and none is kept after the last save of a run. These two saves
+ * wait for all results.
  *
  * After TNK_ESESSION the library restores the model from its last state. The
  * loop removes the metrics of later steps and continues there.
@@ -285,6 +288,17 @@ static int end_samples(train_loop_t *loop, tnk_promise_t **weights,
   return result;
 }
 
+/* Returns whether a save of this many steps was called lately. */
+static int is_state(const train_loop_t *loop, uint64_t n_steps) {
+  const uint64_t n =
+      loop->n_saves < loop->n_ahead ? loop->n_saves : loop->n_ahead;
+
+  for (uint64_t i = 0; i < n; i++)
+    if (loop->saves[i].n_steps == n_steps)
+      return 1;
+  return 0;
+}
+
 /* The metrics of a step are written after its samples, so they say that it has
  * both. */
 static int end_step(train_loop_t *loop) {
@@ -306,39 +320,63 @@ static int end_step(train_loop_t *loop) {
   loop->loss = step->loss;
   loop->eval = step->eval;
   train_show_step(&loop->show, step);
-  /* The next save needs it, so it must not wait for the disk then. */
-  if (loop->n_done == loop->n_saved)
+  /* A later save needs it, so it must not wait for the disk then. */
+  if (is_state(loop, loop->n_done))
     begin_sync(loop);
   return FINE;
 }
 
 /* ---- Saves ---- */
 
-static int end_save(train_loop_t *loop) {
+uint64_t train_loop_ahead(uint64_t save_every, int is_distilling) {
+  if (is_distilling || save_every >= TRAIN_IN_FLIGHT)
+    return 1;
+  return (TRAIN_IN_FLIGHT + save_every - 1) / save_every;
+}
+
+/* The earliest save that may be under way, and the entry of the next one. */
+static train_save_t *oldest(train_loop_t *loop) {
+  return &loop->saves[loop->n_saves % loop->n_ahead];
+}
+
+static int end_save(train_loop_t *loop, train_save_t *save) {
   int result = FINE;
 
-  if (loop->saving == NULL)
+  if (save->promise == NULL)
     return FINE;
-  if (await(loop, TRAIN_SAVES, loop->saving) != TNK_OK)
-    result = failed(loop, loop->saving);
+  if (await(loop, TRAIN_SAVES, save->promise) != TNK_OK)
+    result = failed(loop, save->promise);
   if (result == LOST)
     loop->is_in_doubt = 1;
-  drop(&loop->saving);
+  drop(&save->promise);
+  return result;
+}
+
+/* Await all saves, from the earliest to the latest. */
+static int end_saves(train_loop_t *loop) {
+  int result = FINE;
+
+  for (uint64_t i = 0; i < loop->n_ahead && result == FINE; i++)
+    result = end_save(loop, &loop->saves[(loop->n_saves + i) % loop->n_ahead]);
   return result;
 }
 
 /* The number of steps whose metrics must be on the disk before the next save is
  * called; see the beginning of this file. */
 static uint64_t needed(const train_loop_t *loop) {
-  return loop->has_kept && loop->n_begun < loop->plan->n_steps ? loop->n_saved
-                                                               : loop->n_begun;
+  if (loop->n_saves == 0 || loop->n_begun == loop->plan->n_steps)
+    return loop->n_begun;
+  /* The first save of the process had all results. */
+  return loop
+      ->saves[loop->n_saves < loop->n_ahead ? 0 : loop->n_saves % loop->n_ahead]
+      .n_steps;
 }
 
 /* Save the state of `n_begun` steps. */
 static int begin_save(train_loop_t *loop) {
   const int is_last = loop->n_begun == loop->plan->n_steps;
   tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
-  int result = end_save(loop);
+  int result = end_save(loop, oldest(loop));
 
   if (result == FINE)
     result = sync_until(loop, needed(loop));
@@ -346,9 +384,12 @@ static int begin_save(train_loop_t *loop) {
     return result;
   how.is_final = is_last ? TNK_YES : TNK_NO;
   how.with_sampler = is_last ? TNK_YES : TNK_NO;
-  loop->saving = tnk_ledger_save(loop->ledger, loop->model, &how);
+  *oldest(loop) = (train_save_t){
+      .promise = tnk_ledger_save(loop->ledger, loop->model, &how),
+      .n_steps = loop->n_begun,
+  };
   loop->n_saved = loop->n_begun;
-  loop->has_kept = 1;
+  loop->n_saves++;
   return FINE;
 }
 
@@ -360,7 +401,8 @@ static void drop_all(train_loop_t *loop) {
     drop(&loop->flight[i].eval);
     drop(&loop->flight[i].weights);
   }
-  drop(&loop->saving);
+  for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++)
+    drop(&loop->saves[i].promise);
 }
 
 static int rewind_to(train_loop_t *loop, uint64_t n_steps) {
@@ -371,7 +413,7 @@ static int rewind_to(train_loop_t *loop, uint64_t n_steps) {
   err = learn_metrics_rewind(path, n_steps);
   loop->n_synced = 0;
   loop->n_done = loop->n_begun = loop->n_saved = n_steps;
-  loop->has_kept = 0;
+  loop->n_saves = 0;
   loop->n_flying = 0;
   if (err == TNK_OK && loop->prompts->n > 0) {
     path = loop->prompts->path;
@@ -388,6 +430,16 @@ static void settle(const train_loop_t *loop, tnk_promise_t *promise) {
     (void)cli_ask_wait(loop->ask, promise);
 }
 
+static void settle_saves(train_loop_t *loop) {
+  for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++) {
+    const tnk_promise_t *promise = loop->saves[i].promise;
+
+    settle(loop, loop->saves[i].promise);
+    if (promise != NULL && tnk_promise_status(promise) != TNK_OK)
+      loop->is_in_doubt = 1;
+  }
+}
+
 /* Await the steps in flight, which fail too, and then the restored model. */
 static int restore(train_loop_t *loop) {
   const uint64_t n_saved = loop->n_saved;
@@ -400,9 +452,7 @@ static int restore(train_loop_t *loop) {
     settle(loop, loop->flight[i].eval);
     settle(loop, loop->flight[i].weights);
   }
-  settle(loop, loop->saving);
-  if (loop->saving != NULL && tnk_promise_status(loop->saving) != TNK_OK)
-    loop->is_in_doubt = 1;
+  settle_saves(loop);
   drop_all(loop);
   ready = tnk_training_ready(loop->model);
   if (cli_ask_wait(loop->ask, ready) != TNK_OK)
@@ -532,12 +582,12 @@ static int sample_first(train_loop_t *loop) {
 /* A step cannot be made, though the service has not failed. The steps before it
  * are kept. */
 static void save_before(train_loop_t *loop) {
-  int result = end_save(loop);
+  int result = end_saves(loop);
 
   if (result == FINE && loop->n_done != loop->n_saved)
     result = begin_save(loop);
   if (result == FINE)
-    (void)end_save(loop);
+    (void)end_saves(loop);
 }
 
 /* Returns whether a save is missing: after a signal or a limit, or of a final
@@ -567,11 +617,11 @@ static int run_all(train_loop_t *loop, int wants_first) {
       result = FINE;
     }
     if (result == FINE)
-      result = end_save(loop);
+      result = end_saves(loop);
     if (result == FINE && is_unsaved(loop))
       result = begin_save(loop);
     if (result == FINE)
-      result = end_save(loop);
+      result = end_saves(loop);
   } while (result == LOST);
   if (result > FINE && loop->distill != NULL && loop->distill->is_empty)
     save_before(loop);

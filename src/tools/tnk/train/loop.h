@@ -27,6 +27,12 @@ typedef struct {
   train_step_t step;
 } train_flight_t;
 
+/* A save that was called. */
+typedef struct {
+  tnk_promise_t *promise; /* NULL: it has ended */
+  uint64_t n_steps;
+} train_save_t;
+
 /* A run. The caller sets everything up to `show`. */
 typedef struct {
   cli_ask_t *ask;
@@ -44,6 +50,7 @@ typedef struct {
   tnk_price_t price;   /* of the model; NaN: unknown */
   tnk_price_t teacher; /* and of the teacher */
   uint64_t save_every;
+  uint64_t n_ahead; /* of train_loop_ahead() */
   uint64_t eval_every;
   uint64_t sample_every;
   train_show_t show;
@@ -54,9 +61,9 @@ typedef struct {
   uint64_t n_begun;  /* steps that were called */
   uint64_t n_flying; /* tokens of the steps in flight */
   uint64_t n_saved;  /* steps of the last state that was called */
-  int has_kept;      /* this process has called a save of this model */
+  uint64_t n_saves;  /* saves of this model that this process has called */
   train_flight_t flight[TRAIN_IN_FLIGHT]; /* by the step's number */
-  tnk_promise_t *saving;                  /* or NULL */
+  train_save_t saves[TRAIN_IN_FLIGHT];    /* the last n_ahead, by number */
   int is_in_doubt;    /* the result of a save was lost with the model */
   uv_work_t syncing;  /* writes the metrics to the disk, on the pool */
   uint64_t n_syncing; /* steps whose metrics it writes */
@@ -67,6 +74,9 @@ typedef struct {
   double eval;
 } train_loop_t;
 
+/* The number of saves that may be under way at once, so that the steps in
+ * flight do not wait for saves. The ledger must keep one more state. */
+uint64_t train_loop_ahead(uint64_t save_every, int is_distilling);
 /*
  * Train from step `first` to the end. A signal, the --timeout or a limit ends
  * the loop after the steps in flight, and the state is saved. Returns the exit

@@ -228,7 +228,10 @@ static int run_service(work_t *work) {
       .loss = NAN,
       .eval = NAN,
   };
-  status = learn_ledger_open(&work->ledger, &work->ask, train_args.run);
+  work->loop.n_ahead =
+      train_loop_ahead(work->loop.save_every, work->loop.distill != NULL);
+  status = learn_ledger_open(&work->ledger, &work->ask, train_args.run,
+                             work->loop.n_ahead + 1);
   if (status == CLI_EXIT_OK)
     status = set_budget(work);
   work->loop.ledger = work->ledger;
