@@ -255,7 +255,7 @@ const cli_option_t train_options[] = {
      .min = 1,
      .max = INT64_MAX,
      .help = "Steps between checkpoints. The last two are kept until the run "
-             "ends (50)."},
+             "ends, and more of them if N is less than 8 (50)."},
     {.name = "max-tokens",
      .value = "N",
      .number = &train_args.max_tokens,
