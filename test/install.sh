@@ -32,6 +32,7 @@ build | zstd 1.5 | library libzstd >= 1.5 | libzstd-dev
 build | zlib 1.2 | library zlib >= 1.2 | zlib1g-dev
 build | nghttp2 1.43 (for HTTP/2 only) | library libnghttp2 >= 1.43 | libnghttp2-dev
 build | hiredis 0.14 (for shared records only) | library hiredis >= 0.14 | libhiredis-dev
+build | SQLite 3.7 (for projects of trackio only) | library sqlite3 >= 3.7 | libsqlite3-dev
 build | SentencePiece (for its own models only) | library sentencepiece | libsentencepiece-dev
 test | Python 3.9 | run python3 | python3
 test | pycparser of Python (two tests only) | file /usr/lib/python3/dist-packages/pycparser | python3-pycparser

@@ -8,6 +8,7 @@ Output is TAP, see test/support/tap.py.
 """
 import base64
 import contextlib
+import datetime
 import hashlib
 import html.parser
 import json
@@ -16,6 +17,7 @@ import os
 import pathlib
 import re
 import signal
+import sqlite3
 import struct
 import subprocess
 import tempfile
@@ -355,11 +357,91 @@ def tensorboard(top, run):
           "TensorBoard reads the files", board.Scalars("loss"))
 
 
+def rows_of(path, what, *values):
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return db.execute(what, values).fetchall()
+
+
+def of_run(path, name):
+    """Steps, metrics and times of a run in a project of trackio."""
+    rows = rows_of(path, "SELECT step, metrics, timestamp FROM metrics WHERE run_name = ? ORDER BY id", name)
+    return [row[0] for row in rows], [json.loads(row[1]) for row in rows], \
+        [datetime.datetime.fromisoformat(row[2]).timestamp() for row in rows]
+
+
+# The tables of trackio 0.43 when another program has written to the project.
+OTHER = """CREATE TABLE metrics (id INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, timestamp TEXT NOT NULL,
+  run_name TEXT NOT NULL, step INTEGER NOT NULL, metrics TEXT NOT NULL, log_id TEXT, space_id TEXT);
+CREATE TABLE configs (id INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, run_name TEXT NOT NULL,
+  config TEXT NOT NULL, created_at TEXT NOT NULL, UNIQUE(run_id));
+INSERT INTO metrics (run_id, timestamp, run_name, step, metrics) VALUES ('x', '2026-11-29T00:00:00', 'other', 7, '{}');"""
+
+
+def trackio(top, run):
+    project = top / "mine.db"
+    got = tnk("report", run, "--trackio", project)
+    if "built without SQLite" in got.stderr:
+        check(got.returncode == 2 and not project.exists(), "refused without SQLite", got)
+        skip("projects of trackio", "this tnk was built without SQLite")
+        return
+    check(got.returncode == 0 and str(project) in got.stderr, "a new project", got)
+    lines = [json.loads(row) for row in (run / "metrics.jsonl").read_text().splitlines()]
+    steps, metrics, times = of_run(project, "first")
+    check(steps == [*range(1, 101)], "a row for each step", steps)
+    check(all(got == {key: "NaN" if value is None else value for key, value in line.items()
+                      if key != "step" and (value is None or isinstance(value, (int, float)))}
+              for got, line in zip(metrics, lines)), "all values", metrics[:2])
+    check(times == sorted(times) and abs(times[0] - 1795850002.4) < 0.01 and times[99] == 1795850240,
+          "times between the checkpoints", times)
+    config = json.loads(rows_of(project, "SELECT config FROM configs")[0][0])
+    page = json.loads((run / "config.json").read_text())
+    check(set(page) & set(config) and "_Created" in config, "the configuration", config)
+    stored = project.read_bytes()
+    check(b"(hidden)" in stored and not any(secret.encode() in stored for secret in SECRETS), "no secrets in a project")
+
+    # Again, with a second run, beside a run of another program.
+    project.unlink()
+    with contextlib.closing(sqlite3.connect(project)) as db:
+        db.executescript(OTHER)
+    for _ in range(2):
+        got = tnk("report", run, top / "second", "--trackio", project, "--json")
+        check(json.loads(got.stdout) == {"trackio": str(project)}, "its path as JSON", got)
+    check([len(of_run(project, name)[0]) for name in ("first", "second", "other")] == [100, 41 - 1, 1],
+          "runs are replaced, others stay", rows_of(project, "SELECT run_name, count(*) FROM metrics GROUP BY 1"))
+
+    os.environ["TRACKIO_DIR"] = str(top)
+    try:
+        from trackio.sqlite_storage import SQLiteStorage
+    except ImportError:
+        skip("trackio reads a project", "the package trackio is not installed")
+    else:
+        check(sorted(SQLiteStorage.get_runs("mine")) == ["first", "other", "second"], "trackio finds the runs")
+        check([row["step"] for row in SQLiteStorage.get_logs("mine", "first")] == steps,
+              "trackio reads the metrics", SQLiteStorage.get_logs("mine", "first")[:2])
+
+    # Steps that are repeated replace the earlier ones; a late evaluation does not.
+    for name, wanted in (("back", [0, 1, 2, 3, 4, 5]), ("late", [1, 2, 1])):
+        tnk("report", top / name, "--trackio", top / "more.db")
+        check(of_run(top / "more.db", name)[0] == wanted, f"steps of {name}", of_run(top / "more.db", name))
+
+    (top / "no.db").write_text("no database " * 100)
+    old = top / "old.db"
+    with contextlib.closing(sqlite3.connect(old)) as db:
+        db.execute("CREATE TABLE metrics (id INTEGER, run_name TEXT)")
+    before = old.read_bytes()
+    for path, words in ((top / "no.db", "not a database"), (top / "no/where.db", "unable to open"),
+                        (old, "no column named")):
+        got = tnk("report", run, "--trackio", path)
+        check(got.returncode == 6 and f"{path.name}: " in got.stderr and words in got.stderr, f"refused: {words}", got)
+    check(old.read_bytes() == before, "a project that is refused is not changed")
+
+
 def refused(top, run):
     for args, status, words in (
             ([top], 6, "no metrics.jsonl"), ([run, top / "nowhere"], 6, "No such file"),
             ([run, "-o", top / "no" / "where"], 6, "No such file"), ([run, run, run], 2, ""),
             ([run, "--tensorboard", "x", "--follow"], 2, "--follow"),
+            ([run, "--trackio", "x", "-o", "y"], 2, "--output"), ([run, "--trackio", "x", "--tensorboard", "y"], 2, "--tensorboard"),
             ([run, "--tensorboard", run / "config.json"], 6, "config.json"),
             ([run, "-o", "-", "--follow"], 2, "--follow"), ([run, "-o", "-", "--json"], 2, "--json")):
         got = tnk("report", *args)
@@ -407,6 +489,7 @@ with tempfile.TemporaryDirectory() as tmp:
     big = huge(where)
     followed(where)
     tensorboard(where, first)
+    trackio(where, first)
     refused(where / "evil", first)
     opened([first / "report.html", where / "both.html", evil, big])
 plan()

@@ -25,7 +25,8 @@ PLAYED = {
 }
 BUILD = ("gcc g++ libc6-dev dpkg-dev meson ninja-build pkg-config libuv1-dev "
          "libmbedtls-dev libjansson-dev libprotobuf-c-dev protobuf-c-compiler "
-         "libzstd-dev zlib1g-dev libnghttp2-dev libhiredis-dev libsentencepiece-dev")
+         "libzstd-dev zlib1g-dev libnghttp2-dev libhiredis-dev "
+         "libsqlite3-dev libsentencepiece-dev")
 TEST = BUILD + " python3 ca-certificates"
 
 

@@ -30,6 +30,8 @@ RECIPES = {
     "Homebrew": (".ci/packages/homebrew/tnk.rb",) * 2,
     "vcpkg": (".ci/packages/vcpkg/portfile.cmake", ".ci/packages/vcpkg/vcpkg.json"),
 }
+# Some systems name the package otherwise than the module of pkg-config.
+SHORT = {"sqlite3": "sqlite"}
 
 
 def check(root):
@@ -64,7 +66,7 @@ def check(root):
                     rf"(?<![a-z_]){name}\b", text(given)):
                 yield f"{given}: no value for the feature {name}"
         for name in libraries:
-            if name not in text(needed):
+            if SHORT.get(name, name) not in text(needed):
                 yield f"{needed}: no {name}, which a build on {system} needs"
 
 

@@ -18,11 +18,12 @@ class Tnk < Formula
   depends_on "mbedtls@3"
   depends_on "protobuf-c"
   depends_on "sentencepiece"
+  depends_on "sqlite"
   depends_on "zstd"
   uses_from_macos "zlib"
 
   def install
-    features = %w[http2 tokenizers valkey].map { |name| "-D#{name}=enabled" } +
+    features = %w[http2 tokenizers trackio valkey].map { |name| "-D#{name}=enabled" } +
                %w[lua node python].map { |name| "-D#{name}=disabled" }
     system "meson", "setup", "build", "-Dexamples=false", *features, *std_meson_args
     system "meson", "compile", "-C", "build", "--verbose"

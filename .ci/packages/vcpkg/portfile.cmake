@@ -6,7 +6,7 @@ endif()
 set(SOURCE_PATH "$ENV{TNK_SOURCE}")
 
 vcpkg_add_to_path("${CURRENT_HOST_INSTALLED_DIR}/tools/protobuf-c")
-foreach(feature http2 tokenizers valkey)
+foreach(feature http2 tokenizers trackio valkey)
   set(${feature} disabled)
   if(${feature} IN_LIST FEATURES)
     set(${feature} enabled)
@@ -20,6 +20,7 @@ vcpkg_configure_meson(
     -Dexamples=false
     -Dhttp2=${http2}
     -Dtokenizers=${tokenizers}
+    -Dtrackio=${trackio}
     -Dvalkey=${valkey}
     -Dlua=disabled
     -Dnode=disabled

@@ -2,7 +2,6 @@
 #include "tools/tnk/report/events.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/alloc.h"
@@ -10,6 +9,7 @@
 #include "lib/wire/format/json_read.h"
 #include "lib/wire/format/le.h"
 #include "tnk/error.h"
+#include "tools/tnk/report/steps.h"
 
 /* Fields of the messages, as wire type and number. */
 enum {
@@ -32,10 +32,9 @@ typedef struct {
   FILE *to;
   const report_data_t *data;
   tnk__buf_t event;
-  tnk__buf_t summary;                /* the values of a line */
-  tnk__buf_t part;                   /* one of them */
-  int64_t last_step;                 /* the greatest one; -1: none */
-  int64_t newest[REPORT_MAX_SERIES]; /* last step of each metric; -1: none */
+  tnk__buf_t summary; /* the values of a line */
+  tnk__buf_t part;    /* one of them */
+  report_steps_t steps;
 } writer_t;
 
 /* ---- Records ---- */
@@ -89,29 +88,8 @@ static void put_bytes(tnk__buf_t *out, int field, const void *data, size_t n) {
   tnk__buf_append(out, data, n);
 }
 
-/* Between the checkpoints before and after a step, by the number of steps. */
-static double time_of(const report_data_t *data, int64_t step) {
-  const char *began = report_config_find(&data->config, "began_s");
-  int64_t from_s = began != NULL ? strtoll(began, NULL, 10) : 0;
-  int64_t from = 0;
-
-  for (size_t i = 0; i < data->saves.n; i++) {
-    const report_save_t *save = &data->saves.saves[i];
-
-    if (save->time_s == 0 || save->step < 0)
-      continue;
-    if (step <= save->step && from_s > 0 && save->step > from)
-      return (double)from_s + (double)(save->time_s - from_s) *
-                                  (double)(step - from) /
-                                  (double)(save->step - from);
-    from = save->step;
-    from_s = save->time_s;
-  }
-  return (double)from_s;
-}
-
 static void begin_event(writer_t *writer, int64_t step) {
-  const double time_s = time_of(writer->data, step);
+  const double time_s = report_steps_time(writer->data, step);
   uint64_t bits;
   uint8_t time[8];
 
@@ -167,33 +145,17 @@ static void put_value(writer_t *writer, const char *key, double value) {
   put_bytes(&writer->summary, SUMMARY_VALUE, part->data, part->len);
 }
 
-/* Returns whether a metric goes back: the run was resumed from an earlier step.
- * A program may also write an evaluation of an earlier step later, in a line of
- * its own; its metrics do not go back. */
-static int goes_back(writer_t *writer, const json_t *line, int64_t step) {
-  const report_run_t *run = &writer->data->run;
-  int does = 0;
-
-  for (size_t i = 0; i < run->n_series; i++)
-    if (json_object_get(line, run->series[i].key) != NULL) {
-      does |= writer->newest[i] >= step;
-      writer->newest[i] = step;
-    }
-  return does;
-}
-
 static int put_line(const json_t *line, void *user) {
   writer_t *writer = user;
   const char *key;
   json_t *value;
   int64_t step;
+  int is_back;
   int err = TNK_OK;
 
-  if (!report_run_step(writer->last_step, line, &step))
+  if (!report_steps_next(&writer->steps, line, &step, &is_back))
     return TNK_EPROTO;
-  if (step > writer->last_step)
-    writer->last_step = step;
-  if (goes_back(writer, line, step))
+  if (is_back)
     err = put_restart(writer, step);
   tnk__buf_clear(&writer->summary);
   json_object_foreach((json_t *)line, key, value) {
@@ -212,13 +174,12 @@ static int put_line(const json_t *line, void *user) {
 }
 
 int report_events_put(FILE *to, const report_data_t *data) {
-  writer_t writer = {.to = to, .data = data, .last_step = -1};
+  writer_t writer = {.to = to, .data = data};
   tnk__buf_t *const bufs[] = {&writer.event, &writer.summary, &writer.part};
   report_lines_t lines;
   int err;
 
-  for (size_t i = 0; i < REPORT_MAX_SERIES; i++)
-    writer.newest[i] = -1;
+  report_steps_init(&writer.steps, &data->run);
   for (size_t i = 0; i < 3; i++)
     tnk__buf_init(bufs[i], tnk__allocator_default(), MAX_EVENT);
   err = put_version(&writer);

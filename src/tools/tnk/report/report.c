@@ -14,12 +14,14 @@
 #include "tools/tnk/out/json.h"
 #include "tools/tnk/report/events.h"
 #include "tools/tnk/report/page.h"
+#include "tools/tnk/report/trackio.h"
 
 /* The interval at which --follow looks for changes. */
 enum { EVERY_S = 2 };
 
 static const char *output;
 static const char *board;
+static const char *project;
 static int follow;
 
 static const cli_option_t options[] = {
@@ -37,6 +39,14 @@ static const cli_option_t options[] = {
      .help = "Write all metrics as event files for TensorBoard instead of the "
              "HTML file: to DIR, or for two runs to DIR/RUN. Earlier ones are "
              "replaced."},
+    {.name = "trackio",
+     .value = "FILE",
+     .text = &project,
+     .offer = CLI_OFFER_FILES,
+     .help = "Write all metrics and the configuration to a project of trackio "
+             "instead of the HTML file: to a database whose name is that of "
+             "the project and .db, in the folder TRACKIO_DIR. Earlier metrics "
+             "of the run are replaced."},
     {.name = "follow",
      .flag = &follow,
      .help = "Write the file again when the run has changed, until it ends. A "
@@ -214,6 +224,24 @@ static int write_board(work_t *work) {
   return status;
 }
 
+/* ---- trackio ---- */
+
+static int write_project(work_t *work) {
+  char why[REPORT_MAX_WHY] = "";
+  int err = TNK_OK;
+
+  for (size_t i = 0; i < work->n && err == TNK_OK; i++)
+    err = report_trackio_put(project, &work->data[i], why);
+  if (err == TNK_OK)
+    return CLI_EXIT_OK;
+  if (err == TNK_EUNSUPPORTED)
+    return cli_fail(work->cli, CLI_EXIT_USAGE,
+                    "--trackio: this program was built without SQLite");
+  if (err == TNK_EFILE)
+    return cli_fail(work->cli, CLI_EXIT_FILE, "%s: %s", project, why);
+  return failed(work->cli, err, project);
+}
+
 /* ---- Following ---- */
 
 /* The state of a run's files, compared to find changes. */
@@ -280,21 +308,28 @@ static int write_until_final(work_t *work) {
 
 /* ---- The command ---- */
 
+/* What was written, as a note and as the name of a member. */
 static int show_path(const work_t *work) {
+  const char *path = work->path, *note = "the report is", *name = "report";
   cli_json_t json;
 
-  const char *path = board != NULL ? board : work->path;
-
+  if (board != NULL) {
+    path = board;
+    note = "the event files are in";
+    name = "tensorboard";
+  } else if (project != NULL) {
+    path = project;
+    note = "the project of trackio is";
+    name = "trackio";
+  }
   if (path == NULL)
     return CLI_EXIT_OK;
   if (!work->cli->json) {
-    cli_note(work->cli,
-             board != NULL ? "the event files are in %s" : "the report is %s",
-             path);
+    cli_note(work->cli, "%s %s", note, path);
     return CLI_EXIT_OK;
   }
   cli_json_begin(&json);
-  cli_json_put_odd_text(&json, board != NULL ? "tensorboard" : "report", path);
+  cli_json_put_odd_text(&json, name, path);
   return cli_json_end(&json, work->cli);
 }
 
@@ -315,6 +350,8 @@ static int run_report(cli_t *cli) {
   status = read_all(&work);
   if (status == CLI_EXIT_OK && board != NULL) {
     status = write_board(&work);
+  } else if (status == CLI_EXIT_OK && project != NULL) {
+    status = write_project(&work);
   } else if (status == CLI_EXIT_OK) {
     status = set_path(&work);
     if (status == CLI_EXIT_OK)
@@ -330,6 +367,9 @@ static int run_report(cli_t *cli) {
 static const char *check(const cli_t *cli) {
   if (board != NULL && (output != NULL || follow))
     return "--tensorboard writes no HTML file: leave --output and --follow out";
+  if (project != NULL && (output != NULL || follow || board != NULL))
+    return "--trackio writes no other file: leave --output, --follow and "
+           "--tensorboard out";
   if (output != NULL && strcmp(output, "-") == 0) {
     if (follow)
       return "--follow needs a file";
@@ -345,6 +385,8 @@ static const cli_item_t examples[] = {
     {"tnk report first --follow", "keep the report up to date"},
     {"tnk report first second --tensorboard board",
      "write event files, for tensorboard --logdir board"},
+    {"tnk report first --trackio ~/.cache/huggingface/trackio/mine.db",
+     "add the run to a project, for trackio show --project mine"},
     {NULL, NULL}};
 
 static const cli_item_t files[] = {
