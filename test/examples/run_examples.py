@@ -161,7 +161,8 @@ def listens(port):
 
 
 def sample_server():
-    server = subprocess.Popen([BUILD / "examples" / "sample_server", "0"],
+    # Its port, once closed, is nobody else's.
+    server = subprocess.Popen([BUILD / "examples" / "sample_server", str(reserve())],
                               stdin=subprocess.DEVNULL, env=ENV,
                               stdout=subprocess.PIPE, text=True)
     url = re.search(r"listening on (\S+)", server.stdout.readline())[1]
