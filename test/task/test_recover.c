@@ -679,21 +679,34 @@ TEST_LIMIT(S3_26a_a_recovery_without_memory, 60) {
   CHECK(n > 0);
 }
 
-/* A call that creates something names the session in which it began. It is
- * repeated while the server is down, and there is a new session by then. */
-TEST(Q1_a_creation_that_names_the_earlier_session_has_lost_it) {
-  static const struct {
-    const char *path;
-    int status;
-    const char *says;
-  } rows[] = {
-      {sampler_path, 404, "{\"detail\":\"Session not found: session-0\"}"},
-      {sampler_path, 410, "{}"},
-      {sampler_path, 400, "{\"detail\":\"unknown session session-0\"}"},
-      {"/api/v1/create_model", 404, "{\"detail\":\"Session not found\"}"},
-      {"/api/v1/create_model", 422, "{\"detail\":\"no such session\"}"},
-      {load_path, 404, "{\"detail\":\"Session not found\"}"},
-  };
+/* ---- Creations while the session is lost ---- */
+
+typedef struct {
+  const char *path;
+  int status;
+  const char *says;
+} refusal_t;
+
+/* No session is known any more but "session-2". */
+static void beat_of_third(mock_request_t *request, void *user) {
+  int is_third = strstr((const char *)request->body, "session-2") != NULL;
+
+  (void)user;
+  mock_reply_json(request, is_third ? 200 : 404, "{}");
+}
+
+/* The server is restarted once more. */
+static void restart_again(script_t *script) {
+  mock_on(script->mock, "POST", beat_path, beat_of_third, NULL);
+  mock_json(script->mock, "POST", session_path, 200,
+            "{\"session_id\":\"session-2\"}");
+  mock_json(script->mock, "POST", "/api/v1/sessions/session-2/finish", 200,
+            "{}");
+  for (int i = 0; i < 3; i++)
+    script_later(script, 10000);
+}
+
+static tnk_promise_t *create(script_t *script, const char *path) {
   tnk_sampling_options_t sampler = TNK_SAMPLING_OPTIONS_INIT;
   tnk_restore_options_t restore = TNK_RESTORE_OPTIONS_INIT;
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
@@ -701,33 +714,66 @@ TEST(Q1_a_creation_that_names_the_earlier_session_has_lost_it) {
   sampler.base_model = lora.base_model = "base";
   restore.path = "tinker://run/weights/a";
   restore.classic = TNK_NO;
-  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-    mend_t mend;
-    script_t *script = &mend.script;
-    outcome_t outcome;
-    size_t n;
+  if (path == sampler_path)
+    return tnk_service_create_sampling(script->service, &sampler);
+  if (path == load_path)
+    return tnk_service_restore(script->service, &restore);
+  return tnk_service_create_lora(script->service, &lora);
+}
 
-    script_open_with(script, options_of(&mend));
-    script_sampler(script);
-    script_advance(script, 10000);
-    n = mock_count(script->mock, "POST", rows[i].path);
-    mock_json(script->mock, "POST", rows[i].path, 503, "{}");
-    outcome_of(&outcome,
-               rows[i].path == sampler_path
-                   ? tnk_service_create_sampling(script->service, &sampler)
-               : rows[i].path == load_path
-                   ? tnk_service_restore(script->service, &restore)
-                   : tnk_service_create_lora(script->service, &lora));
-    while (mock_count(script->mock, "POST", rows[i].path) == n)
-      script_turns(script);
-    restart(script);
+/* The server responds with 503 until it has lost the session `n_losses` times,
+ * and then with a refusal. */
+static void try_creation(const refusal_t *row, tnk_choice_t recovers,
+                         int n_losses) {
+  mend_t mend;
+  script_t *script = &mend.script;
+  tnk_service_options_t options = options_of(&mend);
+  outcome_t outcome;
+  size_t n;
+
+  options.recovery = recovers;
+  script_open_with(script, options);
+  script_sampler(script);
+  script_advance(script, 10000);
+  n = mock_count(script->mock, "POST", row->path);
+  mock_json(script->mock, "POST", row->path, 503, "{}");
+  outcome_of(&outcome, create(script, row->path));
+  while (mock_count(script->mock, "POST", row->path) == n)
+    script_turns(script);
+  restart(script);
+  if (n_losses > 1)
+    restart_again(script);
+  if (recovers == TNK_YES)
     CHECK_INT(outcome.n_done, 0);
-    mock_json(script->mock, "POST", rows[i].path, rows[i].status, rows[i].says);
-    script_advance(script, 30000);
-    outcome_fails(script, &outcome, TNK_ESESSION);
-    outcome_drop(&outcome);
-    script_close(script);
-  }
+  mock_json(script->mock, "POST", row->path, row->status, row->says);
+  script_advance(script, 30000);
+  outcome_fails(script, &outcome, TNK_ESESSION);
+  outcome_drop(&outcome);
+  script_close(script);
+}
+
+/* A call that creates something names the session in which it began. It is
+ * repeated while the server is down, and there is a new session by then. */
+TEST(Q1_a_creation_that_names_the_earlier_session_has_lost_it) {
+  static const refusal_t rows[] = {
+      {sampler_path, 404, "{\"detail\":\"Session not found: session-0\"}"},
+      {sampler_path, 410, "{}"},
+      {sampler_path, 400, "{\"detail\":\"unknown session session-0\"}"},
+      {"/api/v1/create_model", 404, "{\"detail\":\"Session not found\"}"},
+      {"/api/v1/create_model", 422, "{\"detail\":\"no such session\"}"},
+      {load_path, 404, "{\"detail\":\"Session not found\"}"},
+  };
+  static const tnk_choice_t recovers[] = {TNK_YES, TNK_NO};
+  char context[64];
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t k = 0; k < 2; k++)
+      for (int n_losses = 1; n_losses <= 2; n_losses++) {
+        snprintf(context, sizeof(context), "row %zu, %s, %d losses", i,
+                 recovers[k] == TNK_YES ? "recovery" : "no recovery", n_losses);
+        test_context(context);
+        try_creation(&rows[i], recovers[k], n_losses);
+      }
 }
 
 /* ---- An account without credit ---- */
