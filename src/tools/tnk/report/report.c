@@ -13,6 +13,7 @@
 #include "tools/common/frame/commands.h"
 #include "tools/tnk/out/json.h"
 #include "tools/tnk/report/events.h"
+#include "tools/tnk/report/mlflow.h"
 #include "tools/tnk/report/page.h"
 #include "tools/tnk/report/trackio.h"
 
@@ -22,6 +23,8 @@ enum { EVERY_S = 2 };
 static const char *output;
 static const char *board;
 static const char *project;
+static const char *server;
+static const char *experiment;
 static int follow;
 
 static const cli_option_t options[] = {
@@ -47,6 +50,18 @@ static const cli_option_t options[] = {
              "instead of the HTML file: to a database whose name is that of "
              "the project and .db, in the folder TRACKIO_DIR. Earlier metrics "
              "of the run are replaced."},
+    {.name = "mlflow",
+     .value = "URL",
+     .text = &server,
+     .help = "Write all metrics and the configuration to this server of MLflow "
+             "instead of the HTML file. MLFLOW_TRACKING_TOKEN, or "
+             "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, have the "
+             "key. The run replaces an earlier one of it."},
+    {.name = "experiment",
+     .value = "NAME",
+     .text = &experiment,
+     .help = "With --mlflow: the experiment (tnk). It is created if it does "
+             "not exist."},
     {.name = "follow",
      .flag = &follow,
      .help = "Write the file again when the run has changed, until it ends. A "
@@ -310,26 +325,25 @@ static int write_until_final(work_t *work) {
 
 /* What was written, as a note and as the name of a member. */
 static int show_path(const work_t *work) {
-  const char *path = work->path, *note = "the report is", *name = "report";
+  const struct {
+    const char *path, *note, *name;
+  } kinds[] = {{board, "the event files are in", "tensorboard"},
+               {project, "the project of trackio is", "trackio"},
+               {server, "the metrics are on the server", "mlflow"},
+               {work->path, "the report is", "report"}};
+  size_t i = 0;
   cli_json_t json;
 
-  if (board != NULL) {
-    path = board;
-    note = "the event files are in";
-    name = "tensorboard";
-  } else if (project != NULL) {
-    path = project;
-    note = "the project of trackio is";
-    name = "trackio";
-  }
-  if (path == NULL)
+  while (i < 3 && kinds[i].path == NULL)
+    i++;
+  if (kinds[i].path == NULL)
     return CLI_EXIT_OK;
   if (!work->cli->json) {
-    cli_note(work->cli, "%s %s", note, path);
+    cli_note(work->cli, "%s %s", kinds[i].note, kinds[i].path);
     return CLI_EXIT_OK;
   }
   cli_json_begin(&json);
-  cli_json_put_odd_text(&json, name, path);
+  cli_json_put_odd_text(&json, kinds[i].name, kinds[i].path);
   return cli_json_end(&json, work->cli);
 }
 
@@ -342,21 +356,30 @@ static int set_path(work_t *work) {
   return work->path != NULL ? CLI_EXIT_OK : failed(work->cli, TNK_ENOMEM, "");
 }
 
+/* Write what the options ask for. */
+static int write_what_is_wanted(work_t *work) {
+  int status;
+
+  if (board != NULL)
+    return write_board(work);
+  if (project != NULL)
+    return write_project(work);
+  if (server != NULL)
+    return report_mlflow_put(work->cli, server,
+                             experiment != NULL ? experiment : "tnk",
+                             work->data, work->n);
+  status = set_path(work);
+  return status == CLI_EXIT_OK ? write_until_final(work) : status;
+}
+
 static int run_report(cli_t *cli) {
   static work_t work;
   int status;
 
   work.cli = cli;
   status = read_all(&work);
-  if (status == CLI_EXIT_OK && board != NULL) {
-    status = write_board(&work);
-  } else if (status == CLI_EXIT_OK && project != NULL) {
-    status = write_project(&work);
-  } else if (status == CLI_EXIT_OK) {
-    status = set_path(&work);
-    if (status == CLI_EXIT_OK)
-      status = write_until_final(&work);
-  }
+  if (status == CLI_EXIT_OK)
+    status = write_what_is_wanted(&work);
   if (status == CLI_EXIT_OK)
     status = show_path(&work);
   free_all(&work);
@@ -365,11 +388,15 @@ static int run_report(cli_t *cli) {
 }
 
 static const char *check(const cli_t *cli) {
-  if (board != NULL && (output != NULL || follow))
-    return "--tensorboard writes no HTML file: leave --output and --follow out";
-  if (project != NULL && (output != NULL || follow || board != NULL))
-    return "--trackio writes no other file: leave --output, --follow and "
-           "--tensorboard out";
+  const int n_others = (board != NULL) + (project != NULL) + (server != NULL);
+
+  if (n_others > 0 && (output != NULL || follow))
+    return "--tensorboard, --trackio and --mlflow write no HTML file: leave "
+           "--output and --follow out";
+  if (n_others > 1)
+    return "--tensorboard, --trackio and --mlflow are different forms: use one";
+  if (experiment != NULL && server == NULL)
+    return "--experiment needs --mlflow";
   if (output != NULL && strcmp(output, "-") == 0) {
     if (follow)
       return "--follow needs a file";
@@ -387,6 +414,8 @@ static const cli_item_t examples[] = {
      "write event files, for tensorboard --logdir board"},
     {"tnk report first --trackio ~/.cache/huggingface/trackio/mine.db",
      "add the run to a project, for trackio show --project mine"},
+    {"tnk report first --mlflow http://127.0.0.1:5000",
+     "write the metrics to a server of MLflow"},
     {NULL, NULL}};
 
 static const cli_item_t files[] = {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/tnk/report/steps.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void report_steps_init(report_steps_t *steps, const report_run_t *run) {
   steps->run = run;
@@ -52,4 +54,21 @@ double report_steps_time(const report_data_t *data, int64_t step) {
     from_s = save->time_s;
   }
   return (double)from_s;
+}
+
+char *report_steps_id(const report_data_t *data) {
+  static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  const char *began = report_config_find(&data->config, "began_s");
+  const size_t n =
+      strlen(data->run.name) + (began != NULL ? strlen(began) : 0) + 8;
+  char *id = malloc(n);
+
+  if (id == NULL)
+    return NULL;
+  (void)snprintf(id, n, "tnk-%s%s%s", data->run.name, began != NULL ? "-" : "",
+                 began != NULL ? began : "");
+  for (char *c = id; *(c += strspn(c, allowed)) != '\0';)
+    *c = '_';
+  return id;
 }

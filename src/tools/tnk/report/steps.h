@@ -21,5 +21,10 @@ int report_steps_next(report_steps_t *steps, const json_t *line, int64_t *step,
 /* Seconds since 1970. Metrics have no times, so this is between the times of
  * the checkpoints before and after the step. 0: unknown. */
 double report_steps_time(const report_data_t *data, int64_t step);
+/* The name under which other programs find the run again: "tnk-", the run's
+ * name, and the time at which it began, because there may be another run of the
+ * name. It has letters, digits, "-", "_" and ".". The caller frees it. NULL
+ * without memory. */
+char *report_steps_id(const report_data_t *data);
 
 #endif

@@ -200,20 +200,6 @@ static int put_config(writer_t *writer) {
   return err;
 }
 
-/* Two runs of the same name have different ids if they began at different
- * times. */
-static char *make_id(const report_data_t *data) {
-  const char *began = report_config_find(&data->config, "began_s");
-  const size_t n =
-      strlen(data->run.name) + (began != NULL ? strlen(began) : 0) + 8;
-  char *id = malloc(n);
-
-  if (id != NULL)
-    (void)snprintf(id, n, "tnk-%s%s%s", data->run.name,
-                   began != NULL ? "-" : "", began != NULL ? began : "");
-  return id;
-}
-
 static int put_all(writer_t *writer) {
   report_lines_t lines;
   int err = run(writer, DROP_METRICS, NULL, NULL, INT64_MIN);
@@ -234,7 +220,7 @@ int report_trackio_put(const char *path, const report_data_t *data,
   int err = TNK_ENOMEM;
 
   report_steps_init(&writer.steps, &data->run);
-  writer.id = make_id(data);
+  writer.id = report_steps_id(data);
   if (writer.id != NULL)
     err = open_project(&writer, path);
   if (err == TNK_OK)
