@@ -184,7 +184,7 @@ def keys(server, run):
 
 def refused(server, run):
     for fails, status, words in (
-            (("", 200, b"<html>"), 1, "status 200"), (("", 502, b"<html>"), 1, "status 502"), (("", 200, b"[]"), 1, "status 200"),
+            (("", 200, b"<html>"), 1, "not one of MLflow"), (("", 502, b"<html>"), 1, "status 502"), (("", 200, b"[]"), 1, "not one of MLflow"),
             (("experiments/create", 200, {}), 1, "not one of MLflow"), (("runs/create", 200, {"run": {}}), 1, "not one of MLflow"),
             (("experiments/", 404, MISSING), 1, "No such experiment")):
         server.fails = fails

@@ -10,6 +10,7 @@ skipped. The tests of the command are run with these packages and with a server 
 import argparse
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from own_venv import enter  # noqa: E402
 from ports import reserve  # noqa: E402
 from tap import check, plan  # noqa: E402
 
-START_S = 300
+START_S = TEST_S = 300
 
 
 def answers(url):
@@ -61,12 +62,12 @@ def main():
             for name, words in (("run_report.py", ("TensorBoard reads the files", "trackio reads the metrics")),
                                 ("run_report_mlflow.py", ("MLflow takes a run", "with all values"))):
                 got = subprocess.run([sys.executable, TEST / "cli" / name, tnk], capture_output=True, text=True,
-                                     env={**os.environ, "MLFLOW": url}, check=False)
+                                     env={**os.environ, "MLFLOW": url}, check=False, timeout=TEST_S)
                 said = [line.split(" - ", 1)[1] for line in got.stdout.splitlines() if line.startswith("ok ")]
                 check(got.returncode == 0 and all(word in said for word in words), f"{name} with the packages",
                       got.stdout[-2000:] + got.stderr[-2000:])
         finally:
-            os.killpg(server.pid, 15)
+            os.killpg(server.pid, signal.SIGKILL)
             server.wait()
     plan()
 

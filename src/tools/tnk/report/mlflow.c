@@ -51,6 +51,14 @@ static int no_memory(const writer_t *writer) {
 
 /* ---- Requests ---- */
 
+static int not_mlflow(const writer_t *writer) {
+  return cli_report(
+      writer->cli,
+      &(cli_problem_t){.status = CLI_EXIT_FAILED,
+                       .message = "the answer is not one of MLflow",
+                       .hint = HINT_URL});
+}
+
 /* Report an answer that is an error. `json` is its body, or NULL. */
 static int refused(const writer_t *writer, int http_status,
                    const json_t *json) {
@@ -58,6 +66,8 @@ static int refused(const writer_t *writer, int http_status,
   const int is_key = http_status == 401 || http_status == 403;
   char own[128];
 
+  if (http_status == 200)
+    return not_mlflow(writer);
   (void)snprintf(own, sizeof(own), "the server answers with status %d",
                  http_status);
   return cli_report(
@@ -137,11 +147,7 @@ static int take_text(const writer_t *writer, char **out, const json_t *from,
   const char *text = tnk__json_str(from, name);
 
   if (text == NULL)
-    return cli_report(writer->cli,
-                      &(cli_problem_t){.status = CLI_EXIT_FAILED,
-                                       .message = "the answer is not one of "
-                                                  "MLflow",
-                                       .hint = HINT_URL});
+    return not_mlflow(writer);
   *out = strdup(text);
   return *out != NULL ? CLI_EXIT_OK : no_memory(writer);
 }

@@ -10,7 +10,8 @@ enum { REPORT_MAX_WHY = 256 };
 /*
  * Write the metrics and the configuration of a run to a project of trackio,
  * which is a database of SQLite with the name of the project and ".db". Earlier
- * rows of the run are replaced; other runs stay. A failure changes nothing.
+ * rows of the run are replaced; other runs stay. A failure changes no run, but
+ * a database that did not exist may remain, without runs.
  *
  * Returns TNK_OK; TNK_EFILE with the reason in `why`; TNK_ENOMEM; or
  * TNK_EUNSUPPORTED if this program was built without SQLite.
