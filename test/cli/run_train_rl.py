@@ -14,26 +14,11 @@ import statistics
 import tempfile
 
 from console import check, plan, tnk
-from train_runs import RATES, STEPS, killed_apart, killed_local, metrics, weights, write
+from train_runs import (LOGPROB, PLAYED, RATES, STEPS, example, killed_apart, killed_local, metrics, weights,
+                        write)
 
 RL = ("--method", "rl")
 RUN = ("--steps", STEPS, *RATES, "--save-every", "4", "--schedule", "cosine", "--warm-up", "2")
-# The model that was never trained gives each id the same probability.
-LOGPROB = -5.55
-
-
-def example(prompt, said, advantage=0.0, **more):
-    """An example of the loss importance_sampling, whose ids are bytes."""
-    ids = [*prompt.encode(), *said.encode()]
-    n_given = len(prompt.encode()) - 1
-    return {"model_input": {"chunks": [{"type": "encoded_text", "tokens": ids[:-1]}]},
-            "loss_fn_inputs": {
-                "target_tokens": {"data": ids[1:], "dtype": "int64"},
-                "logprobs": {"data": [0.0] * n_given + [LOGPROB] * len(said), "dtype": "float32"},
-                "advantages": {"data": [0.0] * n_given + [advantage] * len(said), "dtype": "float32"}}, **more}
-
-
-PLAYED = [(f"{i // 5}?", "ab" if i % 5 < 2 else "cd", float(i % 5 < 2)) for i in range(25)]
 
 
 def turns(prompt, said, reward, number):
@@ -117,12 +102,13 @@ def told(folder):
 def losses(folder, data):
     """Each loss trains, and differently, once the model has left the sampler."""
     found = {}
-    for loss in ("importance_sampling", "ppo", "cispo"):
+    losses = ("importance_sampling", "ppo", "cispo", "gspo", "dro")
+    for loss in losses:
         run = folder / f"loss-{loss}"
         got = tnk("train", data, *RL, "--loss", loss, "--local", "--run", run, *RUN)
         check(got.returncode == 0 and math.isfinite(json.loads(metrics(run).splitlines()[-1])["train/loss"]), loss, got)
         found[loss] = str(sorted(weights(run, run / "served").items()))
-    check(len(set(found.values())) == 3, "the losses differ")
+    check(len(set(found.values())) == len(losses), "the losses differ")
 
 
 def supervised(folder):
@@ -156,7 +142,7 @@ def bad_input(folder, data):
         got = tnk("train", write(folder / "some.jsonl", rows), *RL, "--local", "--run", folder / "none")
         check(got.returncode == 1 and words in got.stderr, words, got)
     for args, words in ((["--loss", "ppo"], "--method rl"), ([*RL, "--eval-split", "0.1"], "no evaluation"),
-                        ([*RL, "--max-length", "9"], "--max-length"), ([*RL, "--loss", "dro"], "cispo")):
+                        ([*RL, "--max-length", "9"], "--max-length"), ([*RL, "--loss", "other"], "cispo")):
         got = tnk("train", data, "--local", "--run", folder / "none", *args)
         check(got.returncode == 2 and words in got.stderr, f"refused: {' '.join(args)}", got)
     check(not (folder / "none").exists(), "and nothing was begun")

@@ -27,6 +27,25 @@ def chat(question, answer):
                          {"role": "assistant", "content": answer}]}
 
 
+# The model that was never trained gives each id the same probability.
+LOGPROB = -5.55
+
+
+def example(prompt, said, advantage=0.0, **more):
+    """An example of the loss importance_sampling, whose ids are bytes."""
+    ids = [*prompt.encode(), *said.encode()]
+    n_given = len(prompt.encode()) - 1
+    return {"model_input": {"chunks": [{"type": "encoded_text", "tokens": ids[:-1]}]},
+            "loss_fn_inputs": {
+                "target_tokens": {"data": ids[1:], "dtype": "int64"},
+                "logprobs": {"data": [0.0] * n_given + [LOGPROB] * len(said), "dtype": "float32"},
+                "advantages": {"data": [0.0] * n_given + [advantage] * len(said), "dtype": "float32"}}, **more}
+
+
+# Prompts, what was sampled, and rewards.
+PLAYED = [(f"{i // 5}?", "ab" if i % 5 < 2 else "cd", float(i % 5 < 2)) for i in range(25)]
+
+
 def write(path, chats):
     path.write_text("".join(json.dumps(c) + "\n" for c in chats))
     return path

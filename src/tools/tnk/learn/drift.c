@@ -12,15 +12,8 @@ double learn_loss_sum(const tnk_promise_t *pass) {
                                         : tnk_pass_loss(result);
 }
 
-/* Sums over the sampled tokens. */
-typedef struct {
-  double n;
-  double k1, k2;   /* estimates of KL(sampler, model) */
-  double surprise; /* -log q */
-} drift_t;
-
 /* Add an example. The tensors of the command's own data are f64 or f32. */
-static void add(drift_t *drift, const tnk_datum_t *datum,
+static void add(learn_drift_t *drift, const tnk_datum_t *datum,
                 const tnk_tensor_t *trained) {
   const tnk_loss_input_t sampled =
       tnk__datum_input_at(datum, tnk__datum_find(datum, "logprobs"));
@@ -41,18 +34,28 @@ static void add(drift_t *drift, const tnk_datum_t *datum,
   }
 }
 
-/* The cookbook has these metrics under longer names. */
-size_t learn_drift(tnk_number_t *out, const tnk_promise_t *pass,
-                   const tnk_datum_t *data, size_t n) {
+void learn_drift_add(learn_drift_t *drift, const tnk_promise_t *pass,
+                     const tnk_datum_t *data, size_t n) {
   const tnk_pass_t *result = tnk_promise_pass(pass);
-  drift_t drift = {0};
 
   for (size_t i = 0; i < tnk_pass_count(result) && i < n; i++)
-    add(&drift, &data[i], tnk_pass_tensor(result, i, "logprobs"));
-  if (!(drift.n > 0))
+    add(drift, &data[i], tnk_pass_tensor(result, i, "logprobs"));
+}
+
+/* The cookbook has these metrics under longer names. */
+size_t learn_drift_means(tnk_number_t *out, const learn_drift_t *drift) {
+  if (!(drift->n > 0))
     return 0;
-  out[0] = (tnk_number_t){"kl", drift.k1 / drift.n};
-  out[1] = (tnk_number_t){"kl_k2", drift.k2 / drift.n};
-  out[2] = (tnk_number_t){"entropy", drift.surprise / drift.n};
+  out[0] = (tnk_number_t){"kl", drift->k1 / drift->n};
+  out[1] = (tnk_number_t){"kl_k2", drift->k2 / drift->n};
+  out[2] = (tnk_number_t){"entropy", drift->surprise / drift->n};
   return LEARN_N_DRIFT;
+}
+
+size_t learn_drift(tnk_number_t *out, const tnk_promise_t *pass,
+                   const tnk_datum_t *data, size_t n) {
+  learn_drift_t drift = {0};
+
+  learn_drift_add(&drift, pass, data, n);
+  return learn_drift_means(out, &drift);
 }

@@ -4,7 +4,6 @@
 #include "tools/tnk/learn/model.h"
 #include "tools/tnk/learn/schedule.h"
 
-const char *const rl_losses[] = {"importance_sampling", "ppo", "cispo", NULL};
 const char *const rl_advantages[] = {
     [TNK_ADVANTAGE_CENTERED] = "centered",
     [TNK_ADVANTAGE_NORMALIZED] = "normalized",
@@ -21,6 +20,7 @@ rl_args_t rl_args = {
     .answer_tokens = 1024,
     .save_every = 10,
     .rank = 32,
+    .optimizer = LEARN_OPTIMIZER_INIT,
 };
 
 const cli_option_t rl_options[] = {
@@ -119,9 +119,12 @@ const cli_option_t rl_options[] = {
      .help = "Learning rate. Default: as tnk train --method rl."},
     {.name = "loss",
      .value = "NAME",
-     .choice = &rl_args.loss,
-     .choices = rl_losses,
-     .help = "importance_sampling, ppo, cispo (importance_sampling)."},
+     .choice = &rl_args.loss.name,
+     .choices = learn_losses,
+     .help = "importance_sampling, ppo, cispo, gspo, dro "
+             "(importance_sampling)."},
+    LEARN_LOSS_SETTING_OPTION(rl_args.loss),
+    LEARN_OPTIMIZER_OPTIONS(rl_args.optimizer),
     {.name = "advantages",
      .value = "NAME",
      .choice = &rl_args.advantages,
@@ -175,8 +178,15 @@ const cli_option_t rl_options[] = {
     CLI_WORDS_OPTIONS(rl_args.words),
     {.name = NULL}};
 
+static const char *check_learning(void) {
+  const char *wrong = learn_loss_check(&rl_args.loss);
+
+  return wrong != NULL ? wrong : learn_optimizer_check(&rl_args.optimizer);
+}
+
 const char *rl_check(const cli_t *cli) {
   const int64_t n = rl_args.n_groups * rl_args.group_size;
+  const char *wrong = check_learning();
 
   if (rl_args.environment == NULL)
     return "--environment is the command to learn from";
@@ -209,5 +219,5 @@ const char *rl_check(const cli_t *cli) {
     return "--max-failed must be less than the environments of a step";
   if (!(rl_args.rate > 0))
     rl_args.rate = learn_default_rate(rl_args.words.model) / 10;
-  return cli_words_check(&rl_args.words);
+  return wrong != NULL ? wrong : cli_words_check(&rl_args.words);
 }

@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #include "tnk/rl.h"
+#include "tools/tnk/learn/loss.h"
+#include "tools/tnk/learn/optimizer.h"
 #include "tools/tnk/serve/words.h"
 
 /* Maximum of environments in a step. Each needs some kilobytes. A gateway has
@@ -33,15 +35,15 @@ typedef struct {
   int64_t save_every;
   int64_t rank;
   int64_t seed;
-  double rate;    /* 0: learn_default_rate() */
-  int loss;       /* in rl_losses */
+  double rate; /* 0: learn_default_rate() */
+  learn_loss_t loss;
+  learn_optimizer_t optimizer;
   int advantages; /* tnk_advantage_t */
   int is_local;
 } rl_args_t;
 
 extern rl_args_t rl_args;
 extern const cli_option_t rl_options[];
-extern const char *const rl_losses[];
 extern const char *const rl_advantages[];
 
 /* Returns the error in the combination of options, or NULL. */

@@ -209,7 +209,7 @@ static int learn(rl_loop_t *loop) {
   rl_batch_t *batch = &loop->batch;
   const int is_due = is_evaluated(loop);
   tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
-  tnk_optim_t optim = TNK_OPTIM_INIT;
+  const tnk_optim_t optim = learn_optim(loop->optimizer, loop->rate);
   tnk_promise_t *both[2];
   tnk_promise_t *done;
   int checked = FINE;
@@ -218,8 +218,7 @@ static int learn(rl_loop_t *loop) {
   if (rl_batch_make(batch, &loop->play, loop->advantages) != TNK_OK)
     return cli_fail(cli_of(loop), CLI_EXIT_FAILED, "out of memory");
   loop->eval_reward = NAN;
-  options.loss_fn = loop->loss;
-  optim.learning_rate = loop->rate;
+  learn_loss_set(loop->loss, &options);
   both[0] = tnk_training_forward_backward(loop->model, batch->data, batch->n,
                                           &options);
   both[1] = tnk_training_optim_step(loop->model, &optim);

@@ -6,6 +6,8 @@
 #include "tnk/observe.h"
 #include "tnk/training.h"
 #include "tools/tnk/learn/budget.h"
+#include "tools/tnk/learn/loss.h"
+#include "tools/tnk/learn/optimizer.h"
 #include "tools/tnk/learn/sampler.h"
 #include "tools/tnk/rl/batch.h"
 
@@ -16,7 +18,8 @@ typedef struct {
   tnk_training_t *model;
   const char *metrics;
   const char *run; /* folder */
-  const char *loss;
+  const learn_loss_t *loss;
+  const learn_optimizer_t *optimizer;
   tnk_advantage_t advantages;
   double rate;
   uint64_t n_steps;

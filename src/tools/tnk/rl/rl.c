@@ -55,7 +55,7 @@ static int keep_config(work_t *work) {
       "environment", rl_args.environment, "model", words->model, "steps",
       (json_int_t)rl_args.n_steps, "groups", (json_int_t)rl_args.n_groups,
       "group-size", (json_int_t)rl_args.group_size, "learning-rate",
-      rl_args.rate, "loss", rl_losses[rl_args.loss], "advantages",
+      rl_args.rate, "loss", learn_losses[rl_args.loss.name], "advantages",
       rl_advantages[rl_args.advantages], "rank", (json_int_t)rl_args.rank,
       "seed", (json_int_t)rl_args.seed, "answer-tokens",
       (json_int_t)rl_args.answer_tokens, "template", words->template_,
@@ -72,6 +72,8 @@ static int keep_config(work_t *work) {
       "prices", rl_args.prices);
 
   add_evaluation(options);
+  options = learn_optimizer_add(options, &rl_args.optimizer);
+  options = learn_loss_add(options, &rl_args.loss);
   return learn_folder_keep(&work->folder, options, settings, NULL);
 }
 
@@ -130,6 +132,7 @@ static int open_model(work_t *work, uint64_t *first) {
   lora.base_model = rl_args.words.model;
   lora.rank = (uint32_t)rl_args.rank;
   lora.seed = rl_args.seed;
+  lora.optimizer = (tnk_optimizer_t)rl_args.optimizer.family;
   return learn_model_open(&work->loop.model, &work->ask, work->loop.ledger,
                           rl_args.run, &lora, n_kept, first);
 }
@@ -208,7 +211,8 @@ static int run_service(work_t *work) {
   work->loop = (rl_loop_t){
       .metrics = work->folder.metrics,
       .run = rl_args.run,
-      .loss = rl_losses[rl_args.loss],
+      .loss = &rl_args.loss,
+      .optimizer = &rl_args.optimizer,
       .advantages = (tnk_advantage_t)rl_args.advantages,
       .rate = rl_args.rate,
       .n_steps = (uint64_t)rl_args.n_steps,
@@ -218,7 +222,7 @@ static int run_service(work_t *work) {
                  .prices = rl_args.prices},
       .play = {.ask = &work->ask,
                .command = rl_args.environment,
-               .loss = rl_losses[rl_args.loss],
+               .loss = learn_losses[rl_args.loss.name],
                .n_groups = (size_t)rl_args.n_groups,
                .group_size = (size_t)rl_args.group_size,
                .n_parallel = (size_t)rl_args.n_parallel,

@@ -28,8 +28,6 @@ const char *const train_reductions[] = {
     [TRAIN_MEAN] = "mean",
     NULL,
 };
-const char *const train_losses[] = {"importance_sampling", "ppo", "cispo",
-                                    NULL};
 const char *const train_advantages[] = {
     [LEARN_ADVANTAGES_AUTO] = "auto",
     [LEARN_ADVANTAGES_GIVEN] = "given",
@@ -44,8 +42,10 @@ train_args_t train_args = {
     .rank = 32,
     .save_every = 50,
     .kl_coefficient = -1,
-    .loss = -1,
+    .loss = {.name = -1},
     .advantages = -1,
+    .optimizer = LEARN_OPTIMIZER_INIT,
+    .n_passes = 1,
 };
 
 const cli_option_t train_options[] = {
@@ -163,6 +163,14 @@ const cli_option_t train_options[] = {
      .max = INT64_MAX,
      .help = "Instead of --batch: a step has as many examples as fit into N "
              "tokens, and at least one."},
+    {.name = "passes",
+     .value = "N",
+     .number = &train_args.n_passes,
+     .min = 1,
+     .max = TRAIN_MAX_PASSES,
+     .help = "Divide the examples of a step among N passes, whose gradients "
+             "the service adds up. The step is the same, with smaller "
+             "requests (1)."},
     {.name = "learning-rate",
      .value = "X",
      .real = &train_args.rate,
@@ -178,6 +186,7 @@ const cli_option_t train_options[] = {
      .choices = train_schedules,
      .help = "Decay of the learning rate: constant, linear, cosine "
              "(linear)."},
+    LEARN_OPTIMIZER_OPTIONS(train_args.optimizer),
     {.name = "beta",
      .value = "X",
      .real = &train_args.beta,
@@ -187,10 +196,11 @@ const cli_option_t train_options[] = {
              "weights (0.1)."},
     {.name = "loss",
      .value = "NAME",
-     .choice = &train_args.loss,
-     .choices = train_losses,
-     .help = "Loss of --method rl and distill: importance_sampling, ppo, cispo "
-             "(importance_sampling)."},
+     .choice = &train_args.loss.name,
+     .choices = learn_losses,
+     .help = "Loss of --method rl and distill: importance_sampling, ppo, "
+             "cispo, gspo, dro (importance_sampling)."},
+    LEARN_LOSS_SETTING_OPTION(train_args.loss),
     {.name = "advantages",
      .value = "NAME",
      .choice = &train_args.advantages,
@@ -363,8 +373,9 @@ static const char *check_method(void) {
     return "--beta needs --method dpo";
   if (train_args.advantages >= 0 && !is_rl)
     return "--advantages needs --method rl";
-  if (train_args.loss >= 0 && !is_rl && !is_distill)
-    return "--loss needs --method rl or distill";
+  if ((train_args.loss.name >= 0 || train_args.loss.texts.n > 0) && !is_rl &&
+      !is_distill)
+    return "--loss and --loss-setting need --method rl or distill";
   if (is_rl && (train_args.eval != NULL || train_args.eval_split > 0))
     return "--method rl has no evaluation: its data are samples of the model";
   if (is_rl && train_args.samples.n > 0)
@@ -377,8 +388,8 @@ static const char *check_method(void) {
     train_args.beta = 0.1;
   if (train_args.advantages < 0)
     train_args.advantages = LEARN_ADVANTAGES_AUTO;
-  if (train_args.loss < 0)
-    train_args.loss = 0;
+  if (train_args.loss.name < 0)
+    train_args.loss.name = 0;
   return check_distill();
 }
 
@@ -405,6 +416,10 @@ const char *train_check(const cli_t *cli) {
   if (train_args.max_usd > 0 && train_args.prices == NULL)
     return "--max-usd needs --prices";
   wrong = check_method();
+  if (wrong == NULL)
+    wrong = learn_loss_check(&train_args.loss);
+  if (wrong == NULL)
+    wrong = learn_optimizer_check(&train_args.optimizer);
   if (wrong == NULL)
     wrong = check_model(cli);
   if (wrong == NULL)

@@ -4,7 +4,9 @@
 
 #include <stdint.h>
 
+#include "tools/tnk/learn/loss.h"
 #include "tools/tnk/learn/model.h"
+#include "tools/tnk/learn/optimizer.h"
 #include "tools/tnk/text/chats.h"
 
 typedef enum {
@@ -18,6 +20,9 @@ typedef enum {
   TRAIN_SUM = 0, /* each trained token counts the same */
   TRAIN_MEAN = 1 /* each example counts the same */
 } train_reduction_t;
+
+/* The most passes of a step. */
+#define TRAIN_MAX_PASSES 1024
 
 /* The options of tnk train. */
 typedef struct {
@@ -36,17 +41,19 @@ typedef struct {
   int64_t answer_tokens;
   double kl_coefficient; /* below 0: not given */
   double discount;
-  /* Of RL and distillation, as in train_losses. This and the next one are below
-   * 0 if not given, until train_check() sets the default. */
-  int loss;
+  /* Of RL and distillation. Its name and the next number are below 0 if not
+   * given, until train_check() sets the default. */
+  learn_loss_t loss;
   int advantages; /* of RL: learn_advantages_t */
-  int schedule;   /* learn_decay_t */
-  int reduction;  /* train_reduction_t */
+  learn_optimizer_t optimizer;
+  int schedule;  /* learn_decay_t */
+  int reduction; /* train_reduction_t */
   int64_t warm_up;
   int64_t n_epochs; /* 0: not given, as for n_steps */
   int64_t n_steps;
   int64_t n_batch;
   int64_t n_batch_tokens; /* 0: n_batch examples */
+  int64_t n_passes;       /* of a step, whose gradients are added */
   int64_t max_length;     /* tokens of an example; 0: no limit */
   int64_t rank;
   int64_t seed;
@@ -62,12 +69,11 @@ typedef struct {
 
 extern train_args_t train_args;
 extern const cli_option_t train_options[];
-/* Names of learn_decay_t, train_method_t and train_reduction_t, of losses, and
- * of learn_advantages_t. */
+/* Names of learn_decay_t, train_method_t, train_reduction_t and
+ * learn_advantages_t. */
 extern const char *const train_reductions[];
 extern const char *const train_schedules[];
 extern const char *const train_methods[];
-extern const char *const train_losses[];
 extern const char *const train_advantages[];
 
 /* Returns the error in the combination of options, or NULL. */

@@ -127,9 +127,9 @@ static int take_example(void *user, const char *line, size_t n, char *why,
   int err;
 
   tnk__arena_init(&arena, tnk__allocator_default(), SIZE_MAX / 2);
-  err = cli_lint_line(&datum, &arena, &json, line, n,
-                      is_rl ? train_losses[train_args.loss] : "cross_entropy",
-                      why, n_why);
+  err = cli_lint_line(
+      &datum, &arena, &json, line, n,
+      is_rl ? learn_losses[train_args.loss.name] : "cross_entropy", why, n_why);
   /* The line is not in this form: the error of the other forms is reported. */
   if (err == TNK_EINVAL && !is_rl &&
       json_object_get(json, "model_input") == NULL)

@@ -50,7 +50,7 @@ static json_t *options_of(const train_plan_t *plan,
       "s:I, s:I, s:f, s:I, s:s, s:s, s:s, s:o, s:o, s:s?, s:b, s:b}",
       "model", train_args.model, "method", train_methods[train_args.method],
       "beta", real(train_args.beta), "loss",
-      has_loss ? train_losses[train_args.loss] : NULL, "advantages",
+      has_loss ? learn_losses[train_args.loss.name] : NULL, "advantages",
       is_rl ? train_advantages[train_args.advantages] : NULL, "rank",
       (json_int_t)train_args.rank, "seed", (json_int_t)train_args.seed, "steps",
       number(train_args.n_steps), "epochs", number(n_epochs), "batch",
@@ -84,6 +84,20 @@ static json_t *add_distill(json_t *options) {
   }
   json_decref(own);
   return options;
+}
+
+/* And those that the folders of earlier versions do not have: null is the
+ * default. Returns its argument. */
+static json_t *add_given(json_t *options) {
+  options = learn_optimizer_add(options, &train_args.optimizer);
+  options = learn_loss_add(options, &train_args.loss);
+  if (options == NULL ||
+      json_object_set_new(
+          options, "passes",
+          number(train_args.n_passes > 1 ? train_args.n_passes : 0)) == 0)
+    return options;
+  json_decref(options);
+  return NULL;
 }
 
 /* The other options, so that the file can be given as --config. */
@@ -155,9 +169,9 @@ int train_folder_keep(train_folder_t *folder, const train_data_t *data,
                       const train_plan_t *plan,
                       const learn_schedule_t *schedule) {
   json_t *files = files_of(data);
-  int status =
-      learn_folder_keep(&folder->base, add_distill(options_of(plan, schedule)),
-                        settings_of(data), json_incref(files));
+  int status = learn_folder_keep(
+      &folder->base, add_given(add_distill(options_of(plan, schedule))),
+      settings_of(data), json_incref(files));
 
   if (status == CLI_EXIT_OK)
     status = compare_files(&folder->base, files);

@@ -186,8 +186,8 @@ static int prepare_step(train_loop_t *loop, train_flight_t *flight,
 static int begin_step(train_loop_t *loop) {
   const uint64_t index = loop->n_begun;
   train_flight_t *flight = &loop->flight[index % TRAIN_IN_FLIGHT];
-  tnk_optim_t optim = TNK_OPTIM_INIT;
   tnk_promise_t *both[2];
+  tnk_optim_t optim;
   const int result = prepare_step(loop, flight, index);
 
   /* A signal may have come while the step was sampled. */
@@ -195,7 +195,7 @@ static int begin_step(train_loop_t *loop) {
     return result;
   loop->n_begun++;
   loop->n_flying += flight->step.n_tokens;
-  optim.learning_rate = flight->step.rate;
+  optim = learn_optim(&train_args.optimizer, flight->step.rate);
   both[0] = train_pass_begin(loop->model, &flight->pass);
   both[1] = tnk_training_optim_step(loop->model, &optim);
   flight->done = tnk_all(both, 2);
@@ -633,6 +633,7 @@ int train_loop_run(train_loop_t *loop, uint64_t first) {
       loop->distill != NULL ? (size_t)train_args.group_size : 1;
   const size_t n =
       (size_t)loop->plan->n_batch * loop->data->train.per * n_answers;
+  const size_t n_passes = (size_t)train_args.n_passes;
   const uint64_t began_ns = uv_hrtime();
   int result = rewind_to(loop, first);
 
@@ -644,7 +645,10 @@ int train_loop_run(train_loop_t *loop, uint64_t first) {
     tnk__arena_init(&pass->packed, tnk__allocator_default(), SIZE_MAX / 2);
     pass->data = calloc(n, sizeof(*pass->data));
     pass->reference = calloc(n, sizeof(*pass->reference));
-    if (pass->data == NULL || pass->reference == NULL)
+    pass->parts = calloc(n_passes, sizeof(*pass->parts));
+    pass->begun = calloc(n_passes, sizeof(*pass->begun));
+    if (pass->data == NULL || pass->reference == NULL || pass->parts == NULL ||
+        pass->begun == NULL)
       result = cli_fail(loop->ask->cli, CLI_EXIT_FAILED, "out of memory");
   }
   if (result == FINE) {
@@ -667,6 +671,8 @@ void train_loop_free(train_loop_t *loop) {
   for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++) {
     free(loop->flight[i].pass.data);
     free(loop->flight[i].pass.reference);
+    free(loop->flight[i].pass.parts);
+    free(loop->flight[i].pass.begun);
     tnk__arena_deinit(&loop->flight[i].pass.packed);
   }
   train_reference_free(&loop->reference);

@@ -52,26 +52,43 @@ static tnk_rl_tokens_t tokens_of(const tnk_datum_t *datum,
                            .gradient = gradient};
 }
 
-/* The mean of the pairs, as in Rafailov et al. 2023. */
+/* The mean of the pairs of a step, as in Rafailov et al. 2023: what this part
+ * has of it. */
 static int dpo(tnk_custom_loss_t *io, void *user) {
-  train_pass_t *pass = user;
-  const double scale = 2 / (double)pass->n;
+  train_part_t *part = user;
+  const tnk_datum_t *data = part->pass->data + part->first;
+  const float **reference = part->pass->reference + part->first;
+  const double scale = 2 / (double)part->pass->n;
   sums_t sums = {0};
 
   for (size_t i = 0; i < io->n_data; i += 2) {
     tnk_rl_tokens_t pair[2];
 
-    for (size_t part = 0; part < 2; part++)
-      pair[part] =
-          tokens_of(&pass->data[i + part], &io->logprobs[i + part],
-                    pass->reference[i + part], io->gradients[i + part]);
+    for (size_t k = i; k < i + 2; k++)
+      pair[k - i] =
+          tokens_of(&data[k], &io->logprobs[k], reference[k], io->gradients[k]);
     add_pair(&sums, pair, scale);
   }
   io->loss = sums.loss;
-  pass->chosen = sums.chosen;
-  pass->rejected = sums.rejected;
-  pass->n_right = sums.n_right;
+  part->chosen = sums.chosen;
+  part->rejected = sums.rejected;
+  part->n_right = sums.n_right;
   return 0;
+}
+
+static void add_dpo(train_step_t *step, const train_pass_t *pass) {
+  const double n_pairs = (double)pass->n / 2;
+  train_part_t sum = {0};
+
+  for (size_t i = 0; i < pass->n_parts; i++) {
+    sum.chosen += pass->parts[i].chosen;
+    sum.rejected += pass->parts[i].rejected;
+    sum.n_right += pass->parts[i].n_right;
+  }
+  add(step, "accuracy", sum.n_right / n_pairs);
+  add(step, "margin", (sum.chosen - sum.rejected) / n_pairs);
+  add(step, "chosen_reward", sum.chosen / n_pairs);
+  add(step, "rejected_reward", sum.rejected / n_pairs);
 }
 
 /* ---- RL ---- */
@@ -79,8 +96,13 @@ static int dpo(tnk_custom_loss_t *io, void *user) {
 static void add_rl(train_step_t *step, const tnk_promise_t *promise,
                    const train_pass_t *pass) {
   tnk_number_t drift[LEARN_N_DRIFT];
-  const size_t n = learn_drift(drift, promise, pass->data, pass->n);
+  learn_drift_t sums = {0};
+  size_t n;
 
+  for (size_t i = 0; i < pass->n_parts; i++)
+    learn_drift_add(&sums, tnk_promise_child(promise, i),
+                    pass->data + pass->parts[i].first, pass->parts[i].n);
+  n = learn_drift_means(drift, &sums);
   if (!isnan(pass->reward))
     add(step, "reward", pass->reward / (double)pass->n);
   for (size_t i = 0; i < n; i++)
@@ -98,35 +120,55 @@ static int is_sampled(void) {
   return train_args.method == TRAIN_RL || train_args.method == TRAIN_DISTILL;
 }
 
-tnk_promise_t *train_pass_begin(tnk_training_t *model, train_pass_t *pass) {
+static tnk_promise_t *begin_part(tnk_training_t *model, train_part_t *part) {
+  const tnk_datum_t *data = part->pass->data + part->first;
   tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
 
   if (train_args.method == TRAIN_DPO)
-    return tnk_training_forward_backward_custom(model, pass->data, pass->n, dpo,
-                                                pass, NULL);
+    return tnk_training_forward_backward_custom(model, data, part->n, dpo, part,
+                                                NULL);
   if (is_sampled())
-    options.loss_fn = train_losses[train_args.loss];
-  return tnk_training_forward_backward(model, pass->data, pass->n, &options);
+    learn_loss_set(&train_args.loss, &options);
+  return tnk_training_forward_backward(model, data, part->n, &options);
+}
+
+tnk_promise_t *train_pass_begin(tnk_training_t *model, train_pass_t *pass) {
+  const size_t per = train_args.method == TRAIN_DPO ? 2 : 1;
+  const size_t n = pass->n / per;
+  const size_t n_wanted = (size_t)train_args.n_passes;
+  const size_t n_parts = n_wanted < n ? n_wanted : n;
+
+  pass->n_parts = n_parts;
+  for (size_t i = 0; i < n_parts; i++) {
+    const size_t first = i * n / n_parts;
+
+    pass->parts[i] = (train_part_t){
+        .pass = pass,
+        .first = first * per,
+        .n = ((i + 1) * n / n_parts - first) * per,
+    };
+    pass->begun[i] = begin_part(model, &pass->parts[i]);
+  }
+  return tnk_all(pass->begun, n_parts);
 }
 
 double train_pass_end(const tnk_promise_t *promise, const train_pass_t *pass,
                       train_step_t *step) {
-  const double n_pairs = (double)pass->n / 2;
+  double loss = 0;
 
+  for (size_t i = 0; i < pass->n_parts; i++)
+    loss += learn_loss_sum(tnk_promise_child(promise, i));
   if (train_args.method == TRAIN_DISTILL)
     add_distill(step, pass);
   if (is_sampled())
     add_rl(step, promise, pass);
   /* A sampled token may have the logprob 0, which has no weight. */
   if (train_args.method == TRAIN_DISTILL)
-    return learn_loss_sum(promise) / pass->n_sampled;
+    return loss / pass->n_sampled;
   if (train_args.method != TRAIN_DPO)
-    return learn_loss_sum(promise) / pass->weight;
-  add(step, "accuracy", pass->n_right / n_pairs);
-  add(step, "margin", (pass->chosen - pass->rejected) / n_pairs);
-  add(step, "chosen_reward", pass->chosen / n_pairs);
-  add(step, "rejected_reward", pass->rejected / n_pairs);
-  return learn_loss_sum(promise);
+    return loss / pass->weight;
+  add_dpo(step, pass);
+  return loss;
 }
 
 tnk_promise_t *train_eval_begin(tnk_training_t *model,

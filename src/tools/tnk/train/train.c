@@ -129,6 +129,7 @@ static int open_model(work_t *work, tnk_training_t **model, uint64_t *first) {
   lora.base_model = train_args.model;
   lora.rank = (uint32_t)train_args.rank;
   lora.seed = train_args.seed;
+  lora.optimizer = (tnk_optimizer_t)train_args.optimizer.family;
   return learn_model_open(model, &work->ask, work->ledger, train_args.run,
                           &lora, n_kept, first);
 }
