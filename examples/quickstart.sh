@@ -1,11 +1,12 @@
 #!/bin/sh
 # From a fresh checkout to a trained adapter: installs what is missing (where
-# there is apt), builds, and runs examples/train_text with the arguments given.
+# there is apt), builds the folder `build`, and runs examples/train_text with the
+# arguments given.
 #
 #   sh examples/quickstart.sh [--steps N] [FILE] ...   (--help tells them all)
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
-build=$top/build-quickstart
+build=$top/build
 # Without apt it names what it misses, and the build tells whether that matters.
 sh "$top/test/install.sh" build || [ $? = 2 ]
 # Configure and compile quietly, but show everything when it fails.

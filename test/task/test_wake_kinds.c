@@ -51,6 +51,8 @@ enum {
    * first time after 60 s or more. A check of that poll ends before. */
   SHARED_MS = 30000,
   STEP_MS = 100,
+  /* Until the longest pauses are reached. Nothing is decided in that time. */
+  LONG_STEP_MS = 450,
   /* A second, and the turns of what follows. */
   AWAKE_MS = 2000
 };
@@ -479,7 +481,8 @@ static void must_wake(wake_t *t, const script_kind_t *kind, stage_t stage) {
   const int is_silent_poll = t->failure == SILENT && stage >= AT_POLL;
   uint64_t awake_ms = AWAKE_MS;
 
-  pass_time(t, is_asked && stage == AT_BATCH ? SHARED_MS : FAILING_MS, STEP_MS);
+  pass_time(t, is_asked && stage == AT_BATCH ? SHARED_MS : FAILING_MS,
+            LONG_STEP_MS);
   /* A poll without a response is followed by the next one at once. */
   if (is_silent_poll)
     awake_ms += TIMEOUT_MS;
