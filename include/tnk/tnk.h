@@ -40,6 +40,7 @@
 #include "tnk/sampling.h"
 #include "tnk/service.h"
 #include "tnk/text.h"
+#include "tnk/train.h"
 #include "tnk/training.h"
 #include "tnk/usage.h"
 #include "tnk/version.h"

@@ -127,6 +127,32 @@ static void measure(void) {
   TRY_OUT(tnk_drift_t, drift, tnk_rl_drift(drift, logprobs, logprobs, NULL, 2));
 }
 
+static int make_plan(const tnk_plan_options_t *options) {
+  tnk_plan_t *plan;
+  int status = tnk_plan_new(&plan, options, why, sizeof(why));
+
+  tnk_plan_free(plan);
+  return status;
+}
+
+/* A member that the library does not know gives no rate. */
+static int find_rate(const tnk_schedule_t *schedule) {
+  const double rate = tnk_schedule_rate(schedule, 0);
+
+  return rate == schedule->peak ? TNK_OK : TNK_ENOTSUP;
+}
+
+static void plan(void) {
+  MAKE(tnk_plan_options_t, options, TNK_PLAN_OPTIONS_INIT);
+  MAKE(tnk_schedule_t, schedule, TNK_SCHEDULE_INIT);
+
+  options->n_examples = 9;
+  options->n_batch = 2;
+  TRY(tnk_plan_options_t, options, make_plan(options));
+  schedule->peak = 0.5;
+  TRY(tnk_schedule_t, schedule, find_rate(schedule));
+}
+
 static tnk_training_t *train(void) {
   const tnk_datum_t datum = {.input = prompt, .targets = targets};
   tnk_training_t *training;
@@ -145,6 +171,7 @@ static tnk_training_t *train(void) {
   ask_chat();
   make_loss();
   measure();
+  plan();
   optim->learning_rate = 0.01;
   TRY(tnk_optim_t, optim, settle(tnk_training_optim_step(training, optim)));
   TRY_OUT(tnk_training_info_t, info, tnk_training_info(info, training));

@@ -134,6 +134,7 @@ static const tnk_tokenizer_plugin_t plugin = {
 #include "depth_observe.h"
 #include "depth_rest.h"
 #include "depth_rl.h"
+#include "depth_run.h"
 GETS(tnk_batch_new, tnk_batch_free(tnk_batch_new(NULL)))
 GETS(tnk_batch_add_trajectory,
      tnk_batch_add_trajectory(s->batch, NULL, 0, NULL))

@@ -64,6 +64,20 @@ PROMISES(tnk_weights_options_t,
                               "/dev/null/x/a/b", data))
 PROMISES(tnk_pass_options_t,
          tnk_training_forward(s->script.training, script_data(1), 1, data))
+TAKE(tnk_plan_options_t) {
+  tnk_plan_t *plan;
+  int err = tnk_plan_new(&plan, data, s->why, sizeof(s->why));
+
+  tnk_plan_free(plan);
+  return err;
+}
+/* Its function returns a number; it reads the struct with the same loader. */
+TAKE(tnk_schedule_t) {
+  tnk_schedule_t own = TNK_SCHEDULE_INIT;
+
+  return TNK__LOAD(tnk_schedule_t, &own, (const tnk_schedule_t *)data, s->why,
+                   sizeof(s->why));
+}
 PROMISES(tnk_optim_t, tnk_training_optim_step(s->script.training, data))
 PROMISES(tnk_save_options_t,
          tnk_training_save_state(s->script.training, "a", data))

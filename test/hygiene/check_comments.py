@@ -17,7 +17,7 @@ import sys
 
 MIN_SHARE = 0.08
 ROOMS = ("base", "policy", "usage", "wire", "observe", "rl", "io", "client", "hosted", "store",
-         "files", "ledger", "api")
+         "files", "ledger", "train", "api")
 LICENSE = re.compile(r"^/\* SPDX.*\n")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 STATES = re.compile(r"typedef enum \{([^}]*)\} (\w*state_t);")

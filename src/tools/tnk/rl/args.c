@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/tnk/rl/args.h"
 
+#include "tnk/train.h"
 #include "tools/tnk/learn/model.h"
-#include "tools/tnk/learn/schedule.h"
 
 const char *const rl_advantages[] = {
     [TNK_ADVANTAGE_CENTERED] = "centered",
@@ -218,6 +218,6 @@ const char *rl_check(const cli_t *cli) {
   if (rl_args.max_failed >= n)
     return "--max-failed must be less than the environments of a step";
   if (!(rl_args.rate > 0))
-    rl_args.rate = learn_default_rate(rl_args.words.model) / 10;
+    rl_args.rate = tnk_default_rate(rl_args.words.model) / 10;
   return wrong != NULL ? wrong : cli_words_check(&rl_args.words);
 }

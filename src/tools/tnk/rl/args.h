@@ -35,7 +35,7 @@ typedef struct {
   int64_t save_every;
   int64_t rank;
   int64_t seed;
-  double rate; /* 0: learn_default_rate() */
+  double rate; /* 0: tnk_default_rate() */
   learn_loss_t loss;
   learn_optimizer_t optimizer;
   int advantages; /* tnk_advantage_t */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tnk/error.h"
-#include "tools/tnk/learn/schedule.h"
+#include "tools/tnk/learn/seed.h"
 
 /* Lines of the output of a failed environment in a message. */
 enum { N_LINES = 3 };

@@ -3,15 +3,19 @@
 
 #include <string.h>
 
+#include "tnk/train.h"
 #include "tools/tnk/text/pack.h"
-#include "tools/tnk/train/plan.h"
 #include "tools/tnk/learn/rewards.h"
-#include "tools/tnk/learn/schedule.h"
+
+/* The limits of tnk_plan_options_t. */
+#define MAX_EPOCHS ((int64_t)1 << 20)
+#define MAX_STEPS ((int64_t)1 << 40)
+#define MAX_BATCH ((int64_t)1 << 20)
 
 const char *const train_schedules[] = {
-    [LEARN_CONSTANT] = "constant",
-    [LEARN_LINEAR] = "linear",
-    [LEARN_COSINE] = "cosine",
+    [TNK_DECAY_CONSTANT] = "constant",
+    [TNK_DECAY_LINEAR] = "linear",
+    [TNK_DECAY_COSINE] = "cosine",
     NULL,
 };
 
@@ -38,7 +42,7 @@ const char *const train_advantages[] = {
 };
 
 train_args_t train_args = {
-    .schedule = LEARN_LINEAR,
+    .schedule = TNK_DECAY_LINEAR,
     .rank = 32,
     .save_every = 50,
     .kl_coefficient = -1,
@@ -141,19 +145,19 @@ const cli_option_t train_options[] = {
      .value = "N",
      .number = &train_args.n_epochs,
      .min = 1,
-     .max = (int64_t)TRAIN_MAX_EPOCHS,
+     .max = MAX_EPOCHS,
      .help = "Number of times that each example is trained (1)."},
     {.name = "steps",
      .value = "N",
      .number = &train_args.n_steps,
      .min = 1,
-     .max = (int64_t)TRAIN_MAX_STEPS,
+     .max = MAX_STEPS,
      .help = "Number of optimizer steps, instead of --epochs."},
     {.name = "batch",
      .value = "N",
      .number = &train_args.n_batch,
      .min = 1,
-     .max = (int64_t)TRAIN_MAX_BATCH,
+     .max = MAX_BATCH,
      .help = "Examples, pairs or prompts of a step, at most all of them "
              "(32)."},
     {.name = "batch-tokens",
@@ -214,7 +218,7 @@ const cli_option_t train_options[] = {
      .value = "N",
      .number = &train_args.warm_up,
      .min = 0,
-     .max = (int64_t)TRAIN_MAX_STEPS,
+     .max = MAX_STEPS,
      .help = "Steps in which the learning rate rises (0)."},
     {.name = "rank",
      .value = "N",

@@ -33,7 +33,7 @@ typedef struct {
   const char *eval;    /* file; NULL: none */
   const char *prices;  /* file; NULL: unknown */
   double eval_split;   /* share of the examples */
-  double rate;         /* 0: learn_default_rate() */
+  double rate;         /* 0: tnk_default_rate() */
   double beta;         /* of DPO; 0: not given */
   int method;          /* train_method_t */
   const char *teacher; /* of distillation, as the members up to `discount` */
@@ -46,7 +46,7 @@ typedef struct {
   learn_loss_t loss;
   int advantages; /* of RL: learn_advantages_t */
   learn_optimizer_t optimizer;
-  int schedule;  /* learn_decay_t */
+  int schedule;  /* tnk_decay_t */
   int reduction; /* train_reduction_t */
   int64_t warm_up;
   int64_t n_epochs; /* 0: not given, as for n_steps */
@@ -69,7 +69,7 @@ typedef struct {
 
 extern train_args_t train_args;
 extern const cli_option_t train_options[];
-/* Names of learn_decay_t, train_method_t, train_reduction_t and
+/* Names of tnk_decay_t, train_method_t, train_reduction_t and
  * learn_advantages_t. */
 extern const char *const train_reductions[];
 extern const char *const train_schedules[];

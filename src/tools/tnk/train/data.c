@@ -9,11 +9,11 @@
 #include "lib/base/alloc.h"
 #include "lib/wire/data/data.h"
 #include "tnk/error.h"
+#include "tnk/train.h"
 #include "tools/tnk/text/lint.h"
 #include "tools/tnk/train/args.h"
 #include "tools/tnk/text/row.h"
 #include "tools/common/base/digest.h"
-#include "tools/tnk/train/plan.h"
 #include "tools/tnk/learn/rewards.h"
 
 /* ---- Reading ---- */
@@ -370,7 +370,7 @@ static void split(train_data_t *data, const tnk_datum_t *all, size_t n,
   const uint64_t seed = (uint64_t)train_args.seed;
 
   for (size_t i = 0; i < n; i++) {
-    const uint64_t at = train_shuffle(seed, UINT64_MAX, n, i);
+    const uint64_t at = tnk_shuffle(seed, UINT64_MAX, n, i);
 
     if (data->rewards != NULL)
       data->train.rewards[i] = data->rewards[at];
@@ -428,9 +428,8 @@ static int divide_packed(train_data_t *data, const cli_t *cli) {
   if (train_args.eval == NULL && train_args.eval_split > 0)
     packed->n_skipped = (uint64_t)ceil(train_args.eval_split * (double)n);
   for (uint64_t i = 0; i < packed->n_skipped && err == TNK_OK; i++)
-    err =
-        train_packed_keep(packed, train_shuffle(packed->seed, UINT64_MAX, n, i),
-                          &data->store, why, sizeof(why));
+    err = train_packed_keep(packed, tnk_shuffle(packed->seed, UINT64_MAX, n, i),
+                            &data->store, why, sizeof(why));
   data->eval.data = calloc(data->store.n + 1, sizeof(*data->eval.data));
   if (err == TNK_ENOMEM || data->eval.data == NULL)
     return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");

@@ -11,7 +11,7 @@
 #include "tnk/promise.h"
 #include "tnk/result.h"
 #include "tools/tnk/learn/kl.h"
-#include "tools/tnk/learn/schedule.h"
+#include "tools/tnk/learn/seed.h"
 #include "tools/tnk/train/args.h"
 
 enum { FINE = 0, MAX_LOST = 10 };

@@ -36,8 +36,8 @@ static json_t *real(double x) {
 /* The options that determine the result, by their names. The number of steps
  * does not determine the last one: --steps makes it full, and --epochs leaves
  * what is left of the examples. */
-static json_t *options_of(const train_plan_t *plan,
-                          const learn_schedule_t *schedule) {
+static json_t *options_of(const tnk_plan_t *plan,
+                          const tnk_schedule_t *schedule) {
   const cli_chats_args_t *chats = &train_args.chats;
   const int is_rl = train_args.method == TRAIN_RL;
   const int64_t n_epochs = train_args.n_epochs > 0  ? train_args.n_epochs
@@ -54,9 +54,10 @@ static json_t *options_of(const train_plan_t *plan,
       is_rl ? train_advantages[train_args.advantages] : NULL, "rank",
       (json_int_t)train_args.rank, "seed", (json_int_t)train_args.seed, "steps",
       number(train_args.n_steps), "epochs", number(n_epochs), "batch",
-      number(plan->starts != NULL ? 0 : (int64_t)plan->n_batch), "batch-tokens",
-      number(train_args.n_batch_tokens), "learning-rate", schedule->peak,
-      "schedule", train_schedules[schedule->decay], "warm-up",
+      number(train_args.n_batch_tokens > 0 ? 0
+                                           : (int64_t)tnk_plan_max_count(plan)),
+      "batch-tokens", number(train_args.n_batch_tokens), "learning-rate",
+      schedule->peak, "schedule", train_schedules[schedule->decay], "warm-up",
       (json_int_t)schedule->n_warm_up, "max-length",
       (json_int_t)train_args.max_length, "eval-split", train_args.eval_split,
       "eval-every", (json_int_t)train_args.eval_every, "reduction",
@@ -166,8 +167,7 @@ static int compare_files(const learn_folder_t *folder, const json_t *files) {
 }
 
 int train_folder_keep(train_folder_t *folder, const train_data_t *data,
-                      const train_plan_t *plan,
-                      const learn_schedule_t *schedule) {
+                      const tnk_plan_t *plan, const tnk_schedule_t *schedule) {
   json_t *files = files_of(data);
   int status = learn_folder_keep(
       &folder->base, add_given(add_distill(options_of(plan, schedule))),

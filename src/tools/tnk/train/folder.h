@@ -2,10 +2,9 @@
 #ifndef TNK_TOOLS_TNK_TRAIN_FOLDER_H
 #define TNK_TOOLS_TNK_TRAIN_FOLDER_H
 
+#include "tnk/train.h"
 #include "tools/tnk/learn/folder.h"
 #include "tools/tnk/train/data.h"
-#include "tools/tnk/train/plan.h"
-#include "tools/tnk/learn/schedule.h"
 
 /* The folder of a run of tnk train. */
 typedef struct {
@@ -21,8 +20,7 @@ int train_folder_open(train_folder_t *folder, const cli_t *cli,
 /* Write the configuration of a new run, or compare that of the command line
  * with that of the found run. */
 int train_folder_keep(train_folder_t *folder, const train_data_t *data,
-                      const train_plan_t *plan,
-                      const learn_schedule_t *schedule);
+                      const tnk_plan_t *plan, const tnk_schedule_t *schedule);
 void train_folder_free(train_folder_t *folder);
 
 #endif

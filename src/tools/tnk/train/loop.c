@@ -112,14 +112,14 @@ static int sync_until(train_loop_t *loop, uint64_t n_steps) {
 static int is_evaluated(const train_loop_t *loop, uint64_t number) {
   if (loop->data->eval.n == 0)
     return 0;
-  return number == loop->plan->n_steps ||
+  return number == tnk_plan_steps(loop->plan) ||
          (loop->eval_every > 0 && number % loop->eval_every == 0);
 }
 
 static int is_sampled(const train_loop_t *loop, uint64_t number) {
   if (loop->prompts->n == 0)
     return 0;
-  return number == loop->plan->n_steps ||
+  return number == tnk_plan_steps(loop->plan) ||
          (loop->sample_every > 0 && number % loop->sample_every == 0);
 }
 
@@ -160,22 +160,21 @@ static int add_example(const train_loop_t *loop, train_flight_t *flight,
 /* Collect the data of step `index`. */
 static int prepare_step(train_loop_t *loop, train_flight_t *flight,
                         uint64_t index) {
-  const size_t n = (size_t)train_plan_count(loop->plan, index);
+  const size_t n = (size_t)tnk_plan_count(loop->plan, index);
   train_pass_t *pass = &flight->pass;
   int result = FINE;
 
   flight->step = (train_step_t){
       .number = index + 1,
       .eval = NAN,
-      .rate = learn_schedule_rate(loop->schedule, index),
+      .rate = tnk_schedule_rate(loop->schedule, index),
   };
   pass->n = 0;
   pass->reward = 0;
   tnk__arena_deinit(&pass->packed);
   tnk__arena_init(&pass->packed, tnk__allocator_default(), SIZE_MAX / 2);
   for (size_t i = 0; i < n && result == FINE; i++)
-    result =
-        add_example(loop, flight, train_plan_example(loop->plan, index, i));
+    result = add_example(loop, flight, tnk_plan_example(loop->plan, index, i));
   if (result == FINE && loop->distill != NULL)
     result = train_distill_step(loop->distill, loop->ask, loop->model, pass,
                                 &flight->step);
@@ -211,7 +210,7 @@ static int write_metrics(const train_loop_t *loop, const train_step_t *step) {
   tnk_number_t numbers[5 + TRAIN_MAX_MORE] = {
       {"train/loss", step->loss},
       {"learning_rate", step->rate},
-      {"epoch", train_plan_epoch(loop->plan, step->number)},
+      {"epoch", tnk_plan_epoch(loop->plan, step->number)},
       {"tokens", (double)step->n_tokens},
   };
   size_t n = 4;
@@ -364,7 +363,7 @@ static int end_saves(train_loop_t *loop) {
 /* The number of steps whose metrics must be on the disk before the next save is
  * called; see the beginning of this file. */
 static uint64_t needed(const train_loop_t *loop) {
-  if (loop->n_saves == 0 || loop->n_begun == loop->plan->n_steps)
+  if (loop->n_saves == 0 || loop->n_begun == tnk_plan_steps(loop->plan))
     return loop->n_begun;
   /* The first save of the process had all results. */
   return loop
@@ -374,7 +373,7 @@ static uint64_t needed(const train_loop_t *loop) {
 
 /* Save the state of `n_begun` steps. */
 static int begin_save(train_loop_t *loop) {
-  const int is_last = loop->n_begun == loop->plan->n_steps;
+  const int is_last = loop->n_begun == tnk_plan_steps(loop->plan);
   tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
   int result = end_save(loop, oldest(loop));
 
@@ -486,9 +485,9 @@ static train_use_t step_use(const train_loop_t *loop, uint64_t index) {
   const uint64_t n_passes = loop->reference.train != NULL ? 2 : 1;
   train_use_t use = {0};
 
-  for (uint64_t i = 0; i < train_plan_count(loop->plan, index); i++) {
+  for (uint64_t i = 0; i < tnk_plan_count(loop->plan, index); i++) {
     const uint64_t n =
-        train_tokens(set, train_plan_example(loop->plan, index, i));
+        train_tokens(set, tnk_plan_example(loop->plan, index, i));
 
     if (loop->distill != NULL)
       train_use_add(&use, train_distill_use(n));
@@ -527,7 +526,7 @@ static int is_affordable(train_loop_t *loop) {
 static int is_save_due(const train_loop_t *loop) {
   return loop->n_begun != loop->n_saved &&
          (loop->n_begun % loop->save_every == 0 ||
-          loop->n_begun == loop->plan->n_steps);
+          loop->n_begun == tnk_plan_steps(loop->plan));
 }
 
 /* Returns whether another step may be in flight. Large ones need memory. */
@@ -542,8 +541,8 @@ static int has_room(const train_loop_t *loop) {
 }
 
 static int can_step(train_loop_t *loop) {
-  return loop->n_begun < loop->plan->n_steps && !cli_ask_is_over(loop->ask) &&
-         has_room(loop) && is_affordable(loop);
+  return loop->n_begun < tnk_plan_steps(loop->plan) &&
+         !cli_ask_is_over(loop->ask) && has_room(loop) && is_affordable(loop);
 }
 
 /* Call steps and saves, and await the first step. */
@@ -561,7 +560,7 @@ static int turn(train_loop_t *loop) {
 /* Returns whether steps are left, in flight or allowed. */
 static int has_more(const train_loop_t *loop) {
   return loop->n_done < loop->n_begun ||
-         (loop->n_done < loop->plan->n_steps && !loop->is_broke &&
+         (loop->n_done < tnk_plan_steps(loop->plan) && !loop->is_broke &&
           !cli_ask_is_over(loop->ask));
 }
 
@@ -594,7 +593,7 @@ static void save_before(train_loop_t *loop) {
  * state without sampler weights. */
 static int is_unsaved(const train_loop_t *loop) {
   return loop->n_done != loop->n_saved || loop->is_broke == LEARN_REFUSED ||
-         (loop->n_done == loop->plan->n_steps &&
+         (loop->n_done == tnk_plan_steps(loop->plan) &&
           !learn_ledger_is_ended(loop->ledger));
 }
 
@@ -631,8 +630,8 @@ static int run_all(train_loop_t *loop, int wants_first) {
 int train_loop_run(train_loop_t *loop, uint64_t first) {
   const size_t n_answers =
       loop->distill != NULL ? (size_t)train_args.group_size : 1;
-  const size_t n =
-      (size_t)loop->plan->n_batch * loop->data->train.per * n_answers;
+  const size_t n = (size_t)tnk_plan_max_count(loop->plan) *
+                   loop->data->train.per * n_answers;
   const size_t n_passes = (size_t)train_args.n_passes;
   const uint64_t began_ns = uv_hrtime();
   int result = rewind_to(loop, first);

@@ -2,17 +2,15 @@
 #ifndef TNK_TOOLS_TNK_TRAIN_LOOP_H
 #define TNK_TOOLS_TNK_TRAIN_LOOP_H
 
-#include "tnk/training.h"
+#include "tnk/train.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/train/data.h"
 #include "tools/tnk/train/distill.h"
 #include "tools/tnk/train/folder.h"
 #include "tools/tnk/train/pass.h"
-#include "tools/tnk/train/plan.h"
 #include "tools/tnk/train/prompts.h"
 #include "tools/tnk/train/reference.h"
 #include "tools/tnk/learn/budget.h"
-#include "tools/tnk/learn/schedule.h"
 #include "tools/tnk/train/show.h"
 #include "tools/tnk/train/use.h"
 
@@ -39,8 +37,8 @@ typedef struct {
   tnk_ledger_t *ledger;
   tnk_training_t *model;
   const train_data_t *data;
-  const train_plan_t *plan;
-  const learn_schedule_t *schedule;
+  const tnk_plan_t *plan;
+  const tnk_schedule_t *schedule;
   train_reference_t reference; /* of DPO */
   train_distill_t *distill;    /* or NULL */
   const char *metrics;

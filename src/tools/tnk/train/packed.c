@@ -5,10 +5,10 @@
 
 #include "lib/base/alloc.h"
 #include "tnk/error.h"
+#include "tnk/train.h"
 #include "tools/tnk/text/chats.h"
 #include "tools/tnk/text/tokenizer.h"
 #include "tools/tnk/train/args.h"
-#include "tools/tnk/train/plan.h"
 
 /* ---- Vocabulary ---- */
 
@@ -98,8 +98,8 @@ static const cli_pack_t *find(const train_packed_t *packed, uint64_t *i) {
 /* The place of an example of the training set in the files. */
 static uint64_t place(const train_packed_t *packed, uint64_t i) {
   return packed->is_split
-             ? train_shuffle(packed->seed, UINT64_MAX, packed->n_examples,
-                             packed->n_skipped + i)
+             ? tnk_shuffle(packed->seed, UINT64_MAX, packed->n_examples,
+                           packed->n_skipped + i)
              : i;
 }
 

@@ -17,6 +17,7 @@
 #include "tnk/error.h"
 #include "tnk/result.h"
 #include "tools/common/base/digest.h"
+#include "tools/tnk/train/args.h"
 
 enum { FINE = 0, LOST = -1, IN_FLIGHT = 3 };
 
@@ -135,13 +136,14 @@ static void need(work_t *work, train_reference_t *reference,
 
 /* The data of a short run are the first ones of its first epoch. */
 static void collect(work_t *work, train_reference_t *reference,
-                    const train_data_t *data, const train_plan_t *plan) {
+                    const train_data_t *data, const tnk_plan_t *plan) {
+  const uint64_t n_train = data->train.n;
   const uint64_t n_used =
-      plan->n_total < plan->n_examples ? plan->n_total : plan->n_examples;
+      tnk_plan_total(plan) < n_train ? tnk_plan_total(plan) : n_train;
   const size_t per = data->train.per;
 
   for (uint64_t i = 0; i < n_used; i++) {
-    const uint64_t at = train_shuffle(plan->seed, 0, plan->n_examples, i);
+    const uint64_t at = tnk_shuffle((uint64_t)train_args.seed, 0, n_train, i);
 
     for (uint64_t part = at * per; part < (at + 1) * per; part++)
       need(work, reference, &data->train.data[part], reference->train[part]);
@@ -227,14 +229,14 @@ static int compute(work_t *work) {
 
 static int make(train_reference_t *reference, cli_ask_t *ask,
                 tnk_training_t *model, const train_data_t *data,
-                const train_plan_t *plan) {
+                const tnk_plan_t *plan) {
   const size_t n =
       data->train.n * data->train.per + data->eval.n * data->eval.per;
   work_t work = {.ask = ask,
                  .model = model,
                  .data = calloc(n, sizeof(tnk_datum_t)),
                  .out = calloc(n, sizeof(float *)),
-                 .n_pass = (size_t)plan->n_batch * data->train.per};
+                 .n_pass = (size_t)tnk_plan_max_count(plan) * data->train.per};
   int status;
 
   if (work.data == NULL || work.out == NULL) {
@@ -252,7 +254,7 @@ static int make(train_reference_t *reference, cli_ask_t *ask,
 
 int train_reference_open(train_reference_t *reference, cli_ask_t *ask,
                          const char *path, tnk_training_t *model,
-                         const train_data_t *data, const train_plan_t *plan,
+                         const train_data_t *data, const tnk_plan_t *plan,
                          uint64_t first) {
   int found;
   int status = CLI_EXIT_OK;

@@ -2,10 +2,9 @@
 #ifndef TNK_TOOLS_TNK_TRAIN_REFERENCE_H
 #define TNK_TOOLS_TNK_TRAIN_REFERENCE_H
 
-#include "tnk/training.h"
+#include "tnk/train.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/train/data.h"
-#include "tools/tnk/train/plan.h"
 
 /*
  * The logprobs of the model before the first step, for DPO. They are computed
@@ -26,7 +25,7 @@ typedef struct {
  * case. */
 int train_reference_open(train_reference_t *reference, cli_ask_t *ask,
                          const char *path, tnk_training_t *model,
-                         const train_data_t *data, const train_plan_t *plan,
+                         const train_data_t *data, const tnk_plan_t *plan,
                          uint64_t first);
 void train_reference_free(train_reference_t *reference);
 

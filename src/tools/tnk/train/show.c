@@ -131,30 +131,30 @@ static void add_use(train_use_t *use, const train_set_t *set, uint64_t example,
 }
 
 static uint64_t n_evaluations(const train_data_t *data,
-                              const train_plan_t *plan) {
+                              const tnk_plan_t *plan) {
   const uint64_t every = (uint64_t)train_args.eval_every;
 
   if (data->eval.n == 0)
     return 0;
-  return every > 0 ? (plan->n_steps + every - 1) / every : 1;
+  return every > 0 ? (tnk_plan_steps(plan) + every - 1) / every : 1;
 }
 
 /* How often the messages of --sample are answered. */
 static uint64_t n_samplings(const train_prompts_t *prompts,
-                            const train_plan_t *plan) {
+                            const tnk_plan_t *plan) {
   const uint64_t every = (uint64_t)train_args.sample_every;
 
   if (prompts->n == 0)
     return 0;
-  return 1 + (every > 0 ? (plan->n_steps + every - 1) / every : 1);
+  return 1 + (every > 0 ? (tnk_plan_steps(plan) + every - 1) / every : 1);
 }
 
 /* The use of all steps, evaluations and samples, and of the first weights with
  * --method dpo. The limits of a run count the same. */
 static train_use_t planned_use(const train_data_t *data,
                                const train_prompts_t *prompts,
-                               const train_plan_t *plan) {
-  const uint64_t n_whole = plan->n_total / plan->n_examples;
+                               const tnk_plan_t *plan) {
+  const uint64_t n_whole = tnk_plan_total(plan) / data->train.n;
   const int is_dpo = train_args.method == TRAIN_DPO;
   train_use_t samples = train_prompts_use(prompts);
   train_use_t use = {0};
@@ -167,9 +167,10 @@ static train_use_t planned_use(const train_data_t *data,
   else
     use.trained = n_whole * data->train.n_tokens;
   /* The incomplete epoch. */
-  for (uint64_t i = 0; i < plan->n_total % plan->n_examples; i++)
+  for (uint64_t i = 0; i < tnk_plan_total(plan) % data->train.n; i++)
     add_use(&use, &data->train,
-            train_shuffle(plan->seed, n_whole, plan->n_examples, i), 1);
+            tnk_shuffle((uint64_t)train_args.seed, n_whole, data->train.n, i),
+            1);
   if (is_dpo) /* a custom loss has two passes */
     use.trained = 2 * use.trained + data->train.n_tokens + data->eval.n_tokens;
   use.trained += n_evaluations(data, plan) * data->eval.n_tokens;
@@ -178,8 +179,7 @@ static train_use_t planned_use(const train_data_t *data,
 }
 
 static int put_plan_json(const cli_t *cli, const train_data_t *data,
-                         const train_plan_t *plan,
-                         const learn_schedule_t *schedule,
+                         const tnk_plan_t *plan, const tnk_schedule_t *schedule,
                          const train_use_t *use, double usd) {
   cli_json_t json;
 
@@ -191,8 +191,8 @@ static int put_plan_json(const cli_t *cli, const train_data_t *data,
   tnk__json_put_int(&json.w, "longest", (int64_t)train_longest(&data->train));
   tnk__json_put_int(&json.w, "cut", (int64_t)data->n_cut);
   tnk__json_put_int(&json.w, "left_out", (int64_t)data->n_left_out);
-  tnk__json_put_int(&json.w, "steps", (int64_t)plan->n_steps);
-  tnk__json_put_int(&json.w, "batch", (int64_t)plan->n_batch);
+  tnk__json_put_int(&json.w, "steps", (int64_t)tnk_plan_steps(plan));
+  tnk__json_put_int(&json.w, "batch", (int64_t)tnk_plan_max_count(plan));
   tnk__json_put_int(&json.w, "batch_tokens", train_args.n_batch_tokens);
   tnk__json_put_double(&json.w, "learning_rate", schedule->peak);
   if (train_args.method == TRAIN_DISTILL)
@@ -263,9 +263,10 @@ static int read_teacher_price(tnk_price_t *out, const cli_t *cli) {
 }
 
 int train_show_plan(const cli_t *cli, const train_data_t *data,
-                    const train_prompts_t *prompts, const train_plan_t *plan,
-                    const learn_schedule_t *schedule) {
+                    const train_prompts_t *prompts, const tnk_plan_t *plan,
+                    const tnk_schedule_t *schedule) {
   const train_use_t use = planned_use(data, prompts, plan);
+  const int by_tokens = train_args.n_batch_tokens > 0;
   tnk_price_t price, teacher = {0};
   cli_table_t *table;
   int status =
@@ -284,12 +285,12 @@ int train_show_plan(const cli_t *cli, const train_data_t *data,
   if (train_args.method == TRAIN_DISTILL)
     cli_table_add_row(table, "teacher", train_args.teacher);
   put_examples(table, data);
-  row(table, "steps", plan->n_steps);
-  row(table, plan->starts != NULL ? "largest batch" : "batch", plan->n_batch);
-  if (plan->starts != NULL)
+  row(table, "steps", tnk_plan_steps(plan));
+  row(table, by_tokens ? "largest batch" : "batch", tnk_plan_max_count(plan));
+  if (by_tokens)
     row(table, "tokens of a batch", (uint64_t)train_args.n_batch_tokens);
   cli_table_add(table, "epochs");
-  cli_table_add(table, "%.4g", train_plan_epoch(plan, plan->n_steps));
+  cli_table_add(table, "%.4g", tnk_plan_epoch(plan, tnk_plan_steps(plan)));
   cli_table_add(table, "learning rate");
   cli_table_add(table, "%g, %s", schedule->peak,
                 train_schedules[schedule->decay]);

@@ -3,12 +3,10 @@
 #define TNK_TOOLS_TNK_TRAIN_SHOW_H
 
 #include "tnk/ledger.h"
-#include "tnk/observe.h"
+#include "tnk/train.h"
 #include "tnk/usage.h"
 #include "tools/tnk/train/data.h"
-#include "tools/tnk/train/plan.h"
 #include "tools/tnk/train/prompts.h"
-#include "tools/tnk/learn/schedule.h"
 
 enum { TRAIN_MAX_MORE = 12 };
 
@@ -57,8 +55,8 @@ void train_show_end(train_show_t *show);
 
 /* Print what a run would do. Returns the exit status. */
 int train_show_plan(const cli_t *cli, const train_data_t *data,
-                    const train_prompts_t *prompts, const train_plan_t *plan,
-                    const learn_schedule_t *schedule);
+                    const train_prompts_t *prompts, const tnk_plan_t *plan,
+                    const tnk_schedule_t *schedule);
 /* Print a note about the time of a run. */
 void train_show_times(const cli_t *cli, const train_times_t *times);
 /* Print the result of a run and how to use it. `loss` and `eval` are NaN if

@@ -9,6 +9,7 @@
 
 #include "tnk/error.h"
 #include "tnk/ledger.h"
+#include "tnk/train.h"
 #include "tools/common/frame/commands.h"
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/train/args.h"
@@ -25,8 +26,8 @@ typedef struct {
   train_folder_t folder;
   train_data_t data;
   train_prompts_t prompts;
-  train_plan_t plan;
-  learn_schedule_t schedule;
+  tnk_plan_t *plan;
+  tnk_schedule_t schedule;
   learn_served_t served;
   cli_ask_t ask;
   tnk_ledger_t *ledger;
@@ -38,39 +39,48 @@ typedef struct {
 
 /* Pairs and rewards need smaller steps than text. */
 static double default_rate(void) {
-  const double rate = learn_default_rate(train_args.model);
+  const double rate = tnk_default_rate(train_args.model);
 
   return train_args.method != TRAIN_SFT ? rate / 10 : rate;
 }
 
-static int plan_tokens(work_t *work, uint64_t n_epochs) {
-  const size_t n = work->data.train.n;
-  uint64_t *tokens = calloc(n, sizeof(*tokens));
+/* The steps of the run. `tokens` has the lengths of the examples for batches by
+ * tokens, or is NULL. */
+static int plan(work_t *work, const uint64_t *tokens, char *why, size_t size) {
+  const uint64_t n = work->data.train.n;
+  const uint64_t n_batch = (uint64_t)train_args.n_batch;
+  tnk_plan_options_t options = TNK_PLAN_OPTIONS_INIT;
+
+  options.n_examples = n;
+  options.seed = (uint64_t)train_args.seed;
+  options.n_steps = (uint64_t)train_args.n_steps;
+  if (options.n_steps == 0)
+    options.n_epochs = (uint64_t)train_args.n_epochs;
+  options.tokens = tokens;
+  if (tokens != NULL)
+    options.max_batch_tokens = (uint64_t)train_args.n_batch_tokens;
+  else
+    options.n_batch = n_batch < n ? n_batch : n;
+  return tnk_plan_new(&work->plan, &options, why, size);
+}
+
+static int plan_tokens(work_t *work, char *why, size_t size) {
+  uint64_t *tokens = calloc(work->data.train.n, sizeof(*tokens));
   int err = tokens != NULL ? TNK_OK : TNK_ENOMEM;
 
   if (err == TNK_OK)
     err = train_all_tokens(&work->data.train, tokens);
   if (err == TNK_OK)
-    err = train_plan_tokens(&work->plan, (uint64_t)train_args.seed, n, n_epochs,
-                            (uint64_t)train_args.n_steps,
-                            (uint64_t)train_args.n_batch_tokens, tokens);
+    err = plan(work, tokens, why, size);
   free(tokens);
   return err;
 }
 
 static int make_plan(work_t *work) {
-  const uint64_t n = work->data.train.n;
-  const uint64_t given = (uint64_t)train_args.n_batch;
-  const uint64_t n_batch = given < n ? given : n;
-  const uint64_t seed = (uint64_t)train_args.seed;
-  const uint64_t n_epochs =
-      train_args.n_epochs > 0 ? (uint64_t)train_args.n_epochs : 1;
-  const int err =
-      train_args.n_batch_tokens > 0 ? plan_tokens(work, n_epochs)
-      : train_args.n_steps > 0
-          ? train_plan_steps(&work->plan, seed, n, n_batch,
-                             (uint64_t)train_args.n_steps)
-          : train_plan_epochs(&work->plan, seed, n, n_batch, n_epochs);
+  char why[256] = "";
+  const int err = train_args.n_batch_tokens > 0
+                      ? plan_tokens(work, why, sizeof(why))
+                      : plan(work, NULL, why, sizeof(why));
 
   if (err == TNK_ENOMEM)
     return cli_fail(work->cli, CLI_EXIT_FAILED, "out of memory");
@@ -78,17 +88,19 @@ static int make_plan(work_t *work) {
     return cli_fail(work->cli, CLI_EXIT_FILE,
                     "the lengths of the packed examples cannot be read");
   if (err != TNK_OK)
-    return cli_fail(work->cli, CLI_EXIT_USAGE, "there are too many examples");
-  work->schedule = (learn_schedule_t){
-      .decay = (learn_decay_t)train_args.schedule,
+    return cli_fail(work->cli, CLI_EXIT_USAGE,
+                    "the run cannot be divided into steps: %s", why);
+  work->schedule = (tnk_schedule_t){
+      .size = sizeof(work->schedule),
+      .decay = (tnk_decay_t)train_args.schedule,
       .peak = train_args.rate > 0 ? train_args.rate : default_rate(),
       .n_warm_up = (uint64_t)train_args.warm_up,
-      .n_steps = work->plan.n_steps,
+      .n_steps = tnk_plan_steps(work->plan),
   };
-  if (work->schedule.n_warm_up > work->plan.n_steps)
+  if (work->schedule.n_warm_up > work->schedule.n_steps)
     return cli_fail(work->cli, CLI_EXIT_USAGE,
                     "--warm-up has %" PRIu64 " steps, and the run has %" PRIu64,
-                    work->schedule.n_warm_up, work->plan.n_steps);
+                    work->schedule.n_warm_up, work->schedule.n_steps);
   return CLI_EXIT_OK;
 }
 
@@ -110,7 +122,7 @@ static int prepare(work_t *work) {
              "%zu examples are cut after %" PRId64
              " tokens; %zu of them train nothing and are left out",
              work->data.n_cut, train_args.max_length, work->data.n_left_out);
-  return train_folder_keep(&work->folder, &work->data, &work->plan,
+  return train_folder_keep(&work->folder, &work->data, work->plan,
                            &work->schedule);
 }
 
@@ -174,7 +186,7 @@ static int train(work_t *work) {
   if (status == CLI_EXIT_OK && train_args.method == TRAIN_DPO)
     status = train_reference_open(&loop->reference, &work->ask,
                                   work->folder.reference, loop->model,
-                                  &work->data, &work->plan, first);
+                                  &work->data, work->plan, first);
   if (status == CLI_EXIT_OK && train_args.method == TRAIN_DISTILL)
     status = open_teacher(work);
   if (status == CLI_EXIT_OK)
@@ -184,7 +196,7 @@ static int train(work_t *work) {
     status = CLI_EXIT_OK;
   }
   train_show_times(work->cli, &loop->times);
-  if (status != CLI_EXIT_OK || loop->n_done == work->plan.n_steps)
+  if (status != CLI_EXIT_OK || loop->n_done == tnk_plan_steps(work->plan))
     return status;
   if (loop->is_broke)
     return learn_report_broke(work->cli, work->ledger, loop->is_broke,
@@ -209,11 +221,11 @@ static int run_service(work_t *work) {
   int status;
 
   work->distill.prompts = &work->prompts;
-  work->distill.n_batch = (size_t)work->plan.n_batch;
+  work->distill.n_batch = (size_t)tnk_plan_max_count(work->plan);
   work->loop = (train_loop_t){
       .ask = &work->ask,
       .data = &work->data,
-      .plan = &work->plan,
+      .plan = work->plan,
       .schedule = &work->schedule,
       .distill = train_args.method == TRAIN_DISTILL ? &work->distill : NULL,
       .metrics = work->folder.base.metrics,
@@ -225,7 +237,7 @@ static int run_service(work_t *work) {
       .save_every = (uint64_t)train_args.save_every,
       .eval_every = (uint64_t)train_args.eval_every,
       .sample_every = (uint64_t)train_args.sample_every,
-      .show = {.cli = work->cli, .n_steps = work->plan.n_steps},
+      .show = {.cli = work->cli, .n_steps = tnk_plan_steps(work->plan)},
       .loss = NAN,
       .eval = NAN,
   };
@@ -282,10 +294,10 @@ static int run_train(cli_t *cli) {
   status = prepare(&work);
   if (status == CLI_EXIT_OK)
     status = train_args.is_dry ? train_show_plan(cli, &work.data, &work.prompts,
-                                                 &work.plan, &work.schedule)
+                                                 work.plan, &work.schedule)
                                : serve(&work);
   train_prompts_free(&work.prompts);
-  train_plan_free(&work.plan);
+  tnk_plan_free(work.plan);
   train_data_free(&work.data);
   train_folder_free(&work.folder);
   return status;

@@ -193,6 +193,13 @@ pub struct tnk_page_t {
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// The order in which examples are trained.
+#[repr(C)]
+pub struct tnk_plan_t {
+    _private: [u8; 0],
+    _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
+}
+
 /// An immutable, reference-counted tokenizer. Any thread may use it.
 #[repr(C)]
 pub struct tnk_tokenizer_t {
@@ -505,6 +512,12 @@ pub type tnk_kl_direction_t = c_uint;
 pub const TNK_KL_FORWARD: tnk_kl_direction_t = 0;
 pub const TNK_KL_REVERSE: tnk_kl_direction_t = 1;
 pub const TNK_KL_SYMMETRIC: tnk_kl_direction_t = 2;
+
+/// How a learning rate decays after the warm-up.
+pub type tnk_decay_t = c_uint;
+pub const TNK_DECAY_CONSTANT: tnk_decay_t = 0;
+pub const TNK_DECAY_LINEAR: tnk_decay_t = 1;
+pub const TNK_DECAY_COSINE: tnk_decay_t = 2;
 
 /// File formats.
 pub type tnk_tokenizer_format_t = c_uint;
@@ -2972,6 +2985,61 @@ const _: [(); 40] = [(); size_of::<tnk_rl_tokens_t>()];
 #[cfg(target_pointer_width = "64")]
 const _: [(); 8] = [(); align_of::<tnk_rl_tokens_t>()];
 
+/// Options of a plan. 0 or NULL selects the default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tnk_plan_options_t {
+    /// Set by TNK_PLAN_OPTIONS_INIT.
+    pub size: usize,
+    /// Number of examples, from 1 to 2^40.
+    pub n_examples: u64,
+    /// Examples of a step, from 1 to 2^20. May exceed n_examples. Set either this or
+    /// max_batch_tokens.
+    pub n_batch: u64,
+    /// Tokens of a step: it has as many examples as fit, at least 1 and at most 2^20.
+    pub max_batch_tokens: u64,
+    /// \[n_examples\]: the number of tokens of each example. Required with max_batch_tokens.
+    /// Only read during the call.
+    pub tokens: *const u64,
+    /// Length of the run: the number of times that each example is trained, at most 2^20. 0
+    /// means 1, unless n_steps is set.
+    pub n_epochs: u64,
+    /// Length of the run as a number of steps, instead of n_epochs: at most 2^40, or 2^26 with
+    /// max_batch_tokens.
+    pub n_steps: u64,
+    /// Selects the order.
+    pub seed: u64,
+    /// Copied; NULL for malloc and its family.
+    pub allocator: *const tnk_allocator_t,
+}
+#[cfg(target_pointer_width = "64")]
+const _: [(); 72] = [(); size_of::<tnk_plan_options_t>()];
+#[cfg(target_pointer_width = "64")]
+const _: [(); 8] = [(); align_of::<tnk_plan_options_t>()];
+
+/// The learning rate of each step. It rises in equal parts during the warm-up, whose last
+/// step has the peak. Then it decays until the end of the run: it would be 0 after the last
+/// step.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tnk_schedule_t {
+    /// Set by TNK_SCHEDULE_INIT.
+    pub size: usize,
+    /// \< Set by TNK_SCHEDULE_INIT.
+    pub decay: tnk_decay_t,
+    pub reserved: u32,
+    /// The highest rate, at least 0.
+    pub peak: f64,
+    /// Steps of the warm-up; 0 means none.
+    pub n_warm_up: u64,
+    /// Steps of the run, including the warm-up. May be 0 if the rate is constant.
+    pub n_steps: u64,
+}
+#[cfg(target_pointer_width = "64")]
+const _: [(); 40] = [(); size_of::<tnk_schedule_t>()];
+#[cfg(target_pointer_width = "64")]
+const _: [(); 8] = [(); align_of::<tnk_schedule_t>()];
+
 /// Progress of a download. Belongs to the library; later versions may append members.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -4438,6 +4506,69 @@ extern "C" {
     ///
     /// Thread: any except the runtime's. Since: 0.1
     pub fn tnk_runtime_stop(runtime: *mut tnk_runtime_t) -> c_int;
+
+    /// Create a plan.
+    ///
+    /// Thread: any. Since: 0.1
+    pub fn tnk_plan_new(out: *mut *mut tnk_plan_t, options: *const tnk_plan_options_t, why: *mut c_char, why_size: usize) -> c_int;
+
+    /// Free the plan. NULL does nothing.
+    ///
+    /// Thread: any. Since: 0.1
+    pub fn tnk_plan_free(plan: *mut tnk_plan_t);
+
+    /// Get the number of steps. 0 for NULL.
+    ///
+    /// Thread: any. Since: 0.1
+    pub fn tnk_plan_steps(plan: *const tnk_plan_t) -> u64;
+
+    /// Get the number of examples of all steps. An example counts once for each time that it is
+    /// trained. 0 for NULL.
+    ///
+    /// Thread: any. Since: 0.1
+    pub fn tnk_plan_total(plan: *const tnk_plan_t) -> u64;
+
+    /// Get the number of examples of the largest step, for example to allocate memory for a
+    /// batch. 0 for NULL.
+    ///
+    /// Thread: any. Since: 0.1
+    pub fn tnk_plan_max_count(plan: *const tnk_plan_t) -> u64;
+
+    /// Get the number of examples of a step.
+    ///
+    /// Thread: any. Since: 0.1
+    pub fn tnk_plan_count(plan: *const tnk_plan_t, step: u64) -> u64;
+
+    /// Get an example of a step.
+    ///
+    /// Thread: any. Since: 0.1
+    pub fn tnk_plan_example(plan: *const tnk_plan_t, step: u64, i: u64) -> u64;
+
+    /// Get the number of epochs that are complete after n_steps steps, with their fraction: 1.5
+    /// means that every example was trained once, and half of them a second time.
+    ///
+    /// Thread: any. Since: 0.1
+    pub fn tnk_plan_epoch(plan: *const tnk_plan_t, n_steps: u64) -> f64;
+
+    /// Get an element of a permutation of the numbers from 0 to n - 1, in constant memory. A
+    /// plan uses it with the number of the epoch. For example, the first elements of an epoch
+    /// that no run reaches (UINT64_MAX) are a random choice of examples to hold out.
+    ///
+    /// Thread: any. Since: 0.1
+    pub fn tnk_shuffle(seed: u64, epoch: u64, n: u64, i: u64) -> u64;
+
+    /// Compute the learning rate of a step.
+    ///
+    /// Thread: any. Since: 0.1
+    pub fn tnk_schedule_rate(schedule: *const tnk_schedule_t, step: u64) -> f64;
+
+    /// Get a peak for fine-tuning with LoRA by the number of parameters in a model's name, such
+    /// as 8B. Larger models get smaller rates: 5e-4 below 2B, 3e-4 below 16B, 2e-4 below 100B,
+    /// otherwise 1e-4. For preference pairs and reinforcement learning, a tenth of it is a
+    /// better start.
+    ///
+    /// Thread: any. Since: 0.1
+    pub fn tnk_default_rate(model: *const c_char) -> f64;
 
     /// Download the files of a checkpoint to a directory.
     ///

@@ -1059,6 +1059,29 @@ fn tnk_rl_tokens_t() {
 }
 
 #[test]
+fn tnk_plan_options_t() {
+    at!(tnk_plan_options_t, size, 0);
+    at!(tnk_plan_options_t, n_examples, 8);
+    at!(tnk_plan_options_t, n_batch, 16);
+    at!(tnk_plan_options_t, max_batch_tokens, 24);
+    at!(tnk_plan_options_t, tokens, 32);
+    at!(tnk_plan_options_t, n_epochs, 40);
+    at!(tnk_plan_options_t, n_steps, 48);
+    at!(tnk_plan_options_t, seed, 56);
+    at!(tnk_plan_options_t, allocator, 64);
+}
+
+#[test]
+fn tnk_schedule_t() {
+    at!(tnk_schedule_t, size, 0);
+    at!(tnk_schedule_t, decay, 8);
+    at!(tnk_schedule_t, reserved, 12);
+    at!(tnk_schedule_t, peak, 16);
+    at!(tnk_schedule_t, n_warm_up, 24);
+    at!(tnk_schedule_t, n_steps, 32);
+}
+
+#[test]
 fn tnk_weights_progress_t() {
     at!(tnk_weights_progress_t, file, 0);
     at!(tnk_weights_progress_t, n_files, 8);

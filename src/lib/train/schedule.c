@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/tnk/learn/schedule.h"
-
+/* The learning rate of each step: a pure function of the step. */
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
 
+#include "lib/base/options.h"
+#include "tnk/error.h"
+#include "tnk/train.h"
+
 #define PI 3.14159265358979323846
 
-double learn_schedule_rate(const learn_schedule_t *schedule, uint64_t step) {
+/* ---- Schedules ---- */
+
+static int is_valid(const tnk_schedule_t *schedule) {
+  return (unsigned)schedule->decay <= TNK_DECAY_COSINE &&
+         isfinite(schedule->peak) && schedule->peak >= 0 &&
+         (schedule->decay == TNK_DECAY_CONSTANT || schedule->n_steps > 0);
+}
+
+/* The rate of a valid schedule. */
+static double rate(const tnk_schedule_t *schedule, uint64_t step) {
   const uint64_t warm_up = schedule->n_warm_up;
   double done = 1; /* share of the decay */
 
@@ -16,14 +28,24 @@ double learn_schedule_rate(const learn_schedule_t *schedule, uint64_t step) {
   if (step < schedule->n_steps)
     done = (double)(step - warm_up) / (double)(schedule->n_steps - warm_up);
   switch (schedule->decay) {
-  case LEARN_LINEAR:
+  case TNK_DECAY_LINEAR:
     return schedule->peak * (1 - done);
-  case LEARN_COSINE:
+  case TNK_DECAY_COSINE:
     return schedule->peak * 0.5 * (1 + cos(PI * done));
-  case LEARN_CONSTANT:
+  case TNK_DECAY_CONSTANT:
   default:
     return schedule->peak;
   }
+}
+
+double tnk_schedule_rate(const tnk_schedule_t *schedule, uint64_t step) {
+  tnk_schedule_t own = TNK_SCHEDULE_INIT;
+
+  if (schedule == NULL ||
+      TNK__LOAD(tnk_schedule_t, &own, schedule, NULL, 0) != TNK_OK ||
+      !is_valid(&own))
+    return NAN;
+  return rate(&own, step);
 }
 
 /* ---- The default ---- */
@@ -64,11 +86,11 @@ static double billions_of(const char *model) {
   return 0;
 }
 
-double learn_default_rate(const char *model) {
-  const double billions = billions_of(model);
+double tnk_default_rate(const char *model) {
+  const double billions = model != NULL ? billions_of(model) : 0;
 
   /* The local server's model is tiny. */
-  if (strcmp(model, "tnk/byte-lm") == 0)
+  if (model != NULL && strcmp(model, "tnk/byte-lm") == 0)
     return 0.01;
   if (billions <= 0)
     return 1e-4;
@@ -77,13 +99,4 @@ double learn_default_rate(const char *model) {
   if (billions < 16)
     return 3e-4;
   return billions < 100 ? 2e-4 : 1e-4;
-}
-
-/* The finalizer of splitmix64. */
-uint64_t learn_seed(uint64_t seed, uint64_t number) {
-  uint64_t x = seed * 0x9E3779B97F4A7C15u + number + 1;
-
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return (x ^ (x >> 31)) & 0x3FFFFFFF;
 }
