@@ -30,6 +30,7 @@
 #include "tnk/hub.h"
 #include "tnk/ledger.h"
 #include "tnk/observe.h"
+#include "tnk/otlp.h"
 #include "tnk/promise.h"
 #include "tnk/push.h"
 #include "tnk/record.h"

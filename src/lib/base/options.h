@@ -65,6 +65,7 @@
   X(tnk_weights_options_t, TNK_WEIGHTS_OPTIONS_INIT, archive, 64, archive, NO) \
   X(tnk_hub_options_t, TNK_HUB_OPTIONS_INIT, reserved, 160, observer_user,     \
     YES)                                                                       \
+  X(tnk_otlp_options_t, TNK_OTLP_OPTIONS_INIT, logger, 48, logger, NO)         \
   X(tnk_download_options_t, TNK_DOWNLOAD_OPTIONS_INIT, reserved, 64, reserved, \
     YES)                                                                       \
   X(tnk_hub_file_options_t, TNK_HUB_FILE_OPTIONS_INIT, reserved, 24, reserved, \
@@ -127,6 +128,7 @@
   X(tnk_stats_t, TNK_STATS_INIT, max_loop_lag_ms, 160, max_loop_lag_ms, NO)    \
   X(tnk_training_info_t, TNK_TRAINING_INFO_INIT, reserved, 56, reserved, YES)  \
   X(tnk_path_t, TNK_PATH_INIT, name, 40, name, YES)                            \
+  X(tnk_otlp_stats_t, TNK_OTLP_STATS_INIT, n_queued, 32, n_queued, NO)         \
   X(tnk_gateway_stats_t, TNK_GATEWAY_STATS_INIT, n_old_samplers, 72,           \
     n_old_samplers, NO)
 

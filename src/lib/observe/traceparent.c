@@ -29,8 +29,9 @@ int tnk__traceparent_read(tnk__traceparent_t *out, const char *text) {
       (n > TNK__TRACEPARENT && memcmp(text, "00", VERSION) == 0))
     return 0;
   memcpy(out->trace_id, trace, TRACE);
+  memcpy(out->span_id, span, SPAN);
   memcpy(out->flags, flags, FLAGS);
-  out->trace_id[TRACE] = out->flags[FLAGS] = '\0';
+  out->trace_id[TRACE] = out->span_id[SPAN] = out->flags[FLAGS] = '\0';
   return 1;
 }
 

@@ -10,6 +10,7 @@ enum { TNK__TRACEPARENT = 55 }; /* length in characters */
 typedef struct {
   char trace_id[32 + 1]; /* "": none */
   char flags[2 + 1];
+  char span_id[16 + 1]; /* of the parent */
 } tnk__traceparent_t;
 
 /* Parse "00-<trace>-<span>-<flags>" in lower case. In a later version,
