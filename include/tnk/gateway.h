@@ -3,6 +3,7 @@
 #define TNK_GATEWAY_H
 
 #include "tnk/chat.h"
+#include "tnk/otlp.h"
 #include "tnk/sampling.h"
 #include "tnk/service.h"
 
@@ -214,6 +215,12 @@ typedef struct {
   /** For a shared record: time in milliseconds after which an unused session is
    * removed in the same way. 0 means no limit. */
   uint64_t keep_age_ms;
+  /** Exports a span for each request for a sample, and the metrics of GET
+   * /metrics. It must be closed after the gateway. A request with a header
+   * traceparent continues its trace. If the exporter also observes the service
+   * (tnk_otlp_event()), the operations of a request are below its span. NULL
+   * means no export. */
+  tnk_otlp_t *otlp;
 } tnk_gateway_options_t;
 
 #define TNK_GATEWAY_OPTIONS_INIT TNK_SIZED(tnk_gateway_options_t)

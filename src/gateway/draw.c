@@ -87,7 +87,12 @@ int tnk__gw_draw(tnk__gw_job_t *job, tnk_promise_cb done,
   }
   tnk_promise_unref(job->promise);
   job->n_attempts++;
+  /* The operations of the service are below the span of the request. */
+  if (job->gateway->otlp != NULL)
+    tnk_otlp_set_parent(job->gateway->otlp, &job->span);
   job->promise = draw_all(job, &params, &options);
+  if (job->gateway->otlp != NULL)
+    tnk_otlp_set_parent(job->gateway->otlp, NULL);
   if (tnk_then(tnk_promise_ref(job->promise), done, job) == TNK_OK)
     return 0;
   return tnk__gw_fault(fault, 503, NULL, "the service is closed");

@@ -34,6 +34,7 @@
 #include "gateway/render.h"
 #include "gateway/reply.h"
 #include "gateway/send.h"
+#include "gateway/telemetry/span.h"
 #include "lib/base/alloc.h"
 #include "lib/wire/format/json_write.h"
 #include "tnk/error.h"
@@ -96,6 +97,23 @@ static void free_job(tnk__gw_job_t *job) {
   tnk__free(&gateway->alloc, job);
 }
 
+static void end_span(const tnk__gw_job_t *job, const tnk__gw_end_of_t *end) {
+  const tnk_gateway_t *gateway = job->gateway;
+  const tnk__gw_span_of_t of = {
+      .end = end,
+      .ask = &job->ask,
+      .model = tnk__gw_metrics_model(gateway),
+      .session = job->session,
+      .number = job->answer_number,
+      .ends = job->answer_ends,
+      .n_cached = job->n_cached,
+      .n_attempts = job->n_attempts,
+      .version = job->sampler != NULL ? job->sampler->version : 0,
+      .is_repeat = job->is_follower};
+
+  tnk__gw_span_end(gateway->otlp, &job->span, &of);
+}
+
 /* Count the end of a request. Counting tokens has none of the usual values. */
 static void count(const tnk__gw_job_t *job, int status) {
   const tnk__gw_end_of_t end = {.api = job->ask.api,
@@ -105,8 +123,11 @@ static void count(const tnk__gw_job_t *job, int status) {
                                 .n_prompt = job->ids.len / sizeof(int32_t),
                                 .n_sampled = job->n_sampled};
 
-  if (!job->ask.only_counts)
-    tnk__gw_metrics_add(&job->gateway->metrics, &end);
+  if (job->ask.only_counts)
+    return;
+  tnk__gw_metrics_add(&job->gateway->metrics, &end);
+  if (job->span.span_id != 0)
+    end_span(job, &end);
 }
 
 /* Take the next job that waits for the answer of this one. */
@@ -494,6 +515,9 @@ static tnk__gw_job_t *new_job(tnk_gateway_t *gateway, tnk__srv_req_t *req,
   job->gateway = gateway;
   job->req = req;
   job->began_ns = uv_hrtime();
+  if (gateway->otlp != NULL)
+    tnk_otlp_begin(&job->span, gateway->otlp,
+                   tnk__srv_req_header(req, "traceparent"));
   job->told_ms = uv_now(gateway->loop);
   tnk__list_init(&job->follow);
   tnk__list_init(&job->followers);

@@ -136,6 +136,7 @@ void tnk_gateway_close(tnk_gateway_t *gateway, tnk_close_cb cb, void *user) {
   gateway->is_closing = 1;
   gateway->closed = cb;
   gateway->closed_user = user;
+  tnk_otlp_remove_source(gateway->otlp, tnk__gw_export_metrics, gateway);
   tnk__gw_holds_drop(gateway);
   tnk__gw_jobs_drop(gateway);
   tnk__gw_exports_drop(gateway);
@@ -434,6 +435,7 @@ static tnk_gateway_t *new_gateway(uv_loop_t *loop, tnk_service_t *service,
   gateway->max_tokens = o->max_tokens > 0 ? o->max_tokens : MAX_TOKENS;
   gateway->max_jobs = o->max_requests > 0 ? o->max_requests : MAX_REQUESTS;
   gateway->began_s = now.tv_sec;
+  gateway->otlp = o->otlp;
   if (o->logger != NULL)
     gateway->logger = *o->logger;
   tnk__gw_grants_init(&gateway->grants, &gateway->alloc);
@@ -487,6 +489,8 @@ int tnk_gateway_open(tnk_gateway_t **out, uv_loop_t *loop,
     err = open_record(gateway, o, why, why_size);
   if (err == TNK_OK)
     err = listen_on(gateway, o, why, why_size);
+  if (err == TNK_OK && o->otlp != NULL)
+    err = tnk_otlp_add_source(o->otlp, tnk__gw_export_metrics, gateway);
   if (err == TNK_OK) {
     *out = gateway;
     return TNK_OK;

@@ -451,8 +451,12 @@ int tnk__gw_reply(tnk__gw_job_t *job, tnk__gw_fault_t *fault) {
     answer.n_cached = answer.n_prompt;
   if (err == 0 && tnk__gw_answer_write(&answer, &job->answer) != TNK_OK)
     err = no_memory(fault);
+  job->answer_number = answer.number;
+  job->answer_ends = 0;
+  job->n_cached = answer.n_cached;
   job->is_misfit = 0;
   for (size_t i = 0; i < n; i++) {
+    job->answer_ends |= 1U << choices[i].end;
     job->is_misfit |= tnk__gw_form_verdict(&choices[i]) < 0;
     tnk__gw_said_deinit(&choices[i].said);
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /metrics: the state of the gateway for Prometheus. */
+/* The state of the gateway: GET /metrics for Prometheus, and OTLP. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 enum { MAX_BODY = 1 << 20 };
 
 /* The name of the weights would be a new time series whenever they change. */
-static const char *alias_of(const tnk_gateway_t *gateway) {
+const char *tnk__gw_metrics_model(const tnk_gateway_t *gateway) {
   const char *name = gateway->model;
 
   if (name == NULL && gateway->sampler != NULL)
@@ -32,14 +32,21 @@ static uint64_t n_waiting(const tnk_gateway_t *gateway) {
   return n;
 }
 
-static void put_state(const tnk_gateway_t *gateway,
-                      const tnk_gateway_stats_t *stats, tnk__buf_t *out) {
-  const struct {
-    const char *name;
-    const char *type;
-    const char *help;
-    uint64_t value;
-  } rows[] = {
+/* A value other than a histogram. */
+typedef struct {
+  const char *name;
+  const char *type;
+  const char *help;
+  uint64_t value;
+} row_t;
+
+enum { MAX_ROWS = 20, MAX_NAME = 64 };
+
+/* Fill the rows. Returns their number. */
+static size_t fill_rows(const tnk_gateway_t *gateway,
+                        const tnk_gateway_stats_t *stats,
+                        row_t rows[MAX_ROWS]) {
+  const row_t all[] = {
       {"tnk_gateway_http_requests_total", "counter",
        "Requests of any kind that arrived as a whole.", stats->n_requests},
       {"tnk_gateway_continued_prompts_total", "counter",
@@ -67,14 +74,71 @@ static void put_state(const tnk_gateway_t *gateway,
        "Replaced weights that still have requests.", stats->n_old_samplers},
       {"tnk_gateway_start_time_seconds", "gauge",
        "When the gateway started, in seconds since 1970.",
-       (uint64_t)gateway->began_s}};
+       (uint64_t)gateway->began_s},
+  };
 
-  for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+  memcpy(rows, all, sizeof(all));
+  return sizeof(all) / sizeof(*all);
+}
+
+static size_t read_state(const tnk_gateway_t *gateway, row_t rows[MAX_ROWS]) {
+  tnk_gateway_stats_t stats = TNK_GATEWAY_STATS_INIT;
+  tnk_otlp_stats_t exported = TNK_OTLP_STATS_INIT;
+  size_t n;
+
+  (void)tnk_gateway_stats(&stats, gateway);
+  n = fill_rows(gateway, &stats, rows);
+  if (gateway->otlp == NULL)
+    return n;
+  (void)tnk_otlp_stats(&exported, gateway->otlp);
+  rows[n++] =
+      (row_t){"tnk_gateway_otlp_exported_spans_total", "counter",
+              "Spans that the collector has accepted.", exported.n_exported};
+  rows[n++] = (row_t){"tnk_gateway_otlp_dropped_spans_total", "counter",
+                      "Spans that were dropped.", exported.n_dropped};
+  return n;
+}
+
+static void put_state(const tnk_gateway_t *gateway, tnk__buf_t *out) {
+  row_t rows[MAX_ROWS];
+  const size_t n = read_state(gateway, rows);
+
+  for (size_t i = 0; i < n; i++)
     tnk__gw_metrics_put_value(out, rows[i].name, rows[i].type, rows[i].help, "",
                               rows[i].value);
   tnk__gw_metrics_put_value(out, "tnk_gateway_build_info", "gauge",
                             "Always 1; the label has the version.",
                             "{version=\"" TNK_VERSION_STRING "\"}", 1);
+}
+
+/* Convert "tnk_gateway_x_total" to "tnk.gateway.x". */
+static void name_for_otlp(const char *name, char out[MAX_NAME]) {
+  static const char before[] = "tnk_gateway_", after[] = "_total";
+  size_t n;
+
+  (void)snprintf(out, MAX_NAME, "tnk.gateway.%s", name + sizeof(before) - 1);
+  n = strlen(out);
+  if (n >= sizeof(after) && strcmp(out + n - (sizeof(after) - 1), after) == 0)
+    out[n - (sizeof(after) - 1)] = '\0';
+}
+
+void tnk__gw_export_metrics(tnk_otlp_metrics_t *out, void *user) {
+  const tnk_gateway_t *gateway = user;
+  row_t rows[MAX_ROWS];
+  const size_t n = read_state(gateway, rows);
+
+  tnk__gw_metrics_export(&gateway->metrics, tnk__gw_metrics_model(gateway),
+                         out);
+  for (size_t i = 0; i < n; i++) {
+    char name[MAX_NAME];
+    const tnk_otlp_metric_t metric = {.name = name,
+                                      .description = rows[i].help,
+                                      .is_counter = rows[i].type[0] == 'c'};
+    const tnk_otlp_number_t number = {.value = (int64_t)rows[i].value};
+
+    name_for_otlp(rows[i].name, name);
+    tnk_otlp_put_numbers(out, &metric, &number, 1);
+  }
 }
 
 /* Add a label to each line. A name has no brace, so the first one begins the
@@ -105,13 +169,12 @@ static void put_label(const char *text, size_t n, const char *worker,
 }
 
 static void put_all(const tnk_gateway_t *gateway, tnk__buf_t *out) {
-  tnk_gateway_stats_t stats = TNK_GATEWAY_STATS_INIT;
   tnk__buf_t plain;
 
-  (void)tnk_gateway_stats(&stats, gateway);
   tnk__buf_init(&plain, &gateway->alloc, MAX_BODY);
-  tnk__gw_metrics_put(&gateway->metrics, alias_of(gateway), &plain);
-  put_state(gateway, &stats, &plain);
+  tnk__gw_metrics_put(&gateway->metrics, tnk__gw_metrics_model(gateway),
+                      &plain);
+  put_state(gateway, &plain);
   if (plain.err != TNK_OK)
     out->err = plain.err;
   else if (gateway->worker[0] == '\0')

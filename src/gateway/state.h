@@ -79,6 +79,7 @@ struct tnk_gateway {
   uint64_t max_body;
   tnk_gateway_stats_t stats; /* without the values that are counted elsewhere */
   tnk__gw_metrics_t metrics;
+  tnk_otlp_t *otlp; /* or NULL */
   tnk__list_t jobs;
   size_t n_jobs;
   int is_walking; /* the jobs are being visited; see job.c */
@@ -199,6 +200,7 @@ typedef struct tnk__gw_job {
   tnk__gw_use_t most;     /* reserved for it */
   tnk__gw_use_t spent;    /* used by it */
   uint64_t began_ns;      /* when it arrived, by uv_hrtime() */
+  tnk_otlp_span_t span;   /* zeroed without an exporter */
   uint64_t number;        /* number of the request in the record */
   tnk_chat_t *chat;       /* NULL: completion of a plain prompt */
   json_t *doc;            /* its messages and tools, as templates see them */
@@ -234,6 +236,11 @@ typedef struct tnk__gw_job {
   int is_begun;       /* the head of its stream was sent */
   uint64_t told_ms;   /* loop time of the last data sent to the client */
   uint64_t n_sampled; /* tokens in the response */
+  /* Of the response, for its span: its number, or 0; a bit for each
+   * tnk__gw_end_t of its choices; and the cached tokens of the prompt. */
+  uint64_t answer_number;
+  unsigned answer_ends;
+  size_t n_cached;
   tnk__buf_t answer;
 } tnk__gw_job_t;
 
@@ -379,6 +386,10 @@ void tnk__gw_reward_take(const tnk__gw_call_t *call);
 /* ---- scrape.c ---- */
 
 void tnk__gw_scrape(const tnk__gw_call_t *call);
+/* The name of the model in metrics and spans. */
+const char *tnk__gw_metrics_model(const tnk_gateway_t *gateway);
+/* The same metrics for OTLP. `user` is the gateway. */
+void tnk__gw_export_metrics(tnk_otlp_metrics_t *out, void *user);
 
 /* ---- export.c ---- */
 

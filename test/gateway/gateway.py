@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
-OURS = re.compile(r"TINKER_|TNK_(?!TEST)|OPENAI_|ANTHROPIC_|HF_|.*_proxy$|.*_PROXY$|SSL_CERT_FILE$")
+OURS = re.compile(r"TINKER_|TNK_(?!TEST)|OPENAI_|ANTHROPIC_|HF_|.*_proxy$|.*_PROXY$|SSL_CERT_FILE$|OTEL_")
 CLEAN = {name: value for name, value in os.environ.items() if not OURS.match(name)}
 SERVICE_KEY = "tml-canary-of-the-service"
 

@@ -16,6 +16,7 @@ typedef struct {
 
 typedef struct {
   const char *name;
+  const char *otlp_name;
   const char *help;
   const bound_t *bounds; /* TNK__GW_BUCKETS - 1 of them */
   int is_time;
@@ -47,13 +48,13 @@ static const bound_t counts[TNK__GW_BUCKETS - 1] = {{1, "1"},
                                                     {67108864, "67108864"}};
 
 static const kind_t durations = {
-    "gen_ai_server_request_duration",
+    "gen_ai_server_request_duration", "gen_ai.server.request.duration",
     "Time from a request to its answer, in seconds.", times, 1};
 static const kind_t firsts = {
-    "gen_ai_server_time_to_first_token",
+    "gen_ai_server_time_to_first_token", "gen_ai.server.time_to_first_token",
     "Time from a streamed request to its first token, in seconds.", times, 1};
 static const kind_t tokens = {
-    "gen_ai_client_token_usage",
+    "gen_ai_client_token_usage", "gen_ai.client.token.usage",
     "Tokens of prompts and of answers, of answered requests.", counts, 0};
 
 static void add(tnk__gw_histogram_t *histogram, const bound_t *bounds,
@@ -90,11 +91,18 @@ static size_t outcome_of(int status) {
   return i;
 }
 
+static tnk__gw_operation_t operation_of(tnk__gw_api_t api) {
+  return api == TNK__GW_COMPLETION ? TNK__GW_OPERATION_TEXT
+                                   : TNK__GW_OPERATION_CHAT;
+}
+
+const char *tnk__gw_error_type(int status) {
+  return outcomes[outcome_of(status)].error;
+}
+
 void tnk__gw_metrics_add(tnk__gw_metrics_t *metrics,
                          const tnk__gw_end_of_t *end) {
-  const tnk__gw_operation_t operation = end->api == TNK__GW_COMPLETION
-                                            ? TNK__GW_OPERATION_TEXT
-                                            : TNK__GW_OPERATION_CHAT;
+  const tnk__gw_operation_t operation = operation_of(end->api);
 
   add(&metrics->durations[operation][outcome_of(end->status)], times,
       end->took_ns);
@@ -112,6 +120,10 @@ void tnk__gw_metrics_add(tnk__gw_metrics_t *metrics,
 static const char *const operations[TNK__GW_OPERATIONS] = {
     [TNK__GW_OPERATION_CHAT] = "chat",
     [TNK__GW_OPERATION_TEXT] = "text_completion"};
+
+const char *tnk__gw_operation_name(tnk__gw_api_t api) {
+  return operations[operation_of(api)];
+}
 
 typedef struct {
   const char *operation;
@@ -226,6 +238,89 @@ void tnk__gw_metrics_put(const tnk__gw_metrics_t *metrics, const char *model,
   put_head(out, tokens.name, "histogram", tokens.help);
   for (size_t i = 0; i < TNK__GW_OPERATIONS; i++)
     put_tokens(metrics, i, labels[i], out);
+}
+
+/* ---- OTLP ---- */
+
+enum { MAX_POINTS = TNK__GW_OPERATIONS * TNK__GW_OUTCOMES, N_ATTRIBUTES = 4 };
+
+/* The points of one metric. */
+typedef struct {
+  const kind_t *kind;
+  const char *model;
+  double bounds[TNK__GW_BUCKETS - 1];
+  tnk_otlp_attribute_t attributes[MAX_POINTS][N_ATTRIBUTES];
+  tnk_otlp_histogram_t items[MAX_POINTS];
+  size_t n;
+} points_t;
+
+/* `name` and `value` are of one more attribute, or NULL. */
+static void add_point(points_t *points, size_t operation,
+                      const tnk__gw_histogram_t *histogram, const char *name,
+                      const char *value) {
+  tnk_otlp_attribute_t *attributes = points->attributes[points->n];
+  const double unit = points->kind->is_time ? 1e9 : 1;
+
+  attributes[0] = (tnk_otlp_attribute_t){.key = "gen_ai.operation.name",
+                                         .text = operations[operation]};
+  attributes[1] =
+      (tnk_otlp_attribute_t){.key = "gen_ai.provider.name", .text = "tinker"};
+  attributes[2] = (tnk_otlp_attribute_t){.key = "gen_ai.request.model",
+                                         .text = points->model};
+  attributes[3] = (tnk_otlp_attribute_t){.key = name, .text = value};
+  points->items[points->n++] =
+      (tnk_otlp_histogram_t){.attributes = attributes,
+                             .n_attributes = N_ATTRIBUTES,
+                             .bounds = points->bounds,
+                             .n_bounds = TNK__GW_BUCKETS - 1,
+                             .counts = histogram->n,
+                             .sum = (double)histogram->sum / unit};
+}
+
+static void begin_points(points_t *points, const kind_t *kind,
+                         const char *model) {
+  points->kind = kind;
+  points->model = model;
+  points->n = 0;
+  for (size_t i = 0; i < TNK__GW_BUCKETS - 1; i++)
+    points->bounds[i] =
+        (double)kind->bounds[i].most / (kind->is_time ? 1e9 : 1);
+}
+
+static void put_points(const points_t *points, tnk_otlp_metrics_t *out) {
+  const tnk_otlp_metric_t metric = {.name = points->kind->otlp_name,
+                                    .unit =
+                                        points->kind->is_time ? "s" : "{token}",
+                                    .description = points->kind->help};
+
+  if (points->n > 0)
+    tnk_otlp_put_histograms(out, &metric, points->items, points->n);
+}
+
+void tnk__gw_metrics_export(const tnk__gw_metrics_t *metrics, const char *model,
+                            tnk_otlp_metrics_t *out) {
+  static const char *const types[2] = {"input", "output"};
+  points_t points;
+
+  begin_points(&points, &durations, model);
+  for (size_t i = 0; i < TNK__GW_OPERATIONS; i++)
+    for (size_t k = 0; k < TNK__GW_OUTCOMES; k++)
+      if (!is_empty(&metrics->durations[i][k]))
+        add_point(&points, i, &metrics->durations[i][k],
+                  k > 0 ? "error.type" : NULL, outcomes[k].error);
+  put_points(&points, out);
+  begin_points(&points, &firsts, model);
+  for (size_t i = 0; i < TNK__GW_OPERATIONS; i++)
+    if (!is_empty(&metrics->firsts[i]))
+      add_point(&points, i, &metrics->firsts[i], NULL, NULL);
+  put_points(&points, out);
+  begin_points(&points, &tokens, model);
+  for (size_t i = 0; i < TNK__GW_OPERATIONS; i++)
+    for (size_t k = 0; k < 2; k++)
+      if (!is_empty(&metrics->tokens[i][k]))
+        add_point(&points, i, &metrics->tokens[i][k], "gen_ai.token.type",
+                  types[k]);
+  put_points(&points, out);
 }
 
 void tnk__gw_metrics_put_value(tnk__buf_t *out, const char *name,

@@ -4,6 +4,7 @@
 
 #include "gateway/wire/ask.h"
 #include "lib/base/buf.h"
+#include "tnk/otlp.h"
 
 /*
  * Metrics for Prometheus. The names are those of OpenTelemetry's conventions
@@ -52,6 +53,13 @@ void tnk__gw_metrics_add(tnk__gw_metrics_t *metrics,
 /* Write the histograms. `model` is a name for clients; it may be any text. */
 void tnk__gw_metrics_put(const tnk__gw_metrics_t *metrics, const char *model,
                          tnk__buf_t *out);
+/* The same histograms, with the names of OpenTelemetry's metrics. */
+void tnk__gw_metrics_export(const tnk__gw_metrics_t *metrics, const char *model,
+                            tnk_otlp_metrics_t *out);
+/* The values of `gen_ai.operation.name`, and of `error.type`: "" for success.
+ */
+const char *tnk__gw_operation_name(tnk__gw_api_t api);
+const char *tnk__gw_error_type(int status);
 /* Write one value other than a histogram, with its help. `labels` is "", or
  * labels with their braces. `type` is "counter" or "gauge". */
 void tnk__gw_metrics_put_value(tnk__buf_t *out, const char *name,

@@ -80,8 +80,7 @@
   X(tnk_chat_template_options_t, TNK_CHAT_TEMPLATE_OPTIONS_INIT, stops, 48,    \
     stops, NO)                                                                 \
   X(tnk_chat_options_t, TNK_CHAT_OPTIONS_INIT, user, 64, is_canceled, NO)      \
-  X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144,             \
-    keep_age_ms, NO)                                                           \
+  X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144, otlp, NO)   \
   X(tnk_gateway_key_options_t, TNK_GATEWAY_KEY_OPTIONS_INIT, reserved, 80,     \
     reserved, YES)
 

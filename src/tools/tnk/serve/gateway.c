@@ -11,6 +11,7 @@
 #include "gateway/store/where.h"
 #include "lib/base/alloc.h"
 #include "tnk/gateway.h"
+#include "tnk/otlp.h"
 #include "tnk/sampling.h"
 #include "tools/common/base/limits.h"
 #include "tools/common/frame/commands.h"
@@ -386,6 +387,9 @@ typedef struct {
   const cli_t *cli;
   cli_ask_t ask;
   tnk_gateway_t *gateway;
+  tnk_otlp_t *otlp; /* NULL: the environment asks for no export */
+  tnk_observer_t observers[2];
+  tnk_observers_t all;
   cli_words_t words;
   cli_input_t input;
   const cli_worker_t *worker; /* NULL: it is the only process */
@@ -439,7 +443,8 @@ static int open_gateway(work_t *work, const char *admin_key) {
       .keep_sessions = (uint64_t)args.keep_sessions,
       .keep_age_ms = (uint64_t)args.keep_age_s * 1000,
       .keep_unexported = args.keeps_unexported ? TNK_YES : TNK_NO,
-      .keep_control_tokens = args.keeps_controls ? TNK_YES : TNK_NO};
+      .keep_control_tokens = args.keeps_controls ? TNK_YES : TNK_NO,
+      .otlp = work->otlp};
   const tnk_logger_t logger = cli_ask_logger(&work->ask);
   char why[512] = "";
   int err;
@@ -596,6 +601,41 @@ static int open_stop(work_t *work) {
   return CLI_EXIT_OK;
 }
 
+/* The exporter is closed after the service, which it observes. */
+static void close_otlp(void *user) {
+  work_t *work = user;
+
+  tnk_otlp_close(work->otlp, NULL, NULL);
+  work->otlp = NULL;
+}
+
+static int open_otlp(work_t *work, tnk_service_options_t *service) {
+  const tnk_logger_t logger = cli_ask_logger(&work->ask);
+  tnk_otlp_options_t o = TNK_OTLP_OPTIONS_INIT;
+  char why[512] = "";
+  int err;
+
+  o.service_name = "tnk-gateway";
+  o.service_version = tnk_version();
+  o.logger = &logger;
+  err = tnk_otlp_open(&work->otlp, &work->ask.loop, &o, why, sizeof(why));
+  if (err != TNK_OK)
+    return cli_fail(work->cli,
+                    err == TNK_EINVAL ? CLI_EXIT_USAGE : CLI_EXIT_FAILED,
+                    "cannot export to OpenTelemetry: %s", why);
+  if (work->otlp == NULL)
+    return CLI_EXIT_OK;
+  work->ask.on_closed = close_otlp;
+  work->ask.user = work;
+  work->observers[0] = (tnk_observer_t){tnk_otlp_event, work->otlp};
+  work->observers[1] =
+      (tnk_observer_t){work->cli->verbose ? cli_ask_event : NULL, &work->ask};
+  work->all = (tnk_observers_t){work->observers, 2};
+  service->observer = tnk_observe_each;
+  service->observer_user = &work->all;
+  return CLI_EXIT_OK;
+}
+
 /* `worker` is NULL in a process that serves alone. */
 static int run_one(cli_t *cli, const cli_worker_t *worker) {
   tnk_service_options_t service = TNK_SERVICE_OPTIONS_INIT;
@@ -611,6 +651,8 @@ static int run_one(cli_t *cli, const cli_worker_t *worker) {
   status = cli_ask_begin(&work.ask, cli);
   if (status == CLI_EXIT_OK)
     status = open_stop(&work);
+  if (status == CLI_EXIT_OK)
+    status = open_otlp(&work, &service);
   if (status == CLI_EXIT_OK)
     status = cli_ask_serve(&work.ask, &service);
   if (status == CLI_EXIT_OK)
