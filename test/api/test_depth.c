@@ -132,6 +132,7 @@ static const tnk_tokenizer_plugin_t plugin = {
 
 #include "depth_ledger.h"
 #include "depth_observe.h"
+#include "depth_otlp.h"
 #include "depth_rest.h"
 #include "depth_rl.h"
 #include "depth_run.h"

@@ -49,6 +49,13 @@ TAKE(tnk_hub_options_t) {
   tnk_hub_close(hub, NULL, NULL);
   return err;
 }
+TAKE(tnk_otlp_options_t) {
+  tnk_otlp_t *otlp;
+  int err = tnk_otlp_open(&otlp, &s->script.uv, data, s->why, sizeof(s->why));
+
+  tnk_otlp_close(otlp, NULL, NULL);
+  return err;
+}
 PROMISES(tnk_lora_options_t, tnk_service_create_lora(s->script.service, data))
 PROMISES(tnk_restore_options_t, tnk_service_restore(s->script.service, data))
 PROMISES(tnk_sampling_options_t,
@@ -167,6 +174,10 @@ TAKE(tnk_gateway_key_options_t) {
   return TNK__LOAD(tnk_gateway_key_options_t, &own,
                    (const tnk_gateway_key_options_t *)data, s->why,
                    sizeof(s->why));
+}
+TAKE(tnk_otlp_stats_t) {
+  (void)s;
+  return tnk_otlp_stats(data, NULL);
 }
 TAKE(tnk_gateway_stats_t) {
   const tnk_gateway_stats_t own = TNK_GATEWAY_STATS_INIT;

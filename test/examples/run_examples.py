@@ -19,7 +19,8 @@ import tempfile
 import urllib.error
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / name) for name in ("support", "gateway")]
+from collector import Collector
 from pipe import Paced
 from ports import reserve
 from tap import check, plan
@@ -54,6 +55,30 @@ def hello():
     check(got.returncode == 0, "hello succeeds", got)
     check(got.stdout.endswith("hello\n"), "hello has learned its word", got)
     check(server.wait(20) == 0, "the server ends with its input")
+
+
+def otlp():
+    with subprocess.Popen([TNK, "local", "--port", "0", "--exit-with-stdin"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, env=ENV, text=True) as server, Collector() as collector:
+        url = re.search(r"listening on (\S+)", server.stdout.readline())[1]
+        service = {"TINKER_BASE_URL": url, "TINKER_API_KEY": "tml-local"}
+        got = run("otlp", **service)
+        check(got.returncode == 0 and got.stdout.startswith("loss ") and not got.stderr, "without a collector", got)
+        got = run("otlp", **service, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, OTEL_SERVICE_NAME="run")
+        check(got.returncode == 0 and not got.stderr, "with a collector", got)
+        server.stdin.close()
+    spans = collector.spans
+    steps = [span for span in spans if span["name"] == "step"]
+    check(len(steps) == 5 and {span["kind"] for span in steps} == {"internal"}, "a span for each step", spans)
+    for step in steps:
+        below = {span["name"] for span in spans if span["parent"] == step["id"] and span["trace"] == step["trace"]}
+        check(below == {"forward_backward", "optim_step"}, "and below it its operations", (step, spans))
+    check("create_lora" in {span["name"] for span in spans if span["parent"] is None}, "others begin a trace", spans)
+    check(not any(span["is_error"] for span in spans) and
+          all(span["start"] <= span["end"] for span in spans), "none has failed", spans)
+    check(collector.metrics["train.step"] == [({}, 5)] and collector.metrics["tnk.otlp.dropped_spans"] == [({}, 0)],
+          "the last values of the metrics come", collector.metrics)
+    check({resource["service.name"] for resource in collector.resources} == {"run"}, "the name of the service")
 
 
 def gateway():
@@ -352,7 +377,7 @@ def foreign_loop():
 
 
 CASES = {f.__name__: f for f in
-         (hello, train_text, train_text_errors, train_text_loses_its_server,
+         (hello, otlp, train_text, train_text_errors, train_text_loses_its_server,
           thread, sample_server, sft, sft_survives, gateway, rl,
           rl_survives, agent_rl, foreign_loop)}
 CASES[sys.argv[1]]()

@@ -16,7 +16,7 @@ import re
 import sys
 
 MIN_SHARE = 0.08
-ROOMS = ("base", "policy", "usage", "wire", "observe", "rl", "io", "client", "hosted", "store",
+ROOMS = ("base", "policy", "usage", "wire", "observe", "rl", "io", "otlp", "client", "hosted", "store",
          "files", "ledger", "train", "api")
 LICENSE = re.compile(r"^/\* SPDX.*\n")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)

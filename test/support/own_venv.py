@@ -17,14 +17,16 @@ def skip_all(why):
 
 
 def enter(folder, *packages):
-    """Go on in a Python that has the packages, which are called as they are
-    imported: the script starts anew. Without PyPI all is skipped."""
+    """Go on in a Python that has the packages: the script starts anew. One that is
+    imported by another name is "module=package". Without PyPI all is skipped."""
+    modules = [package.split("=")[0] for package in packages]
+    packages = [package.split("=")[-1] for package in packages]
     folder = pathlib.Path(folder).resolve()
     python = folder / "bin/python"
     if pathlib.Path(sys.prefix) == folder:
         return
     try:
-        if subprocess.run([python, "-c", "import " + ", ".join(packages)],
+        if subprocess.run([python, "-c", "import " + ", ".join(modules)],
                           capture_output=True, check=False).returncode != 0:
             raise FileNotFoundError
     except OSError:

@@ -84,6 +84,9 @@ static const cli_item_t variables[] = {
     {"TNK_HTTP_VERSION", "HTTP version: auto, 1.1, 2 or 2-prior-knowledge."},
     {"https_proxy", "And http_proxy, all_proxy, no_proxy: the proxy."},
     {"HF_TOKEN", "And HF_HOME, HF_ENDPOINT: the model hub."},
+    {"OTEL_EXPORTER_OTLP_ENDPOINT",
+     "And other variables OTEL_*: where tnk gateway exports traces and "
+     "metrics."},
     {"NO_COLOR", "And FORCE_COLOR: never or always use colors."},
     {NULL, NULL}};
 

@@ -10,6 +10,7 @@
 #include "gateway/record/datum.h"
 #include "gateway/store/where.h"
 #include "lib/base/alloc.h"
+#include "lib/base/number.h"
 #include "tnk/gateway.h"
 #include "tnk/otlp.h"
 #include "tnk/sampling.h"
@@ -671,11 +672,32 @@ static int run_one(cli_t *cli, const cli_worker_t *worker) {
   return status;
 }
 
+/* How long a worker may take to export what is queued, when it ends. */
+static int64_t flush_s(void) {
+  static const char *const endpoints[] = {
+      "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+      "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"};
+  const char *text = getenv("OTEL_BSP_EXPORT_TIMEOUT");
+  uint64_t ms = 30000;
+
+  for (size_t i = 0; i < sizeof(endpoints) / sizeof(*endpoints); i++) {
+    const char *url = getenv(endpoints[i]);
+
+    if (url == NULL || url[0] == '\0')
+      continue;
+    /* The worker reports a wrong value. */
+    if (text != NULL)
+      (void)tnk__text_u64(text, INT32_MAX, &ms);
+    return (int64_t)(ms + 999) / 1000;
+  }
+  return 0;
+}
+
 static int run(cli_t *cli) {
   const cli_workers_t how = {.n = args.workers,
                              .host = args.host,
                              .port = args.port,
-                             .end_s = args.linger_s + args.drain_s,
+                             .end_s = args.linger_s + args.drain_s + flush_s(),
                              .watches_stdin = args.exit_with_stdin,
                              .run = run_one};
   const cli_follow_t follow = {
@@ -725,7 +747,32 @@ static const cli_item_t endpoints[] = {
      "{\"model_path\": PATH}: uses these weights for new requests."},
     {NULL, NULL}};
 
+static const cli_item_t variables[] = {
+    {"OTEL_EXPORTER_OTLP_ENDPOINT",
+     "URL of a collector of OpenTelemetry, such as http://127.0.0.1:4318, to "
+     "which traces and metrics are exported. Default: no export. "
+     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and _METRICS_ENDPOINT set one alone, "
+     "with the whole path."},
+    {"OTEL_EXPORTER_OTLP_HEADERS",
+     "Headers of these requests, such as api-key=SECRET,name=value. They are "
+     "never logged."},
+    {"OTEL_EXPORTER_OTLP_COMPRESSION",
+     "gzip, or none (default). _TIMEOUT and _CERTIFICATE are read too, and "
+     "_PROTOCOL must be http/protobuf."},
+    {"OTEL_SERVICE_NAME",
+     "Name of the service in the data (tnk-gateway). OTEL_RESOURCE_ATTRIBUTES "
+     "adds attributes."},
+    {"OTEL_TRACES_SAMPLER",
+     "Which traces are exported: parentbased_always_on (default), always_off, "
+     "traceidratio and so on, with OTEL_TRACES_SAMPLER_ARG."},
+    {"OTEL_METRIC_EXPORT_INTERVAL",
+     "Milliseconds between two exports of metrics (60000). OTEL_BSP_* sets the "
+     "queue of spans. OTEL_SDK_DISABLED=true and OTEL_TRACES_EXPORTER=none and "
+     "OTEL_METRICS_EXPORTER=none switch exports off."},
+    {NULL, NULL}};
+
 static const cli_section_t sections[] = {
+    {"Environment", NULL, variables},
     {"Endpoints",
      "A session is named by the prefix /s/NAME of each path, by the header "
      "X-Tnk-Session, or by :NAME at the end of the key.",
