@@ -440,7 +440,7 @@ def refused(top, run):
     for args, status, words in (
             ([top], 6, "no metrics.jsonl"), ([run, top / "nowhere"], 6, "No such file"),
             ([run, "-o", top / "no" / "where"], 6, "No such file"), ([run, run, run], 2, ""),
-            ([run, "--tensorboard", "x", "--follow"], 2, "--follow"),
+            ([run, "--tensorboard", "x", "--exit-with-stdin"], 2, "--follow"),
             ([run, "--trackio", "x", "-o", "y"], 2, "--output"), ([run, "--trackio", "x", "--tensorboard", "y"], 2, "--tensorboard"),
             ([run, "--tensorboard", run / "config.json"], 6, "config.json"),
             ([run, "-o", "-", "--follow"], 2, "--follow"), ([run, "-o", "-", "--json"], 2, "--json")):

@@ -194,7 +194,7 @@ def refused(server, run):
     for args, status, words in (
             (("--mlflow", "http://127.0.0.1:1"), 5, "connection refused"), (("--mlflow", "nonsense"), 2, "Check --mlflow"),
             (("--mlflow", "http://me:hunter2@127.0.0.1:1"), 2, "password"), (("--experiment", "x"), 2, "needs --mlflow"),
-            (("--mlflow", server.url, "--follow"), 2, "--follow"), (("--mlflow", server.url, "--trackio", "x"), 2, "use one"),
+            (("--mlflow", server.url, "-o", "x"), 2, "--output"), (("--mlflow", server.url, "--trackio", "x"), 2, "use one"),
             (("--mlflow", server.url, "--experiment", "x" * 2000), 2, "too long")):
         server.experiments["x" * 2000] = "9"
         got = report(run, *args)

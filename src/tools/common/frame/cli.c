@@ -127,9 +127,23 @@ static void put_json(const cli_problem_t *problem, const char *message) {
   tnk__buf_deinit(&buf);
 }
 
+static void hold(cli_held_t *held, const cli_problem_t *problem) {
+  held->status = problem->status;
+  held->http_status = problem->http_status;
+  snprintf(held->message, sizeof(held->message), "%s", problem->message);
+  snprintf(held->code, sizeof(held->code), "%s",
+           problem->code != NULL ? problem->code : "");
+  snprintf(held->hint, sizeof(held->hint), "%s",
+           problem->hint != NULL ? problem->hint : "");
+}
+
 int cli_report(const cli_t *cli, const cli_problem_t *problem) {
   char text[MAX_TEXT];
 
+  if (cli->held != NULL) {
+    hold(cli->held, problem);
+    return problem->status;
+  }
   snprintf(text, sizeof(text), "%s", problem->message);
   cli_clean(text);
   fprintf(stderr, "%s: %s\n", cli->name, text);
@@ -138,6 +152,15 @@ int cli_report(const cli_t *cli, const cli_problem_t *problem) {
   if (cli->json)
     put_json(problem, text);
   return problem->status;
+}
+
+int cli_report_held(const cli_t *cli, const cli_held_t *held) {
+  return cli_report(
+      cli, &(cli_problem_t){.status = held->status,
+                            .message = held->message,
+                            .code = held->code[0] != '\0' ? held->code : NULL,
+                            .hint = held->hint[0] != '\0' ? held->hint : NULL,
+                            .http_status = held->http_status});
 }
 
 int cli_fail(const cli_t *cli, int status, const char *format, ...) {

@@ -25,6 +25,15 @@ const char *cli_exit_text(unsigned i, int *status);
 /* The exit status for an error code of the library. */
 int cli_exit_of(int err);
 
+/* A copy of an error that has not been reported. */
+typedef struct {
+  int status; /* 0: none */
+  int http_status;
+  char message[512];
+  char code[64];
+  char hint[512];
+} cli_held_t;
+
 /* The parsed command line. */
 struct cli {
   const cli_command_t *root;
@@ -36,7 +45,8 @@ struct cli {
   int quiet;
   int verbose;
   int help;
-  int color; /* cli_color_t */
+  int color;        /* cli_color_t */
+  cli_held_t *held; /* cli_report() only copies errors to it; NULL: none */
   /* For commands that use a service. */
   const char *base_url; /* NULL: from the environment */
   int64_t timeout_s;    /* for the whole command; 0: none */
@@ -61,6 +71,8 @@ typedef struct {
 /* Report it on standard error, and with --json also as the document on standard
  * output. Returns the exit status. */
 int cli_report(const cli_t *cli, const cli_problem_t *problem);
+/* Report an error that was held back. Returns the exit status. */
+int cli_report_held(const cli_t *cli, const cli_held_t *held);
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif

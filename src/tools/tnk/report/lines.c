@@ -18,8 +18,21 @@ typedef struct {
   char *text; /* the part of a line that has been read */
   size_t n;
   size_t room;
-  int is_long; /* the rest of a line that is too long is skipped */
+  int is_long;           /* the rest of a line that is too long is skipped */
+  report_place_t *place; /* receives `at` at the end of each line; or NULL */
+  report_place_t at;
 } reader_t;
+
+/* FNV-1a. */
+static void advance(report_place_t *place, const char *text, size_t n) {
+  uint64_t digest =
+      place->n_bytes > 0 ? place->digest : UINT64_C(0xcbf29ce484222325);
+
+  for (size_t i = 0; i < n; i++)
+    digest = (digest ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+  place->digest = digest;
+  place->n_bytes += n;
+}
 
 static void count_bad(report_lines_t *lines) {
   if (lines->n_bad++ == 0)
@@ -87,8 +100,12 @@ static int take(reader_t *reader, const char *chunk, size_t n) {
     const size_t part = end != NULL ? (size_t)(end - chunk) - at : n - at;
 
     err = append(reader, chunk + at, part);
+    if (reader->place != NULL)
+      advance(&reader->at, chunk + at, part + (end != NULL));
     at += part;
     if (err == TNK_OK && end != NULL) {
+      if (reader->place != NULL)
+        *reader->place = reader->at;
       err = end_line(reader);
       at++;
     }
@@ -96,26 +113,72 @@ static int take(reader_t *reader, const char *chunk, size_t n) {
   return err;
 }
 
-int report_lines_read(report_lines_t *lines, const char *path,
-                      report_line_cb on_line, void *user) {
-  reader_t reader = {.lines = lines, .on_line = on_line, .user = user};
-  FILE *file = fopen(path, "r");
+/* Read a file from its current position. The file is closed. */
+static int read_file(reader_t *reader, FILE *file) {
   char *chunk = malloc(CHUNK);
   int err = chunk != NULL ? TNK_OK : TNK_ENOMEM;
   size_t n = 0;
 
-  *lines = (report_lines_t){0};
-  if (file == NULL) {
-    free(chunk);
-    return TNK_EFILE;
-  }
   while (err == TNK_OK && (n = fread(chunk, 1, CHUNK, file)) > 0)
-    err = take(&reader, chunk, n);
+    err = take(reader, chunk, n);
   if (err == TNK_OK && ferror(file))
     err = TNK_EFILE;
-  lines->is_cut = reader.n > 0 || reader.is_long;
-  free(reader.text);
+  reader->lines->is_cut = reader->n > 0 || reader->is_long;
+  free(reader->text);
   free(chunk);
   fclose(file);
   return err;
+}
+
+int report_lines_read(report_lines_t *lines, const char *path,
+                      report_line_cb on_line, void *user) {
+  reader_t reader = {.lines = lines, .on_line = on_line, .user = user};
+  FILE *file = fopen(path, "r");
+
+  *lines = (report_lines_t){0};
+  return file != NULL ? read_file(&reader, file) : TNK_EFILE;
+}
+
+int report_lines_check(const char *path, const report_place_t *place,
+                       int *is_same) {
+  report_place_t at = {0};
+  FILE *file = fopen(path, "r");
+  char chunk[4096];
+  int is_ok;
+
+  *is_same = 0;
+  if (file == NULL)
+    return TNK_EFILE;
+  while (at.n_bytes < place->n_bytes) {
+    const uint64_t left = place->n_bytes - at.n_bytes;
+    const size_t n = fread(
+        chunk, 1, left < sizeof(chunk) ? (size_t)left : sizeof(chunk), file);
+
+    if (n == 0)
+      break;
+    advance(&at, chunk, n);
+  }
+  is_ok = !ferror(file);
+  fclose(file);
+  *is_same = at.n_bytes == place->n_bytes && at.digest == place->digest;
+  return is_ok ? TNK_OK : TNK_EFILE;
+}
+
+int report_lines_continue(const char *path, report_place_t *place,
+                          report_line_cb on_line, void *user) {
+  report_lines_t lines = {0};
+  reader_t reader = {.lines = &lines,
+                     .on_line = on_line,
+                     .user = user,
+                     .place = place,
+                     .at = *place};
+  FILE *file = fopen(path, "r");
+
+  if (file == NULL)
+    return TNK_EFILE;
+  if (fseeko(file, (off_t)place->n_bytes, SEEK_SET) != 0) {
+    fclose(file);
+    return TNK_EFILE;
+  }
+  return read_file(&reader, file);
 }

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* The longest line that is read. */
 enum { REPORT_MAX_LINE = 1 << 20 };
@@ -29,5 +30,21 @@ typedef int (*report_line_cb)(const json_t *object, void *user);
  */
 int report_lines_read(report_lines_t *lines, const char *path,
                       report_line_cb on_line, void *user);
+
+/* The end of the lines that were read, and a digest of everything before it. A
+ * file that was cut back and has grown again has another digest. */
+typedef struct {
+  uint64_t n_bytes;
+  uint64_t digest;
+} report_place_t;
+
+/* Check whether a file still has everything up to a place. Returns TNK_OK, or
+ * TNK_EFILE with errno set. */
+int report_lines_check(const char *path, const report_place_t *place,
+                       int *is_same);
+/* Read the lines behind a place, as above. The place is moved behind each line
+ * before the callback is called for it. */
+int report_lines_continue(const char *path, report_place_t *place,
+                          report_line_cb on_line, void *user);
 
 #endif

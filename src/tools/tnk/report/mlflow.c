@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include <uv.h>
 
 #include "lib/api/config.h"
 #include "lib/base/alloc.h"
@@ -12,7 +13,6 @@
 #include "lib/wire/format/json_read.h"
 #include "lib/wire/format/url.h"
 #include "tnk/error.h"
-#include "tools/tnk/report/steps.h"
 #include "tools/tnk/web/web.h"
 
 #define API "/api/2.0/mlflow/"
@@ -33,16 +33,19 @@ enum {
 
 typedef struct {
   const cli_t *cli;
+  const char *url;
+  const char *name; /* of the experiment */
   cli_web_t web;
+  int is_open;              /* the server is */
   tnk__buf_t authorization; /* empty: none */
   const report_data_t *data;
   char *id; /* by which the run is found again */
   char *experiment;
   char *run;       /* the server's id of the new run */
-  json_t *metrics; /* of the next request */
-  int64_t now_s;
-  report_steps_t steps;
-  int status; /* the exit status of a failure while lines are read */
+  json_t *earlier; /* runs to delete when the new one has all steps */
+  json_t *metrics; /* of the rows that are being written; NULL: none */
+  size_t n_sent;   /* of them */
+  int64_t now_ms;
 } writer_t;
 
 static int no_memory(const writer_t *writer) {
@@ -177,24 +180,29 @@ static int find_experiment(writer_t *writer, const char *name) {
   return status;
 }
 
-static int open_experiment(writer_t *writer, const char *name) {
+static int open_experiment(writer_t *writer) {
   json_t *answer;
   int is_new;
-  int status = ask(writer, API "experiments/create",
-                   json_pack("{s:s}", "name", name), &answer, &is_new);
+  int status;
 
+  if (writer->experiment != NULL)
+    return CLI_EXIT_OK;
+  status = ask(writer, API "experiments/create",
+               json_pack("{s:s}", "name", writer->name), &answer, &is_new);
   if (status == CLI_EXIT_OK && is_new)
     status = take_text(writer, &writer->experiment, answer, "experiment_id");
   else if (status == CLI_EXIT_OK)
-    status = find_experiment(writer, name);
+    status = find_experiment(writer, writer->name);
   json_decref(answer);
   return status;
 }
 
 /* The runs that were written before. The caller drops *out. */
-static int find_earlier(writer_t *writer, json_t **out) {
+static int find_earlier(writer_t *writer) {
   char filter[512];
 
+  json_decref(writer->earlier);
+  writer->earlier = NULL;
   if ((size_t)snprintf(filter, sizeof(filter), "tags.`tnk.run` = '%s'",
                        writer->id) >= sizeof(filter))
     return cli_fail(writer->cli, CLI_EXIT_USAGE,
@@ -202,40 +210,47 @@ static int find_earlier(writer_t *writer, json_t **out) {
   return ask(writer, API "runs/search",
              json_pack("{s:[s],s:s,s:i}", "experiment_ids", writer->experiment,
                        "filter", filter, "max_results", 1000),
-             out, NULL);
+             &writer->earlier, NULL);
 }
 
-static int delete_earlier(writer_t *writer, const json_t *earlier) {
-  const json_t *runs = json_object_get(earlier, "runs");
+static int delete_earlier(writer_t *writer) {
+  json_t *runs = json_object_get(writer->earlier, "runs");
   int status = CLI_EXIT_OK;
 
-  for (size_t i = 0; i < json_array_size(runs) && status == CLI_EXIT_OK; i++) {
+  while (json_array_size(runs) > 0 && status == CLI_EXIT_OK) {
     const char *id =
-        tnk__json_str(tnk__json_obj(json_array_get(runs, i), "info"), "run_id");
+        tnk__json_str(tnk__json_obj(json_array_get(runs, 0), "info"), "run_id");
 
     if (id != NULL)
       status =
           tell(writer, API "runs/delete", json_pack("{s:s}", "run_id", id));
+    if (status == CLI_EXIT_OK)
+      json_array_remove(runs, 0);
   }
   return status;
 }
 
-/* Milliseconds; those of this program if the time of a step is not known. */
-static int64_t time_of(const writer_t *writer, int64_t step) {
-  const double time_s = report_steps_time(writer->data, step);
+/* Milliseconds; those of this program if the time is not known. */
+static int64_t time_of(const writer_t *writer, double time_s) {
+  return time_s > 0 ? (int64_t)(time_s * 1000) : writer->now_ms;
+}
 
-  return time_s > 0 ? (int64_t)(time_s * 1000) : writer->now_s * 1000;
+static int64_t time_of_step(const writer_t *writer, int64_t step) {
+  return time_of(writer, report_steps_time(writer->data, step));
 }
 
 static int create_run(writer_t *writer) {
   json_t *answer;
-  int status =
-      ask(writer, API "runs/create",
-          json_pack("{s:s,s:s,s:I,s:[{s:s,s:s}]}", "experiment_id",
-                    writer->experiment, "run_name", writer->data->run.name,
-                    "start_time", (json_int_t)time_of(writer, 0), "tags", "key",
-                    "tnk.run", "value", writer->id),
-          &answer, NULL);
+  int status;
+
+  free(writer->run);
+  writer->run = NULL;
+  status = ask(writer, API "runs/create",
+               json_pack("{s:s,s:s,s:I,s:[{s:s,s:s}]}", "experiment_id",
+                         writer->experiment, "run_name", writer->data->run.name,
+                         "start_time", (json_int_t)time_of_step(writer, 0),
+                         "tags", "key", "tnk.run", "value", writer->id),
+               &answer, NULL);
 
   if (status == CLI_EXIT_OK)
     status = take_text(writer, &writer->run,
@@ -245,17 +260,19 @@ static int create_run(writer_t *writer) {
   return status;
 }
 
-/* A run without a ledger has ended, as far as is known. */
-static int end_run(writer_t *writer) {
-  const report_data_t *data = writer->data;
-  const int is_open = data->saves.n > 0 && !data->saves.is_final;
-  json_t *body = json_pack("{s:s,s:s}", "run_id", writer->run, "status",
-                           is_open ? "RUNNING" : "FINISHED");
+static int end_run(writer_t *writer, report_moment_t moment,
+                   int64_t last_step) {
+  static const char *const words[] = {[REPORT_RUNNING] = "RUNNING",
+                                      [REPORT_LEFT] = "RUNNING",
+                                      [REPORT_KILLED] = "KILLED",
+                                      [REPORT_FINISHED] = "FINISHED"};
+  json_t *body =
+      json_pack("{s:s,s:s}", "run_id", writer->run, "status", words[moment]);
 
-  if (body != NULL && !is_open &&
-      json_object_set_new(body, "end_time",
-                          json_integer((json_int_t)time_of(
-                              writer, data->run.last_step))) != 0) {
+  if (body != NULL && (moment == REPORT_KILLED || moment == REPORT_FINISHED) &&
+      json_object_set_new(
+          body, "end_time",
+          json_integer((json_int_t)time_of_step(writer, last_step))) != 0) {
     json_decref(body);
     body = NULL;
   }
@@ -274,75 +291,85 @@ static void write_key(char key[MAX_KEY + 1], const char *name) {
     *c = '_';
 }
 
-/* Send what was collected. */
-static int flush(writer_t *writer) {
-  json_t *metrics = writer->metrics;
-
-  writer->metrics = NULL;
-  if (metrics == NULL)
-    return CLI_EXIT_OK;
-  return tell(
-      writer, API "runs/log-batch",
-      json_pack("{s:s,s:o}", "run_id", writer->run, "metrics", metrics));
-}
-
-static int add_metric(writer_t *writer, const char *name, const json_t *value,
-                      int64_t step) {
+static int add_metric(const writer_t *writer, json_t *metrics, const char *name,
+                      const json_t *value, const report_row_t *row) {
   char key[MAX_KEY + 1];
   json_t *one;
 
   write_key(key, name);
-  one = json_pack("{s:s,s:I,s:I}", "key", key, "step", (json_int_t)step,
-                  "timestamp", (json_int_t)time_of(writer, step));
-  if (writer->metrics == NULL)
-    writer->metrics = json_array();
+  one = json_pack("{s:s,s:I,s:I}", "key", key, "step", (json_int_t)row->step,
+                  "timestamp", (json_int_t)time_of(writer, row->time_s));
   if (json_object_set_new(one, "value",
                           json_is_null(value)
                               ? json_string("NaN")
                               : json_real(json_number_value(value))) != 0 ||
-      json_array_append_new(writer->metrics, json_incref(one)) != 0) {
+      json_array_append_new(metrics, json_incref(one)) != 0) {
     json_decref(one);
     return no_memory(writer);
   }
   json_decref(one);
-  return json_array_size(writer->metrics) < MAX_METRICS ? CLI_EXIT_OK
-                                                        : flush(writer);
+  return CLI_EXIT_OK;
 }
 
-static int put_line(const json_t *line, void *user) {
-  writer_t *writer = user;
+static int add_row(const writer_t *writer, json_t *metrics,
+                   const report_row_t *row) {
   const char *key;
   json_t *value;
-  int64_t step;
-  int is_back;
+  int status = CLI_EXIT_OK;
 
-  if (!report_steps_next(&writer->steps, line, &step, &is_back))
-    return TNK_EPROTO;
-  json_object_foreach((json_t *)line, key, value) {
-    if (strcmp(key, "step") == 0 ||
+  json_object_foreach(row->line, key, value) {
+    if (status != CLI_EXIT_OK || strcmp(key, "step") == 0 ||
         (!json_is_number(value) && !json_is_null(value)))
       continue;
-    writer->status = add_metric(writer, key, value, step);
-    if (writer->status != CLI_EXIT_OK)
-      return TNK_ECANCELED;
+    status = add_metric(writer, metrics, key, value, row);
   }
-  return TNK_OK;
+  return status;
 }
 
-static int put_metrics(writer_t *writer) {
-  report_lines_t lines;
-  int err;
+static int collect(writer_t *writer, const report_row_t *rows, size_t n) {
+  json_t *metrics = json_array();
+  int status = metrics != NULL ? CLI_EXIT_OK : no_memory(writer);
 
-  report_steps_init(&writer->steps, &writer->data->run);
-  err = report_lines_read(&lines, writer->data->run.metrics, put_line, writer);
-  if (writer->status != CLI_EXIT_OK)
-    return writer->status;
-  if (err == TNK_ENOMEM)
-    return no_memory(writer);
-  if (err != TNK_OK)
-    return cli_fail(writer->cli, CLI_EXIT_FILE, "%s: it cannot be read",
-                    writer->data->run.metrics);
-  return flush(writer);
+  for (size_t i = 0; i < n && status == CLI_EXIT_OK; i++)
+    status = add_row(writer, metrics, &rows[i]);
+  if (status == CLI_EXIT_OK)
+    writer->metrics = metrics;
+  else
+    json_decref(metrics);
+  writer->n_sent = 0;
+  return status;
+}
+
+/* Send the metrics that were not sent yet. */
+static int send_metrics(writer_t *writer) {
+  const size_t n = json_array_size(writer->metrics);
+
+  while (writer->n_sent < n) {
+    json_t *some = json_array();
+    size_t at = writer->n_sent;
+    int failed = some == NULL;
+    int status;
+
+    while (at < n && json_array_size(some) < MAX_METRICS && !failed)
+      failed =
+          json_array_append(some, json_array_get(writer->metrics, at++)) != 0;
+    if (failed) {
+      json_decref(some);
+      return no_memory(writer);
+    }
+    status =
+        tell(writer, API "runs/log-batch",
+             json_pack("{s:s,s:o}", "run_id", writer->run, "metrics", some));
+    if (status != CLI_EXIT_OK)
+      return status;
+    writer->n_sent = at;
+  }
+  return CLI_EXIT_OK;
+}
+
+static void drop_metrics(writer_t *writer) {
+  json_decref(writer->metrics);
+  writer->metrics = NULL;
 }
 
 /* A long value is cut, but no character. */
@@ -392,37 +419,6 @@ static int put_params(writer_t *writer) {
   return failed ? no_memory(writer) : status;
 }
 
-/* ---- Runs ---- */
-
-static int put_run(writer_t *writer, const report_data_t *data) {
-  json_t *earlier = NULL;
-  int status = CLI_EXIT_OK;
-
-  writer->data = data;
-  writer->id = report_steps_id(data);
-  if (writer->id == NULL)
-    status = no_memory(writer);
-  if (status == CLI_EXIT_OK)
-    status = find_earlier(writer, &earlier);
-  if (status == CLI_EXIT_OK)
-    status = create_run(writer);
-  if (status == CLI_EXIT_OK)
-    status = put_params(writer);
-  if (status == CLI_EXIT_OK)
-    status = put_metrics(writer);
-  if (status == CLI_EXIT_OK)
-    status = end_run(writer);
-  if (status == CLI_EXIT_OK)
-    status = delete_earlier(writer, earlier);
-  json_decref(earlier);
-  json_decref(writer->metrics);
-  free(writer->id);
-  free(writer->run);
-  writer->metrics = NULL;
-  writer->id = writer->run = NULL;
-  return status;
-}
-
 /* The value of the header, or nothing. */
 static int make_authorization(tnk__buf_t *out) {
   const char *token = tnk__env("MLFLOW_TRACKING_TOKEN");
@@ -450,25 +446,110 @@ static int make_authorization(tnk__buf_t *out) {
   return out->err;
 }
 
-int report_mlflow_put(const cli_t *cli, const char *url, const char *experiment,
-                      const report_data_t *data, size_t n) {
-  writer_t writer = {.cli = cli, .now_s = (int64_t)time(NULL)};
+/* ---- The target ---- */
+
+static int open_server(writer_t *writer) {
+  if (writer->is_open)
+    return CLI_EXIT_OK;
+  tnk__buf_clear(&writer->authorization);
+  if (make_authorization(&writer->authorization) != TNK_OK)
+    return cli_fail(writer->cli, CLI_EXIT_USAGE,
+                    "the key of MLflow is too long");
+  writer->is_open = 1;
+  return cli_web_open(&writer->web, writer->cli, writer->url, "mlflow",
+                      HINT_URL);
+}
+
+static int begin(void *target, const report_data_t *data) {
+  writer_t *writer = target;
+  uv_timeval64_t now = {0};
   int status = CLI_EXIT_OK;
 
-  tnk__buf_init(&writer.authorization, tnk__allocator_default(),
-                MAX_AUTHORIZATION);
-  tnk__buf_keep_secret(&writer.authorization);
-  if (make_authorization(&writer.authorization) != TNK_OK)
-    status = cli_fail(cli, CLI_EXIT_USAGE, "the key of MLflow is too long");
-  if (status == CLI_EXIT_OK) {
-    status = cli_web_open(&writer.web, cli, url, "mlflow", HINT_URL);
-    if (status == CLI_EXIT_OK)
-      status = open_experiment(&writer, experiment);
-    for (size_t i = 0; i < n && status == CLI_EXIT_OK; i++)
-      status = put_run(&writer, &data[i]);
-    status = cli_web_close(&writer.web, status);
-  }
-  free(writer.experiment);
-  tnk__buf_deinit(&writer.authorization);
+  (void)uv_gettimeofday(&now);
+  writer->now_ms = now.tv_sec * 1000;
+  writer->data = data;
+  drop_metrics(writer);
+  free(writer->id);
+  writer->id = report_steps_id(data);
+  if (writer->id == NULL)
+    status = no_memory(writer);
+  if (status == CLI_EXIT_OK)
+    status = open_server(writer);
+  if (status == CLI_EXIT_OK)
+    status = open_experiment(writer);
+  if (status == CLI_EXIT_OK)
+    status = find_earlier(writer);
+  if (status == CLI_EXIT_OK)
+    status = create_run(writer);
+  return status == CLI_EXIT_OK ? put_params(writer) : status;
+}
+
+static int write_rows(void *target, const report_row_t *rows, size_t n) {
+  writer_t *writer = target;
+  int status = open_server(writer);
+
+  if (status == CLI_EXIT_OK && writer->metrics == NULL)
+    status = collect(writer, rows, n);
+  if (status == CLI_EXIT_OK)
+    status = send_metrics(writer);
+  if (status == CLI_EXIT_OK)
+    drop_metrics(writer);
   return status;
+}
+
+static int end(void *target, report_moment_t moment, int64_t last_step) {
+  writer_t *writer = target;
+  const int status = open_server(writer);
+
+  return status == CLI_EXIT_OK ? end_run(writer, moment, last_step) : status;
+}
+
+static int settle(void *target) {
+  writer_t *writer = target;
+  int status = open_server(writer);
+
+  if (status == CLI_EXIT_OK)
+    status = delete_earlier(writer);
+  return status;
+}
+
+static int rest(void *target, int status) {
+  writer_t *writer = target;
+
+  if (writer->is_open)
+    status = cli_web_close(&writer->web, status);
+  writer->is_open = 0;
+  return status;
+}
+
+static void free_writer(void *target) {
+  writer_t *writer = target;
+
+  (void)rest(writer, CLI_EXIT_OK);
+  drop_metrics(writer);
+  json_decref(writer->earlier);
+  free(writer->id);
+  free(writer->run);
+  free(writer->experiment);
+  tnk__buf_deinit(&writer->authorization);
+  free(writer);
+}
+
+report_target_t report_mlflow_open(const cli_t *cli, const char *url,
+                                   const char *experiment) {
+  static const report_target_class_t class_ = {.begin = begin,
+                                               .write = write_rows,
+                                               .end = end,
+                                               .settle = settle,
+                                               .rest = rest,
+                                               .free = free_writer};
+  writer_t *writer = calloc(1, sizeof(*writer));
+
+  if (writer != NULL) {
+    *writer = (writer_t){.cli = cli, .url = url, .name = experiment};
+    tnk__buf_init(&writer->authorization, tnk__allocator_default(),
+                  MAX_AUTHORIZATION);
+    tnk__buf_keep_secret(&writer->authorization);
+  }
+  return (report_target_t){.class_ = &class_, .target = writer};
 }

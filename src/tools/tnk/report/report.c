@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tnk report: a run as one HTML file. */
+/* tnk report: a run as one HTML file, or in a program that shows metrics. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +13,10 @@
 #include "tools/common/frame/commands.h"
 #include "tools/tnk/out/json.h"
 #include "tools/tnk/report/events.h"
+#include "tools/tnk/report/follow.h"
 #include "tools/tnk/report/mlflow.h"
 #include "tools/tnk/report/page.h"
 #include "tools/tnk/report/trackio.h"
-
-/* The interval at which --follow looks for changes. */
-enum { EVERY_S = 2 };
 
 static const char *output;
 static const char *board;
@@ -26,6 +24,7 @@ static const char *project;
 static const char *server;
 static const char *experiment;
 static int follow;
+static int ends_with_input;
 
 static const cli_option_t options[] = {
     {.name = "output",
@@ -64,16 +63,27 @@ static const cli_option_t options[] = {
              "not exist."},
     {.name = "follow",
      .flag = &follow,
-     .help = "Write the file again when the run has changed, until it ends. A "
-             "browser then reads the page again by itself."},
+     .help = "Continue until the run ends: write the file again when the run "
+             "has changed, or add its new steps to what was written. A browser "
+             "reads the page again by itself. Failed writes are repeated."},
+    {.name = "exit-with-stdin",
+     .flag = &ends_with_input,
+     .help = "With --follow: write the last steps and end when the standard "
+             "input ends, because the process of the run is gone. Signals are "
+             "ignored."},
     {.name = NULL}};
 
 typedef struct {
-  const cli_t *cli;
+  const cli_t *cli; /* for errors */
   report_data_t data[REPORT_MAX_RUNS];
   size_t n;
-  char *path;   /* of the report; NULL: standard output */
-  int is_final; /* all runs of the written report have ended */
+  char *path;      /* of the report; NULL: standard output */
+  int has_page;    /* the page was written */
+  int is_followed; /* the page is written again */
+  int is_final;    /* all runs of the written report have ended */
+  char *folders[REPORT_MAX_RUNS]; /* of event files */
+  report_tracker_t trackers[REPORT_MAX_RUNS];
+  report_follow_t follow;
 } work_t;
 
 /* ---- Reading ---- */
@@ -106,14 +116,30 @@ static int read_others(const cli_t *cli, report_data_t *data) {
   return err;
 }
 
+static void free_others(report_data_t *data) {
+  report_saves_free(&data->saves);
+  report_samples_free(&data->samples);
+  report_config_free(&data->config);
+}
+
 static void free_all(work_t *work) {
   for (size_t i = 0; i < work->n; i++) {
     report_run_free(&work->data[i].run);
-    report_saves_free(&work->data[i].saves);
-    report_samples_free(&work->data[i].samples);
-    report_config_free(&work->data[i].config);
+    free_others(&work->data[i]);
   }
   work->n = 0;
+}
+
+/* Find the runs, which may not have metrics yet. */
+static int find_all(work_t *work) {
+  int status = CLI_EXIT_OK;
+
+  while (work->n < work->cli->n_words && status == CLI_EXIT_OK) {
+    status = report_run_open(&work->data[work->n].run, work->cli,
+                             work->cli->words[work->n]);
+    work->n++;
+  }
+  return status;
 }
 
 static int read_all(work_t *work) {
@@ -142,15 +168,11 @@ static int put_page(FILE *to, void *what) {
       .data = work->data,
       .n = work->n,
       .now_s = (int64_t)time(NULL),
-      .is_followed = follow,
+      .is_followed = work->is_followed,
   };
 
   work->is_final = report_page_is_final(&page);
   return report_page_put(&page);
-}
-
-static int put_events(FILE *to, void *what) {
-  return report_events_put(to, what);
 }
 
 /* Write a file. A reader never sees a part of it: the name is given to the
@@ -190,138 +212,195 @@ static int write_file(const cli_t *cli, const char *path, put_fn put,
 static int write_all(work_t *work) {
   int err;
 
-  if (work->path != NULL)
-    return write_file(work->cli, work->path, put_page, work);
+  if (work->path != NULL) {
+    const int status = write_file(work->cli, work->path, put_page, work);
+
+    work->has_page |= status == CLI_EXIT_OK;
+    return status;
+  }
   err = put_page(stdout, work);
   if (err != TNK_OK)
     return failed(work->cli, err, "standard output");
   return fflush(stdout) == 0 ? CLI_EXIT_OK : CLI_EXIT_FILE;
 }
 
-/* ---- TensorBoard ---- */
+/* ---- Trackers ---- */
 
-static int make_folder(const cli_t *cli, const char *path) {
-  if (mkdir(path, 0777) == 0 || errno == EEXIST)
-    return CLI_EXIT_OK;
-  return failed(cli, TNK_EFILE, path);
-}
-
-/* Write the events of a run to a folder, which TensorBoard shows as a run. */
-static int write_events(work_t *work, size_t run) {
-  /* TensorBoard finds the files by this word. */
-  static const char name[] = "events.out.tfevents.0.tnk";
+/* The folder of the event files of a run. TensorBoard shows it as a run. */
+static char *folder_of(const work_t *work, size_t run) {
   const char *part = work->n > 1 ? work->data[run].run.name : NULL;
   /* Two runs with the same name get different folders. */
   const int is_same = run > 0 && strcmp(part, work->data[0].run.name) == 0;
-  const size_t n =
-      strlen(board) + (part != NULL ? strlen(part) : 0) + sizeof(name) + 8;
+  const size_t n = strlen(board) + (part != NULL ? strlen(part) : 0) + 8;
   char *path = malloc(n);
-  size_t length;
-  int status;
 
-  if (path == NULL)
-    return failed(work->cli, TNK_ENOMEM, board);
-  length = (size_t)snprintf(path, n, "%s%s%s%s", board, part != NULL ? "/" : "",
-                            part != NULL ? part : "", is_same ? "-2" : "");
-  status = make_folder(work->cli, path);
-  snprintf(path + length, n - length, "/%s", name);
-  if (status == CLI_EXIT_OK)
-    status = write_file(work->cli, path, put_events, &work->data[run]);
-  free(path);
-  return status;
+  if (path != NULL)
+    snprintf(path, n, "%s%s%s%s", board, part != NULL ? "/" : "",
+             part != NULL ? part : "", is_same ? "-2" : "");
+  return path;
 }
 
-static int write_board(work_t *work) {
-  int status = make_folder(work->cli, board);
+static report_target_t open_target(work_t *work, size_t run) {
+  if (board != NULL) {
+    work->folders[run] = folder_of(work, run);
+    return work->folders[run] != NULL
+               ? report_events_open(work->cli, work->folders[run], follow)
+               : (report_target_t){.target = NULL};
+  }
+  if (project != NULL)
+    return report_trackio_open(work->cli, project, follow);
+  return report_mlflow_open(work->cli, server,
+                            experiment != NULL ? experiment : "tnk");
+}
+
+static void open_trackers(work_t *work) {
+  for (size_t i = 0; i < work->n; i++)
+    report_tracker_init(&work->trackers[i], work->cli, &work->data[i],
+                        open_target(work, i));
+}
+
+static void close_trackers(work_t *work) {
+  for (size_t i = 0; i < REPORT_MAX_RUNS; i++) {
+    report_tracker_free(&work->trackers[i]);
+    free(work->folders[i]);
+  }
+}
+
+/* A run without a ledger has ended, as far as is known. */
+static report_moment_t moment_of(const report_data_t *data,
+                                 report_moment_t moment) {
+  return data->saves.is_final || (moment == REPORT_LEFT && data->saves.n == 0)
+             ? REPORT_FINISHED
+             : moment;
+}
+
+static int track_all(work_t *work, report_moment_t moment) {
+  int status = CLI_EXIT_OK;
 
   for (size_t i = 0; i < work->n && status == CLI_EXIT_OK; i++)
-    status = write_events(work, i);
+    status = report_tracker_write(&work->trackers[i],
+                                  moment_of(&work->data[i], moment));
   return status;
 }
 
-/* ---- trackio ---- */
+static int track_once(work_t *work) {
+  int status = read_all(work);
 
-static int write_project(work_t *work) {
-  char why[REPORT_MAX_WHY] = "";
-  int err = TNK_OK;
-
-  for (size_t i = 0; i < work->n && err == TNK_OK; i++)
-    err = report_trackio_put(project, &work->data[i], why);
-  if (err == TNK_OK)
-    return CLI_EXIT_OK;
-  if (err == TNK_EUNSUPPORTED)
-    return cli_fail(work->cli, CLI_EXIT_USAGE,
-                    "--trackio: this program was built without SQLite");
-  if (err == TNK_EFILE)
-    return cli_fail(work->cli, CLI_EXIT_FILE, "%s: %s", project, why);
-  return failed(work->cli, err, project);
+  if (status != CLI_EXIT_OK)
+    return status;
+  open_trackers(work);
+  return track_all(work, REPORT_LEFT);
 }
 
 /* ---- Following ---- */
 
 /* The state of a run's files, compared to find changes. */
-typedef struct {
-  struct {
-    ino_t inode;
-    off_t size;
-    int64_t changed_s;
-    int64_t changed_ns;
-  } files[REPORT_MAX_RUNS][4];
-} traces_t;
+static void look_at(const char *path, uint64_t *digest) {
+  struct stat about;
+  uint64_t parts[4] = {0};
 
-static void look_at(const work_t *work, traces_t *traces) {
-  static const char *const names[4] = {"metrics.jsonl", "checkpoints.jsonl",
-                                       "samples.jsonl", "config.json"};
+  if (path != NULL && stat(path, &about) == 0) {
+    const tnk__system_time_t changed = tnk__system_modified(&about);
 
-  memset(traces, 0, sizeof(*traces));
-  for (size_t r = 0; r < work->n; r++)
-    for (size_t i = 0; i < 4; i++) {
+    parts[0] = (uint64_t)about.st_ino;
+    parts[1] = (uint64_t)about.st_size;
+    parts[2] = (uint64_t)changed.s;
+    parts[3] = (uint64_t)changed.ns;
+  }
+  /* FNV-1a, by words. */
+  for (size_t i = 0; i < 4; i++)
+    *digest = (*digest ^ parts[i]) * UINT64_C(0x100000001b3);
+}
+
+static uint64_t look(void *user) {
+  static const char *const names[] = {"checkpoints.jsonl", "samples.jsonl",
+                                      "config.json"};
+  const work_t *work = user;
+  uint64_t digest = UINT64_C(0xcbf29ce484222325);
+
+  for (size_t r = 0; r < work->n; r++) {
+    look_at(work->data[r].run.metrics, &digest);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
       char *path = report_run_file(&work->data[r].run, names[i]);
-      struct stat about;
 
-      if (path != NULL && stat(path, &about) == 0) {
-        const tnk__system_time_t changed = tnk__system_modified(&about);
-
-        traces->files[r][i].inode = about.st_ino;
-        traces->files[r][i].size = about.st_size;
-        traces->files[r][i].changed_s = changed.s;
-        traces->files[r][i].changed_ns = changed.ns;
-      }
+      look_at(path, &digest);
       free(path);
     }
+  }
+  return digest;
 }
 
-/* Wait until the files differ from *traces, and update it. */
-static void wait_for_change(const work_t *work, traces_t *traces) {
-  const struct timespec pause = {.tv_sec = EVERY_S};
-  traces_t now;
+static int track_again(void *user, report_moment_t moment, int *is_over) {
+  work_t *work = user;
+  int status = CLI_EXIT_OK;
 
-  do {
-    nanosleep(&pause, NULL);
-    look_at(work, &now);
-  } while (memcmp(&now, traces, sizeof(now)) == 0);
-  *traces = now;
+  *is_over = 1;
+  /* Before the metrics: those of a run that has ended are complete. */
+  for (size_t i = 0; i < work->n && status == CLI_EXIT_OK; i++) {
+    free_others(&work->data[i]);
+    status = read_others(work->cli, &work->data[i]);
+    *is_over &= work->data[i].saves.is_final;
+  }
+  return status == CLI_EXIT_OK ? track_all(work, moment) : status;
 }
 
-static int write_until_final(work_t *work) {
-  /* The state of the files before they were read, because they may change
-   * during the reading. It is unknown at first, so all files are read twice. */
-  static traces_t traces;
+static int has_all_metrics(const work_t *work) {
+  for (size_t i = 0; i < work->n; i++)
+    if (access(work->data[i].run.metrics, F_OK) != 0)
+      return 0;
+  return 1;
+}
+
+/* Write the page again. */
+static int write_again(void *user, report_moment_t moment, int *is_over) {
+  work_t *work = user;
+  uint64_t seen;
   int status;
 
-  for (;;) {
+  free_all(work);
+  status = find_all(work);
+  /* A run that has just begun. */
+  if (status != CLI_EXIT_OK || !has_all_metrics(work))
+    return status;
+  seen = look(work);
+  free_all(work);
+  status = read_all(work);
+  work->is_followed = moment == REPORT_RUNNING;
+  if (status == CLI_EXIT_OK)
     status = write_all(work);
-    if (status != CLI_EXIT_OK || !follow || work->is_final)
-      return status;
-    wait_for_change(work, &traces);
-    free_all(work);
-    status = read_all(work);
-    if (status != CLI_EXIT_OK)
-      return status;
-  }
+  /* The last metrics may have been written while the files were read. */
+  *is_over = work->is_final && look(work) == seen;
+  return status;
+}
+
+static int follow_all(work_t *work) {
+  const int is_page = board == NULL && project == NULL && server == NULL;
+  const report_work_t what = {
+      .write = is_page ? write_again : track_again,
+      .look = look,
+      .user = work,
+      .name = is_page           ? work->path
+              : board != NULL   ? board
+              : project != NULL ? project
+                                : server,
+      .watches_input = ends_with_input,
+  };
+
+  work->cli = &work->follow.held_cli;
+  if (!is_page)
+    open_trackers(work);
+  return report_follow_run(&work->follow, &what);
 }
 
 /* ---- The command ---- */
+
+static int has_written(const work_t *work) {
+  int has = !follow || work->has_page;
+
+  for (size_t i = 0; i < work->n; i++)
+    has |= work->trackers[i].is_begun;
+  return has;
+}
 
 /* What was written, as a note and as the name of a member. */
 static int show_path(const work_t *work) {
@@ -339,7 +418,10 @@ static int show_path(const work_t *work) {
   if (kinds[i].path == NULL)
     return CLI_EXIT_OK;
   if (!work->cli->json) {
-    cli_note(work->cli, "%s %s", kinds[i].note, kinds[i].path);
+    if (has_written(work))
+      cli_note(work->cli, "%s %s", kinds[i].note, kinds[i].path);
+    else
+      cli_note(work->cli, "the run has no metrics");
     return CLI_EXIT_OK;
   }
   cli_json_begin(&json);
@@ -356,20 +438,25 @@ static int set_path(work_t *work) {
   return work->path != NULL ? CLI_EXIT_OK : failed(work->cli, TNK_ENOMEM, "");
 }
 
+static int write_once(work_t *work) {
+  int status = read_all(work);
+
+  if (status == CLI_EXIT_OK)
+    status = set_path(work);
+  return status == CLI_EXIT_OK ? write_all(work) : status;
+}
+
 /* Write what the options ask for. */
 static int write_what_is_wanted(work_t *work) {
+  const int is_page = board == NULL && project == NULL && server == NULL;
   int status;
 
-  if (board != NULL)
-    return write_board(work);
-  if (project != NULL)
-    return write_project(work);
-  if (server != NULL)
-    return report_mlflow_put(work->cli, server,
-                             experiment != NULL ? experiment : "tnk",
-                             work->data, work->n);
-  status = set_path(work);
-  return status == CLI_EXIT_OK ? write_until_final(work) : status;
+  if (!follow)
+    return is_page ? write_once(work) : track_once(work);
+  status = find_all(work);
+  if (status == CLI_EXIT_OK && is_page)
+    status = set_path(work);
+  return status == CLI_EXIT_OK ? follow_all(work) : status;
 }
 
 static int run_report(cli_t *cli) {
@@ -377,11 +464,12 @@ static int run_report(cli_t *cli) {
   int status;
 
   work.cli = cli;
-  status = read_all(&work);
-  if (status == CLI_EXIT_OK)
-    status = write_what_is_wanted(&work);
+  report_follow_init(&work.follow, cli);
+  status = write_what_is_wanted(&work);
+  work.cli = cli;
   if (status == CLI_EXIT_OK)
     status = show_path(&work);
+  close_trackers(&work);
   free_all(&work);
   free(work.path);
   return status;
@@ -390,9 +478,11 @@ static int run_report(cli_t *cli) {
 static const char *check(const cli_t *cli) {
   const int n_others = (board != NULL) + (project != NULL) + (server != NULL);
 
-  if (n_others > 0 && (output != NULL || follow))
+  if (n_others > 0 && output != NULL)
     return "--tensorboard, --trackio and --mlflow write no HTML file: leave "
-           "--output and --follow out";
+           "--output out";
+  if (ends_with_input && !follow)
+    return "--exit-with-stdin needs --follow";
   if (n_others > 1)
     return "--tensorboard, --trackio and --mlflow are different forms: use one";
   if (experiment != NULL && server == NULL)
@@ -414,6 +504,8 @@ static const cli_item_t examples[] = {
      "write event files, for tensorboard --logdir board"},
     {"tnk report first --trackio ~/.cache/huggingface/trackio/mine.db",
      "add the run to a project, for trackio show --project mine"},
+    {"tnk report first --follow --tensorboard board",
+     "add the steps of a run that goes on"},
     {"tnk report first --mlflow http://127.0.0.1:5000",
      "write the metrics to a server of MLflow"},
     {NULL, NULL}};

@@ -186,24 +186,31 @@ static char *name_of(const char *folder) {
   return name;
 }
 
-int report_run_read(report_run_t *run, const cli_t *cli, const char *path) {
+int report_run_open(report_run_t *run, const cli_t *cli, const char *path) {
   struct stat about;
   const int is_known = stat(path, &about) == 0;
   const int is_folder = is_known && S_ISDIR(about.st_mode);
-  int err;
 
   *run = (report_run_t){.last_step = -1, .path = strdup(path)};
   if (!is_known)
     return cli_fail(cli, CLI_EXIT_FILE, "%s: %s", path, strerror(errno));
   run->folder = folder_of(path, is_folder);
   run->name = run->folder != NULL ? name_of(run->folder) : NULL;
-  if (run->path == NULL || run->name == NULL)
-    return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
-  run->metrics =
-      is_folder ? report_run_file(run, "metrics.jsonl") : strdup(path);
-  err = run->metrics != NULL
-            ? report_lines_read(&run->lines, run->metrics, on_metrics, run)
-            : TNK_ENOMEM;
+  if (run->folder != NULL)
+    run->metrics =
+        is_folder ? report_run_file(run, "metrics.jsonl") : strdup(path);
+  return run->path != NULL && run->name != NULL && run->metrics != NULL
+             ? CLI_EXIT_OK
+             : cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
+}
+
+int report_run_read(report_run_t *run, const cli_t *cli, const char *path) {
+  const int status = report_run_open(run, cli, path);
+  int err;
+
+  if (status != CLI_EXIT_OK)
+    return status;
+  err = report_lines_read(&run->lines, run->metrics, on_metrics, run);
   if (err == TNK_EFILE && errno == ENOENT)
     return cli_fail(cli, CLI_EXIT_FILE,
                     "%s is not the folder of a run: it has no metrics.jsonl",

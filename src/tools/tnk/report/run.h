@@ -36,6 +36,9 @@ typedef struct {
   report_lines_t lines;
 } report_run_t;
 
+/* Find the folder of a run, or a file like its metrics.jsonl, which may not
+ * exist yet in a folder. Returns and frees as below. */
+int report_run_open(report_run_t *run, const cli_t *cli, const char *path);
 /* Read metrics.jsonl in the folder of a run, or a file like it. Returns the
  * exit status; errors have been reported. Free the run in any case. */
 int report_run_read(report_run_t *run, const cli_t *cli, const char *path);

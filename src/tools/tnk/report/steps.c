@@ -5,35 +5,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-void report_steps_init(report_steps_t *steps, const report_run_t *run) {
-  steps->run = run;
-  steps->last_step = -1;
-  for (size_t i = 0; i < REPORT_MAX_SERIES; i++)
-    steps->newest[i] = -1;
+#include "tnk/error.h"
+
+void report_steps_init(report_steps_t *steps) {
+  *steps = (report_steps_t){.last_step = -1};
+}
+
+void report_steps_free(report_steps_t *steps) {
+  json_decref(steps->newest);
+  report_steps_init(steps);
 }
 
 /* A program may also write an evaluation of an earlier step later, in a line of
  * its own; its metrics do not go back. */
-static int goes_back(report_steps_t *steps, const json_t *line, int64_t step) {
-  const report_run_t *run = steps->run;
-  int does = 0;
+static int note_metrics(report_steps_t *steps, const json_t *line, int64_t step,
+                        int *is_back) {
+  const char *key;
+  json_t *value;
+  int err = TNK_OK;
 
-  for (size_t i = 0; i < run->n_series; i++)
-    if (json_object_get(line, run->series[i].key) != NULL) {
-      does |= steps->newest[i] >= step;
-      steps->newest[i] = step;
-    }
-  return does;
+  json_object_foreach((json_t *)line, key, value) {
+    const json_t *before = json_object_get(steps->newest, key);
+
+    if (strcmp(key, "step") == 0 ||
+        (!json_is_number(value) && !json_is_null(value)) ||
+        (before == NULL &&
+         json_object_size(steps->newest) >= REPORT_MAX_SERIES))
+      continue;
+    *is_back |= before != NULL && json_integer_value(before) >= step;
+    if (json_object_set_new(steps->newest, key,
+                            json_integer((json_int_t)step)) != 0)
+      err = TNK_ENOMEM;
+  }
+  return err;
 }
 
 int report_steps_next(report_steps_t *steps, const json_t *line, int64_t *step,
                       int *is_back) {
+  *is_back = 0;
   if (!report_run_step(steps->last_step, line, step))
-    return 0;
+    return TNK_EPROTO;
   if (*step > steps->last_step)
     steps->last_step = *step;
-  *is_back = goes_back(steps, line, *step);
-  return 1;
+  if (steps->newest == NULL)
+    steps->newest = json_object();
+  return steps->newest != NULL ? note_metrics(steps, line, *step, is_back)
+                               : TNK_ENOMEM;
 }
 
 double report_steps_time(const report_data_t *data, int64_t step) {

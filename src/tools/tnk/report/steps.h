@@ -4,18 +4,18 @@
 
 #include "tools/tnk/report/page.h"
 
-/* The order and the times of the steps of a run, for other programs that show
- * its metrics. */
+/* The order of the steps of a run, for other programs that show its metrics. */
 typedef struct {
-  const report_run_t *run;
-  int64_t last_step;                 /* the greatest one; -1: none */
-  int64_t newest[REPORT_MAX_SERIES]; /* last step of each metric; -1: none */
+  int64_t last_step; /* the greatest one; -1: none */
+  json_t *newest;    /* last step of each metric; NULL: none */
 } report_steps_t;
 
-void report_steps_init(report_steps_t *steps, const report_run_t *run);
+void report_steps_init(report_steps_t *steps);
+void report_steps_free(report_steps_t *steps);
 /* Take the next line of the metrics. *is_back: a metric goes back, because the
  * run was resumed from an earlier step, and the steps from this one on are
- * repeated. Returns 0 if the step is not a step number. */
+ * repeated. Returns TNK_OK, TNK_ENOMEM, or TNK_EPROTO if the step is not a step
+ * number. */
 int report_steps_next(report_steps_t *steps, const json_t *line, int64_t *step,
                       int *is_back);
 /* Seconds since 1970. Metrics have no times, so this is between the times of

@@ -2,21 +2,19 @@
 #ifndef TNK_TOOLS_TNK_REPORT_TRACKIO_H
 #define TNK_TOOLS_TNK_REPORT_TRACKIO_H
 
-#include "tools/tnk/report/page.h"
-
-/* Longest message of an error. */
-enum { REPORT_MAX_WHY = 256 };
+#include "tools/tnk/report/tracker.h"
 
 /*
- * Write the metrics and the configuration of a run to a project of trackio,
+ * Writes the metrics and the configuration of a run to a project of trackio,
  * which is a database of SQLite with the name of the project and ".db". Earlier
- * rows of the run are replaced; other runs stay. A failure changes no run, but
- * a database that did not exist may remain, without runs.
+ * rows of the run are replaced; other runs stay.
  *
- * Returns TNK_OK; TNK_EFILE with the reason in `why`; TNK_ENOMEM; or
- * TNK_EUNSUPPORTED if this program was built without SQLite.
+ * With `is_live` each write is a transaction. If another process replaces the
+ * run meanwhile, this one must not add rows to it, and fails. Without `is_live`
+ * a failure changes no run, but a database that did not exist may remain,
+ * without runs.
  */
-int report_trackio_put(const char *path, const report_data_t *data,
-                       char why[REPORT_MAX_WHY]);
+report_target_t report_trackio_open(const cli_t *cli, const char *path,
+                                    int is_live);
 
 #endif

@@ -19,7 +19,7 @@
 #include "tools/tnk/ask/ask.h"
 #include "tools/tnk/keys/admin.h"
 #include "tools/tnk/serve/follow.h"
-#include "tools/tnk/serve/input.h"
+#include "tools/tnk/ask/input.h"
 #include "tools/tnk/serve/words.h"
 #include "tools/tnk/serve/workers.h"
 

@@ -14,7 +14,7 @@
 #include "tools/common/frame/cli.h"
 #include "tools/tnk/serve/args.h"
 #include "tools/common/frame/commands.h"
-#include "tools/tnk/serve/input.h"
+#include "tools/tnk/ask/input.h"
 #ifdef CLI_TOKENIZERS
 #include "tools/tnk/text/tokenizer.h"
 #endif

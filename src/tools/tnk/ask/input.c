@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/tnk/serve/input.h"
+#include "tools/tnk/ask/input.h"
 
 static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
   cli_input_t *input = handle->data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TNK_TOOLS_TNK_SERVE_INPUT_H
-#define TNK_TOOLS_TNK_SERVE_INPUT_H
+#ifndef TNK_TOOLS_TNK_ASK_INPUT_H
+#define TNK_TOOLS_TNK_ASK_INPUT_H
 
 #include <uv.h>
 
