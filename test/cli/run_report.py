@@ -8,7 +8,6 @@ Output is TAP, see test/support/tap.py.
 """
 import base64
 import contextlib
-import datetime
 import hashlib
 import html.parser
 import json
@@ -18,13 +17,13 @@ import pathlib
 import re
 import signal
 import sqlite3
-import struct
 import subprocess
 import tempfile
 import time
 
 import browser
 from console import CLEAN, TNK, check, plan, skip, tnk
+from trackers import crc32c, events_of, of_run, rows_of
 
 SECTIONS = ["Loss", "Reward", "KL and drift", "Learning rate", "Tokens", "Cost", "Other metrics",
             "Time by phase", "Samples", "Checkpoints", "Configuration", "Notices"]
@@ -260,61 +259,6 @@ def changed_meanwhile(top):
             check("refresh" not in out.read_text(), "the report has the change")
 
 
-def crc32c(data):
-    crc = 0xffffffff
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
-    return crc ^ 0xffffffff
-
-
-def masked(data):
-    crc = crc32c(data)
-    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
-
-
-def fields(data):
-    """The (number, value) pairs of a protobuf message; lengths are read as bytes."""
-    def varint():
-        nonlocal data
-        value = shift = 0
-        while True:
-            byte, data = data[0], data[1:]
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-    while data:
-        tag = varint()
-        if tag & 7 == 0:
-            value = varint()
-        else:
-            size = {1: 8, 5: 4}.get(tag & 7) or varint()
-            value, data = data[:size], data[size:]
-        yield tag >> 3, value
-
-
-def events_of(path):
-    """The events of a file: (time, step, what it has)."""
-    data, events = path.read_bytes(), []
-    while data:
-        size, = struct.unpack("<Q", data[:8])
-        whole = len(data) >= size + 16
-        record = data[12:12 + size]
-        if not (whole and data[8:12] == struct.pack("<I", masked(data[:8])) and
-                data[12 + size:16 + size] == struct.pack("<I", masked(record))):
-            check(False, "the frame of a record", (size, len(data)))
-        data = data[16 + size:]
-        event = dict(fields(record))
-        values = {}
-        for _, value in fields(event.get(5, b"")):
-            value = dict(fields(value))
-            values[value[1].decode()] = struct.unpack("<f", value[2])[0]
-        events.append((struct.unpack("<d", event[1])[0], event[2], event.get(3), values, event.get(7)))
-    return events
-
-
 def tensorboard(top, run):
     check(crc32c(b"123456789") == 0xe3069283, "the checksum of the reader")
     got = tnk("report", run, top / "second", "--tensorboard", top / "board")
@@ -355,18 +299,6 @@ def tensorboard(top, run):
     board.Reload()
     check([(s.step, s.value) for s in board.Scalars("loss")] == [(i, i) for i in range(6)],
           "TensorBoard reads the files", board.Scalars("loss"))
-
-
-def rows_of(path, what, *values):
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        return db.execute(what, values).fetchall()
-
-
-def of_run(path, name):
-    """Steps, metrics and times of a run in a project of trackio."""
-    rows = rows_of(path, "SELECT step, metrics, timestamp FROM metrics WHERE run_name = ? ORDER BY id", name)
-    return [row[0] for row in rows], [json.loads(row[1]) for row in rows], \
-        [datetime.datetime.fromisoformat(row[2]).timestamp() for row in rows]
 
 
 # The tables of trackio 0.43 when another program has written to the project.

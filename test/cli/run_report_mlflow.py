@@ -8,96 +8,17 @@ With MLFLOW=URL in the environment, a real server and its package mlflow are use
 TAP, see test/support/tap.py.
 """
 import base64
-import http.server
 import json
 import math
 import os
 import pathlib
 import subprocess
 import tempfile
-import threading
-import urllib.parse
 
 from console import CLEAN, TNK, check, plan, skip
+from trackers import MISSING, Server
 
 SECRET = "tml-abcdefgh"
-ALLOWED = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./ ")
-MISSING = {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "No such experiment"}
-
-
-class Server(http.server.ThreadingHTTPServer):
-    """Keeps what it is told. `fails` is an answer to calls whose path ends so."""
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.experiments, self.runs, self.calls, self.keys = {}, {}, [], set()
-        self.fails = None
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def living(self):
-        return [run for run in self.runs.values() if not run["deleted"]]
-
-    def answer(self, what, given):
-        if what == "experiments/create":
-            if given["name"] in self.experiments:
-                return 400, {"error_code": "RESOURCE_ALREADY_EXISTS", "message": "it exists"}
-            self.experiments[given["name"]] = str(len(self.experiments) + 1)
-            return 200, {"experiment_id": self.experiments[given["name"]]}
-        if what.startswith("experiments/get-by-name?"):
-            name = urllib.parse.parse_qs(what.split("?")[1])["experiment_name"][0]
-            if name not in self.experiments:
-                return 404, MISSING
-            return 200, {"experiment": {"experiment_id": self.experiments[name], "name": name}}
-        if what == "runs/search":
-            key = given["filter"].split("'")[1]
-            return 200, {"runs": [{"info": {"run_id": run["id"]}} for run in self.living()
-                                  if run["tag"] == key and run["experiment"] in given["experiment_ids"]]}
-        if what == "runs/create":
-            run = {"id": f"run{len(self.runs)}", "experiment": given["experiment_id"], "name": given["run_name"],
-                   "start": given["start_time"], "tag": given["tags"][0]["value"], "metrics": [], "params": {},
-                   "status": None, "deleted": False}
-            self.runs[run["id"]] = run
-            return 200, {"run": {"info": {"run_id": run["id"]}}}
-        run = self.runs[given["run_id"]]
-        if what == "runs/log-batch":
-            metrics, params = given.get("metrics", []), given.get("params", [])
-            names = [one["key"] for one in metrics + params]
-            if len(metrics) > 1000 or len(params) > 100 or not all(set(name) <= ALLOWED and len(name) <= 250 for name in names) \
-                    or any(len(one["value"]) > 6000 or one["key"] in run["params"] for one in params):
-                return 400, {"error_code": "INVALID_PARAMETER_VALUE", "message": "out of limits"}
-            run["metrics"] += metrics
-            run["params"].update((one["key"], one["value"]) for one in params)
-        elif what == "runs/update":
-            run["status"] = given["status"]
-        elif what == "runs/delete":
-            run["deleted"] = True
-        return 200, {}
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def handle_call(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        what = self.path.removeprefix("/api/2.0/mlflow/")
-        self.server.calls.append(what)
-        self.server.keys.add(self.headers.get("Authorization"))
-        fails = self.server.fails
-        if fails is not None and what.startswith(fails[0]):
-            status, answer = fails[1:]
-        else:
-            status, answer = self.server.answer(what, json.loads(body) if body else None)
-        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    do_GET = do_POST = handle_call
-
-    def log_message(self, *args):
-        pass
 
 
 def report(*args, **env):

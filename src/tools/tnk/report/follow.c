@@ -43,7 +43,10 @@ static void wait_for(report_follow_t *follow, uint64_t ms) {
 
 /* What has happened meanwhile. */
 static report_moment_t moment_of(report_follow_t *follow) {
+  /* A loop without a timer does not look at signals. */
+  uv_timer_start(&follow->timer, on_timer, EVERY_MS, 0);
   uv_run(&follow->ask.loop, UV_RUN_NOWAIT);
+  uv_timer_stop(&follow->timer);
   if (cli_ask_is_over(&follow->ask))
     return REPORT_LEFT;
   return follow->has_ended_input ? REPORT_KILLED : REPORT_RUNNING;

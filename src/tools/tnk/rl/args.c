@@ -47,6 +47,7 @@ const cli_option_t rl_options[] = {
      .help = "Folder of the run: configuration, metrics and the ledger of its "
              "checkpoints. It is created if missing. The same command resumes "
              "an interrupted run."},
+    LEARN_LOG_OPTION(rl_args.log_to),
     {.name = "local",
      .flag = &rl_args.is_local,
      .help = "Train on a local server in this process. Its checkpoints are in "
@@ -181,13 +182,17 @@ const cli_option_t rl_options[] = {
 static const char *check_learning(void) {
   const char *wrong = learn_loss_check(&rl_args.loss);
 
-  return wrong != NULL ? wrong : learn_optimizer_check(&rl_args.optimizer);
+  if (wrong == NULL)
+    wrong = learn_optimizer_check(&rl_args.optimizer);
+  return wrong != NULL ? wrong : learn_log_check(&rl_args.log_to);
 }
 
 const char *rl_check(const cli_t *cli) {
   const int64_t n = rl_args.n_groups * rl_args.group_size;
   const char *wrong = check_learning();
 
+  if (wrong != NULL)
+    return wrong;
   if (rl_args.environment == NULL)
     return "--environment is the command to learn from";
   if (rl_args.run == NULL)
@@ -219,5 +224,5 @@ const char *rl_check(const cli_t *cli) {
     return "--max-failed must be less than the environments of a step";
   if (!(rl_args.rate > 0))
     rl_args.rate = tnk_default_rate(rl_args.words.model) / 10;
-  return wrong != NULL ? wrong : cli_words_check(&rl_args.words);
+  return cli_words_check(&rl_args.words);
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "tnk/rl.h"
+#include "tools/tnk/learn/log_to.h"
 #include "tools/tnk/learn/loss.h"
 #include "tools/tnk/learn/optimizer.h"
 #include "tools/tnk/serve/words.h"
@@ -18,6 +19,7 @@ typedef struct {
   cli_words_args_t words;
   const char *config; /* file; NULL: none */
   const char *run;
+  cli_texts_t log_to;
   const char *environment;
   const char *evaluate; /* command; NULL: none */
   int64_t every;        /* steps; 0: only after the last one */

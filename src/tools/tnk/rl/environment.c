@@ -30,8 +30,10 @@ typedef struct {
 
 /* Code of the model may run in the environment. */
 static const char *const hidden[] = {
-    "TINKER_API_KEY",  "TINKER_CREDENTIAL_CMD", "ANTHROPIC_AUTH_TOKEN",
-    "TNK_GATEWAY_KEY", "TNK_GATEWAY_ADMIN_KEY",
+    "TINKER_API_KEY",           "TINKER_CREDENTIAL_CMD",
+    "ANTHROPIC_AUTH_TOKEN",     "TNK_GATEWAY_KEY",
+    "TNK_GATEWAY_ADMIN_KEY",    "MLFLOW_TRACKING_TOKEN",
+    "MLFLOW_TRACKING_PASSWORD",
 };
 
 static const char *const direct_names[N_DIRECT] = {"no_proxy", "NO_PROXY"};

@@ -61,7 +61,7 @@ static int keep_config(work_t *work) {
       (json_int_t)rl_args.answer_tokens, "template", words->template_,
       "renderer", words->renderer, "set", learn_folder_texts(&words->sets));
   json_t *settings = json_pack(
-      "{s:b, s:s?, s:I, s:I, s:I, s:I, s:o, s:o, s:s?}", "local",
+      "{s:b, s:s?, s:I, s:I, s:I, s:I, s:o, s:o, s:s?, s:o}", "local",
       rl_args.is_local, "tokenizer", words->which.path, "parallel",
       (json_int_t)rl_args.n_parallel, "environment-timeout",
       (json_int_t)rl_args.timeout_s, "max-failed",
@@ -69,7 +69,7 @@ static int keep_config(work_t *work) {
       (json_int_t)rl_args.save_every, "max-tokens",
       rl_args.max_tokens > 0 ? json_integer(rl_args.max_tokens) : json_null(),
       "max-usd", rl_args.max_usd > 0 ? json_real(rl_args.max_usd) : json_null(),
-      "prices", rl_args.prices);
+      "prices", rl_args.prices, "log-to", learn_folder_texts(&rl_args.log_to));
 
   add_evaluation(options);
   options = learn_optimizer_add(options, &rl_args.optimizer);
@@ -274,6 +274,7 @@ static int serve(work_t *work) {
 
 static int run_rl(cli_t *cli) {
   static work_t work;
+  learn_log_t log;
   int status;
 
   work.cli = cli;
@@ -284,8 +285,11 @@ static int run_rl(cli_t *cli) {
     status = cli_words_open(&work.words, cli, &rl_args.words);
   if (status == CLI_EXIT_OK)
     status = keep_config(&work);
-  if (status == CLI_EXIT_OK)
+  if (status == CLI_EXIT_OK) {
+    learn_log_open(&log, cli, &rl_args.log_to, rl_args.run);
     status = serve(&work);
+    learn_log_close(&log);
+  }
   cli_words_close(&work.words);
   learn_folder_free(&work.folder);
   return status;

@@ -112,6 +112,7 @@ const cli_option_t train_options[] = {
      .help = "Folder of the run: configuration, metrics and the ledger of its "
              "checkpoints. It is created if missing. The same command resumes "
              "an interrupted run."},
+    LEARN_LOG_OPTION(train_args.log_to),
     {.name = "local",
      .flag = &train_args.is_local,
      .help = "Train on a local server in this process. Its checkpoints are in "
@@ -398,8 +399,10 @@ static const char *check_method(void) {
 }
 
 const char *train_check(const cli_t *cli) {
-  const char *wrong;
+  const char *wrong = learn_log_check(&train_args.log_to);
 
+  if (wrong != NULL)
+    return wrong;
   if (train_args.run == NULL && !train_args.is_dry)
     return "--run names the folder of the run, or --dry-run trains nothing";
   if (train_args.is_local && cli->base_url != NULL)

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "tools/tnk/learn/log_to.h"
 #include "tools/tnk/learn/loss.h"
 #include "tools/tnk/learn/model.h"
 #include "tools/tnk/learn/optimizer.h"
@@ -30,6 +31,7 @@ typedef struct {
   const char *config; /* file; NULL: none */
   const char *model;
   const char *run;
+  cli_texts_t log_to;
   const char *eval;    /* file; NULL: none */
   const char *prices;  /* file; NULL: unknown */
   double eval_split;   /* share of the examples */

@@ -109,14 +109,15 @@ static json_t *settings_of(const train_data_t *data) {
   for (size_t i = 0; i < n; i++)
     json_array_append_new(names, json_string(data->files[i].name));
   return json_pack(
-      "{s:o, s:b, s:s?, s:s?, s:s?, s:s?, s:I, s:o, s:o, s:o, s:I}", "data",
+      "{s:o, s:b, s:s?, s:s?, s:s?, s:s?, s:I, s:o, s:o, s:o, s:I, s:o}", "data",
       names, "local", train_args.is_local, "tokenizer",
       train_args.chats.which.path, "template", train_args.chats.template_,
       "eval", train_args.eval, "prices", train_args.prices, "save-every",
       (json_int_t)train_args.save_every, "max-tokens",
       number(train_args.max_tokens), "max-usd", real(train_args.max_usd),
       "sample", learn_folder_texts(&train_args.samples), "sample-every",
-      (json_int_t)train_args.sample_every);
+      (json_int_t)train_args.sample_every, "log-to",
+      learn_folder_texts(&train_args.log_to));
 }
 
 static json_t *files_of(const train_data_t *data) {

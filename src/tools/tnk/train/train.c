@@ -286,6 +286,16 @@ static int serve(work_t *work) {
   return status;
 }
 
+static int serve_logged(work_t *work) {
+  learn_log_t log;
+  int status;
+
+  learn_log_open(&log, work->cli, &train_args.log_to, train_args.run);
+  status = serve(work);
+  learn_log_close(&log);
+  return status;
+}
+
 static int run_train(cli_t *cli) {
   static work_t work;
   int status;
@@ -295,7 +305,7 @@ static int run_train(cli_t *cli) {
   if (status == CLI_EXIT_OK)
     status = train_args.is_dry ? train_show_plan(cli, &work.data, &work.prompts,
                                                  work.plan, &work.schedule)
-                               : serve(&work);
+                               : serve_logged(&work);
   train_prompts_free(&work.prompts);
   tnk_plan_free(work.plan);
   train_data_free(&work.data);
