@@ -115,6 +115,16 @@ if [ $# -gt 0 ]; then
   inside "$@"
 else
   paste README.md 'sh examples/quickstart.sh'
+  # The answer was learned, and the report is whole.
+  inside python3 -c '
+import json, pathlib
+run = pathlib.Path("build/quickstart")
+lines = [[json.loads(line) for line in (run / name).read_text().splitlines()] for name in ("metrics.jsonl", "samples.jsonl")]
+loss = [line["train/loss"] for line in lines[0]]
+assert loss[-1] < 0.6 * loss[0], loss
+assert "white" in lines[1][-1]["text"] and "white" not in lines[1][0]["text"], lines[1]
+assert (run / "report.html").read_text().rstrip().endswith("</html>")
+print("the loss fell from", loss[0], "to", loss[-1])'
   # A reader has it; nothing that tnk needs brings it.
   inside apt-get -y -qq --no-install-recommends install sudo
   # They build and install the same; the second and the third have little to do.

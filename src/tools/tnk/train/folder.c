@@ -109,8 +109,8 @@ static json_t *settings_of(const train_data_t *data) {
   for (size_t i = 0; i < n; i++)
     json_array_append_new(names, json_string(data->files[i].name));
   return json_pack(
-      "{s:o, s:b, s:s?, s:s?, s:s?, s:s?, s:I, s:o, s:o, s:o, s:I, s:o}", "data",
-      names, "local", train_args.is_local, "tokenizer",
+      "{s:o, s:b, s:s?, s:s?, s:s?, s:s?, s:I, s:o, s:o, s:o, s:I, s:o}",
+      "data", names, "local", train_args.is_local, "tokenizer",
       train_args.chats.which.path, "template", train_args.chats.template_,
       "eval", train_args.eval, "prices", train_args.prices, "save-every",
       (json_int_t)train_args.save_every, "max-tokens",
