@@ -58,6 +58,18 @@ static tnk_promise_t *draw_all(const tnk__gw_job_t *job,
   return all;
 }
 
+/* The operations of the service are below the span of the request. */
+static tnk_promise_t *draw_below_span(const tnk__gw_job_t *job,
+                                      const tnk_sampling_params_t *params,
+                                      const tnk_sample_options_t *options) {
+  tnk_promise_t *promise;
+
+  tnk_otlp_set_parent(job->gateway->otlp, &job->span);
+  promise = draw_all(job, params, options);
+  tnk_otlp_set_parent(job->gateway->otlp, NULL);
+  return promise;
+}
+
 int tnk__gw_draw(tnk__gw_job_t *job, tnk_promise_cb done,
                  tnk__gw_fault_t *fault) {
   const tnk__gw_ask_t *ask = &job->ask;
@@ -87,12 +99,9 @@ int tnk__gw_draw(tnk__gw_job_t *job, tnk_promise_cb done,
   }
   tnk_promise_unref(job->promise);
   job->n_attempts++;
-  /* The operations of the service are below the span of the request. */
-  if (job->gateway->otlp != NULL)
-    tnk_otlp_set_parent(job->gateway->otlp, &job->span);
-  job->promise = draw_all(job, &params, &options);
-  if (job->gateway->otlp != NULL)
-    tnk_otlp_set_parent(job->gateway->otlp, NULL);
+  job->promise = job->gateway->otlp == NULL
+                     ? draw_all(job, &params, &options)
+                     : draw_below_span(job, &params, &options);
   if (tnk_then(tnk_promise_ref(job->promise), done, job) == TNK_OK)
     return 0;
   return tnk__gw_fault(fault, 503, NULL, "the service is closed");

@@ -426,6 +426,23 @@ static void use_gateway(void) {
   tnk_gateway_close(of, NULL, NULL);
 }
 
+/* ---- The exporter ---- */
+
+/* No variable asks for an export, so there is none. */
+static int open_otlp(tnk_otlp_t **otlp, const tnk_otlp_options_t *options) {
+  return tnk_otlp_open(otlp, uv_default_loop(), options, why, sizeof(why));
+}
+
+static void use_otlp(void) {
+  tnk_otlp_t *otlp = NULL;
+  MAKE(tnk_otlp_options_t, options, TNK_OTLP_OPTIONS_INIT);
+  MAKE(tnk_otlp_stats_t, stats, TNK_OTLP_STATS_INIT);
+
+  TRY(tnk_otlp_options_t, options, open_otlp(&otlp, options));
+  TRY_OUT(tnk_otlp_stats_t, stats, tnk_otlp_stats(stats, otlp));
+  tnk_otlp_close(otlp, NULL, NULL);
+}
+
 /* ---- The hub ---- */
 
 static int open_hub(const tnk_hub_options_t *options) {
@@ -504,6 +521,7 @@ int main(int argc, char **argv) {
   TRY_OUT(tnk_totals_t, totals, tnk_service_totals(totals, service));
   converse();
   use_gateway();
+  use_otlp();
   use_hub(argv[1], argv[2]);
   tnk_promise_unref(last);
   tnk_hub_close(hub, NULL, NULL);

@@ -38,39 +38,9 @@ static void put_one(tnk__buf_t *out, const tnk_otlp_span_t *span,
   tnk__otlp_put_span(out, &record);
 }
 
-TEST(a_request_of_spans_has_each_field) {
-  static const char *const reasons[] = {"stop", "length"};
-  const tnk_otlp_attribute_t resource[] = {
-      {.key = "service.name", .text = "tnk-gateway"}};
-  const tnk_otlp_attribute_t attributes[] = {
-      {.key = "text", .text = "a\xffz"},
-      {.key = "none", .text = NULL},
-      {.key = NULL, .text = "none"},
-      {.key = "integer", .type = TNK_OTLP_INTEGER, .integer = -5},
-      {.key = "number", .type = TNK_OTLP_NUMBER, .number = 0.25},
-      {.key = "bool", .type = TNK_OTLP_BOOL, .integer = 7},
-      {.key = "texts", .type = TNK_OTLP_TEXTS, .texts = reasons, .n_texts = 2}};
-  const tnk_otlp_span_t span = OF_SPAN;
-  const tnk_otlp_end_t end = {.name = "chat m",
-                              .kind = TNK_OTLP_SERVER,
-                              .is_error = 1,
-                              .attributes = attributes,
-                              .n_attributes = 7};
-  tnk__buf_t head, item, out, events;
-  pb_t all, scope, value, one, event;
+static void check_request(pb_t all, const tnk_otlp_span_t *span) {
+  pb_t scope, value, one, event;
 
-  tnk__buf_init(&head, test_allocator(), SIZE_MAX);
-  tnk__buf_init(&item, test_allocator(), SIZE_MAX);
-  tnk__buf_init(&events, test_allocator(), SIZE_MAX);
-  tnk__buf_init(&out, test_allocator(), SIZE_MAX);
-  tnk__otlp_put_resource(&head, resource, 1);
-  tnk__otlp_put_event(&events, "sent", 77, attributes, 1);
-  put_one(&item, &span, &end, &events);
-  tnk__otlp_put_head(&out, &head, 2 * item.len);
-  tnk__buf_append(&out, item.data, item.len);
-  tnk__buf_append(&out, item.data, item.len);
-
-  all = whole(&out);
   CHECK_INT(pb_count(all, 1), 1);
   all = pb_sub(all, 1, 0);
   value = pb_attribute(pb_sub(all, 1, 0), 1, "service.name");
@@ -80,7 +50,7 @@ TEST(a_request_of_spans_has_each_field) {
   CHECK_STR(pb_text(pb_sub(scope, 1, 0), 2), TNK_VERSION_STRING);
   CHECK_INT(pb_count(scope, 2), 2);
   one = pb_sub(scope, 2, 1);
-  CHECK_MEM(pb_sub(one, 1, 0).at, pb_sub(one, 1, 0).n, span.trace_id, 16);
+  CHECK_MEM(pb_sub(one, 1, 0).at, pb_sub(one, 1, 0).n, span->trace_id, 16);
   CHECK_MEM(pb_sub(one, 2, 0).at, 8, "\1\2\3\4\5\6\7\10", 8);
   CHECK_MEM(pb_sub(one, 4, 0).at, 8, "\xff\0\0\0\0\0\0\1", 8);
   CHECK_STR(pb_text(one, 5), "chat m");
@@ -103,6 +73,40 @@ TEST(a_request_of_spans_has_each_field) {
   CHECK_INT(pb_number(pb_sub(one, 15, 0), 3), 2);
   CHECK_INT(pb_field(one, 16, 0).type, 5);
   CHECK_INT(pb_number(one, 16), 0x301);
+}
+
+TEST(a_request_of_spans_has_each_field) {
+  static const char *const reasons[] = {"stop", "length"};
+  const tnk_otlp_attribute_t resource[] = {
+      {.key = "service.name", .text = "tnk-gateway"}};
+  const tnk_otlp_attribute_t attributes[] = {
+      {.key = "text", .text = "a\xffz"},
+      {.key = "none", .text = NULL},
+      {.key = NULL, .text = "none"},
+      {.key = "integer", .type = TNK_OTLP_INTEGER, .integer = -5},
+      {.key = "number", .type = TNK_OTLP_NUMBER, .number = 0.25},
+      {.key = "bool", .type = TNK_OTLP_BOOL, .integer = 7},
+      {.key = "texts", .type = TNK_OTLP_TEXTS, .texts = reasons, .n_texts = 2}};
+  const tnk_otlp_span_t span = OF_SPAN;
+  const tnk_otlp_end_t end = {.name = "chat m",
+                              .kind = TNK_OTLP_SERVER,
+                              .is_error = 1,
+                              .attributes = attributes,
+                              .n_attributes = 7};
+  tnk__buf_t head, item, out, events;
+
+  tnk__buf_init(&head, test_allocator(), SIZE_MAX);
+  tnk__buf_init(&item, test_allocator(), SIZE_MAX);
+  tnk__buf_init(&events, test_allocator(), SIZE_MAX);
+  tnk__buf_init(&out, test_allocator(), SIZE_MAX);
+  tnk__otlp_put_resource(&head, resource, 1);
+  tnk__otlp_put_event(&events, "sent", 77, attributes, 1);
+  put_one(&item, &span, &end, &events);
+  tnk__otlp_put_head(&out, &head, 2 * item.len);
+  tnk__buf_append(&out, item.data, item.len);
+  tnk__buf_append(&out, item.data, item.len);
+
+  check_request(whole(&out), &span);
   tnk__buf_deinit(&head);
   tnk__buf_deinit(&item);
   tnk__buf_deinit(&events);
@@ -328,64 +332,64 @@ static const char *env(const char *name) {
 #define E "OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318"
 
 /* Every variable that has a wrong value, and what is said. */
-TEST(wrong_variables_are_named) {
-  static const struct {
-    const char *variables[7];
-    const char *why;
-  } rows[] = {
-      {{"OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4318"},
-       "OTEL_EXPORTER_OTLP_ENDPOINT is not an http:// or https:// URL without "
-       "a user, such as http://127.0.0.1:4318"},
-      {{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://me:secret@h/"},
-       "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is not an http:// or https:// URL "
-       "without a user, such as http://127.0.0.1:4318"},
-      {{E, "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"},
-       "OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf, not \"grpc\""},
-      {{E, "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "http/json"},
-       "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL must be http/protobuf, not "
-       "\"http/json\""},
-      {{E, "OTEL_EXPORTER_OTLP_COMPRESSION", "zstd"},
-       "OTEL_EXPORTER_OTLP_COMPRESSION must be gzip or none, not \"zstd\""},
-      {{E, "OTEL_EXPORTER_OTLP_HEADERS", "secret"},
-       "OTEL_EXPORTER_OTLP_HEADERS is not a list such as "
-       "name=value,name=value"},
-      {{E, "OTEL_EXPORTER_OTLP_HEADERS", "a=1,b=secret%0asecret"},
-       "header 2 of OTEL_EXPORTER_OTLP_HEADERS cannot be sent"},
-      {{E, "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "a secret=1"},
-       "header 1 of OTEL_EXPORTER_OTLP_TRACES_HEADERS cannot be sent"},
-      {{E, "OTEL_EXPORTER_OTLP_TIMEOUT", "10s"},
-       "OTEL_EXPORTER_OTLP_TIMEOUT is not a number from 1 to 86400000"},
-      {{E, "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta"},
-       "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE must be cumulative, "
-       "not \"delta\""},
-      {{E, "OTEL_TRACES_EXPORTER", "zipkin"},
-       "OTEL_TRACES_EXPORTER must be otlp or none, not \"zipkin\""},
-      {{E, "OTEL_TRACES_SAMPLER", "jaeger_remote"},
-       "OTEL_TRACES_SAMPLER must be always_on, always_off, traceidratio, or "
-       "one of them after parentbased_, not \"jaeger_remote\""},
-      {{E, "OTEL_TRACES_SAMPLER", "traceidratio", "OTEL_TRACES_SAMPLER_ARG",
-        "1.5"},
-       "OTEL_TRACES_SAMPLER_ARG is not a decimal number from 0 to 1"},
-      {{E, "OTEL_RESOURCE_ATTRIBUTES", "a=1,b"},
-       "OTEL_RESOURCE_ATTRIBUTES is not a list such as name=value,name=value"},
-      {{E, "OTEL_BSP_MAX_QUEUE_SIZE", "0"},
-       "OTEL_BSP_MAX_QUEUE_SIZE is not a number from 1 to 1048576"},
-      {{E, "OTEL_METRIC_EXPORT_INTERVAL", "-1"},
-       "OTEL_METRIC_EXPORT_INTERVAL is not a number from 1 to 86400000"},
-      {{E, "OTEL_EXPORTER_OTLP_CLIENT_KEY", "/k"},
-       "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and "
-       "OTEL_EXPORTER_OTLP_CLIENT_KEY need each other"}};
+static const struct {
+  const char *variables[7];
+  const char *why;
+} wrong[] = {
+    {{"OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4318"},
+     "OTEL_EXPORTER_OTLP_ENDPOINT is not an http:// or https:// URL without "
+     "a user, such as http://127.0.0.1:4318"},
+    {{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://me:secret@h/"},
+     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is not an http:// or https:// URL "
+     "without a user, such as http://127.0.0.1:4318"},
+    {{E, "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"},
+     "OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf, not \"grpc\""},
+    {{E, "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "http/json"},
+     "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL must be http/protobuf, not "
+     "\"http/json\""},
+    {{E, "OTEL_EXPORTER_OTLP_COMPRESSION", "zstd"},
+     "OTEL_EXPORTER_OTLP_COMPRESSION must be gzip or none, not \"zstd\""},
+    {{E, "OTEL_EXPORTER_OTLP_HEADERS", "secret"},
+     "OTEL_EXPORTER_OTLP_HEADERS is not a list such as "
+     "name=value,name=value"},
+    {{E, "OTEL_EXPORTER_OTLP_HEADERS", "a=1,b=secret%0asecret"},
+     "header 2 of OTEL_EXPORTER_OTLP_HEADERS cannot be sent"},
+    {{E, "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "a secret=1"},
+     "header 1 of OTEL_EXPORTER_OTLP_TRACES_HEADERS cannot be sent"},
+    {{E, "OTEL_EXPORTER_OTLP_TIMEOUT", "10s"},
+     "OTEL_EXPORTER_OTLP_TIMEOUT is not a number from 1 to 86400000"},
+    {{E, "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta"},
+     "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE must be cumulative, "
+     "not \"delta\""},
+    {{E, "OTEL_TRACES_EXPORTER", "zipkin"},
+     "OTEL_TRACES_EXPORTER must be otlp or none, not \"zipkin\""},
+    {{E, "OTEL_TRACES_SAMPLER", "jaeger_remote"},
+     "OTEL_TRACES_SAMPLER must be always_on, always_off, traceidratio, or "
+     "one of them after parentbased_, not \"jaeger_remote\""},
+    {{E, "OTEL_TRACES_SAMPLER", "traceidratio", "OTEL_TRACES_SAMPLER_ARG",
+      "1.5"},
+     "OTEL_TRACES_SAMPLER_ARG is not a decimal number from 0 to 1"},
+    {{E, "OTEL_RESOURCE_ATTRIBUTES", "a=1,b"},
+     "OTEL_RESOURCE_ATTRIBUTES is not a list such as name=value,name=value"},
+    {{E, "OTEL_BSP_MAX_QUEUE_SIZE", "0"},
+     "OTEL_BSP_MAX_QUEUE_SIZE is not a number from 1 to 1048576"},
+    {{E, "OTEL_METRIC_EXPORT_INTERVAL", "-1"},
+     "OTEL_METRIC_EXPORT_INTERVAL is not a number from 1 to 86400000"},
+    {{E, "OTEL_EXPORTER_OTLP_CLIENT_KEY", "/k"},
+     "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and "
+     "OTEL_EXPORTER_OTLP_CLIENT_KEY need each other"}};
 
-  for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+TEST(wrong_variables_are_named) {
+  for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
     tnk__otlp_settings_t settings;
     char why[256] = "";
 
-    test_context(rows[i].why);
-    variables = rows[i].variables;
+    test_context(wrong[i].why);
+    variables = wrong[i].variables;
     CHECK_INT(tnk__otlp_settings_read(&settings, test_allocator(), env, why,
                                       sizeof(why)),
               TNK_EINVAL);
-    CHECK_STR(why, rows[i].why);
+    CHECK_STR(why, wrong[i].why);
     tnk__otlp_settings_deinit(&settings);
   }
 }

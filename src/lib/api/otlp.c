@@ -22,6 +22,8 @@ static void close_left(tnk__root_t *root) {
 static void free_rest(tnk__root_t *root) {
   tnk_otlp_t *otlp = otlp_of(root);
 
+  if (otlp->core.context != NULL)
+    tnk__otlp_operations_deinit(&otlp->core);
   tnk__otlp_deinit(&otlp->core);
   tnk__proxies_deinit(&otlp->proxies, &root->alloc);
 }
@@ -107,8 +109,8 @@ int tnk_otlp_open(tnk_otlp_t **out, uv_loop_t *loop,
     if (is_wanted(otlp_of(root), &err, text)) {
       err = open_parts(otlp_of(root), loop, &own, &said);
     } else {
-      /* Free the memory. An error that is not one has the same effect. */
-      tnk__root_finish(root, TNK_ECLOSED, NULL, NULL, 0);
+      /* Free the memory, as after any failure. */
+      tnk__root_finish(root, TNK_ENOMEM, NULL, NULL, 0);
       said = text[0] != '\0' ? text : NULL;
       root = NULL;
     }

@@ -8,7 +8,6 @@
 #include "lib/base/log.h"
 #include "lib/observe/traceparent.h"
 #include "lib/otlp/encode.h"
-#include "lib/otlp/operations.h"
 #include "tnk/error.h"
 
 enum {
@@ -36,12 +35,9 @@ static tnk__otlp_sender_t *metrics_of(tnk__otlp_t *otlp) {
   return &otlp->senders[TNK__OTLP_METRICS];
 }
 
-uint64_t tnk__otlp_offset_ns(void) {
-  uv_timeval64_t now = {0};
-
-  (void)uv_gettimeofday(&now);
-  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_usec * 1000 -
-         uv_hrtime();
+static uint64_t unix_now(const tnk__otlp_t *otlp) {
+  return tnk__context_unix_ns(otlp->context,
+                              tnk__context_now_ns(otlp->context));
 }
 
 /* ---- Traces: requests ---- */
@@ -140,15 +136,16 @@ static void queue_span(tnk__otlp_t *otlp, const tnk__buf_t *encoded) {
 void tnk__otlp_end(tnk__otlp_t *otlp, const tnk_otlp_span_t *span,
                    const tnk_otlp_end_t *end, const tnk__buf_t *events,
                    uint32_t n_dropped_events) {
-  const uint64_t offset_ns = tnk__otlp_offset_ns();
-  const uint64_t end_ns = end->end_ns > 0 ? end->end_ns : uv_hrtime();
-  const tnk__otlp_record_t record = {.span = span,
-                                     .end = end,
-                                     .start_unix_ns =
-                                         span->start_ns + offset_ns,
-                                     .end_unix_ns = end_ns + offset_ns,
-                                     .events = events,
-                                     .n_dropped_events = n_dropped_events};
+  const tnk__context_t *context = otlp->context;
+  const uint64_t end_ns =
+      end->end_ns > 0 ? end->end_ns : tnk__context_now_ns(context);
+  const tnk__otlp_record_t record = {
+      .span = span,
+      .end = end,
+      .start_unix_ns = tnk__context_unix_ns(context, span->start_ns),
+      .end_unix_ns = tnk__context_unix_ns(context, end_ns),
+      .events = events,
+      .n_dropped_events = n_dropped_events};
 
   if (span->span_id == 0 || !span->is_sampled || otlp->is_closing)
     return;
@@ -183,7 +180,8 @@ static int is_sampled(const tnk__otlp_t *otlp, const uint8_t trace_id[16]) {
 
 void tnk__otlp_begin_below(tnk__otlp_t *otlp, tnk_otlp_span_t *out,
                            const tnk_otlp_span_t *parent) {
-  *out = (tnk_otlp_span_t){.span_id = new_id(otlp), .start_ns = uv_hrtime()};
+  *out = (tnk_otlp_span_t){.span_id = new_id(otlp),
+                           .start_ns = tnk__context_now_ns(otlp->context)};
   if (parent != NULL && parent->span_id != 0) {
     memcpy(out->trace_id, parent->trace_id, sizeof(out->trace_id));
     out->parent_id = parent->span_id;
@@ -236,7 +234,7 @@ void tnk__otlp_begin(tnk__otlp_t *otlp, tnk_otlp_span_t *out,
 static void call_source(tnk__otlp_t *otlp, const tnk__otlp_source_t *source,
                         tnk_otlp_metrics_t *out) {
   out->start_unix_ns = otlp->start_unix_ns;
-  out->unix_ns = uv_hrtime() + tnk__otlp_offset_ns();
+  out->unix_ns = unix_now(otlp);
   tnk__callout_begin();
   source->cb(out, source->user);
   tnk__callout_end();
@@ -244,8 +242,7 @@ static void call_source(tnk__otlp_t *otlp, const tnk__otlp_source_t *source,
 
 /* The exporter's own metrics. */
 static void put_own(const tnk__otlp_t *otlp, tnk_otlp_metrics_t *out) {
-  const tnk__otlp_period_t period = {otlp->start_unix_ns,
-                                     uv_hrtime() + tnk__otlp_offset_ns()};
+  const tnk__otlp_period_t period = {otlp->start_unix_ns, unix_now(otlp)};
   const struct {
     tnk_otlp_metric_t metric;
     uint64_t value;
@@ -480,7 +477,7 @@ int tnk__otlp_open(tnk__otlp_t *otlp, tnk__context_t *context,
                         settings->batch_patience_ms);
   tnk__otlp_sender_init(metrics_of(otlp), otlp, TNK__OTLP_METRICS,
                         settings->metrics_patience_ms);
-  otlp->start_unix_ns = uv_hrtime() + tnk__otlp_offset_ns();
+  otlp->start_unix_ns = unix_now(otlp);
   (void)read_parent(&otlp->of_option, options->traceparent);
   put_resource(otlp, options);
   if (otlp->resource.err != TNK_OK)
@@ -499,7 +496,6 @@ void tnk__otlp_deinit(tnk__otlp_t *otlp) {
     while ((node = tnk__list_pop(&otlp->sources)) != NULL)
       tnk__free(&otlp->context->alloc,
                 tnk__container_of(node, tnk__otlp_source_t, link));
-    tnk__otlp_operations_deinit(otlp);
     for (int i = 0; i < TNK__OTLP_SIGNALS; i++)
       tnk__otlp_sender_deinit(&otlp->senders[i]);
     tnk__buf_deinit(&otlp->resource);

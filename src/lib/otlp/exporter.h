@@ -120,9 +120,6 @@ void tnk__otlp_remove_source(tnk__otlp_t *otlp, tnk_otlp_source_cb cb,
                              void *user);
 uint64_t tnk__otlp_n_waiting(const tnk__otlp_t *otlp);
 
-/* The difference between the time since 1970 and uv_hrtime(), now. */
-uint64_t tnk__otlp_offset_ns(void);
-
 /* ---- sender.c ---- */
 
 void tnk__otlp_sender_init(tnk__otlp_sender_t *sender, tnk__otlp_t *owner,
@@ -135,7 +132,5 @@ size_t tnk__otlp_sender_cancel(tnk__otlp_sender_t *sender);
 /* The sender is idle, `n_good` of its last items were accepted, and n_bad were
  * not. Defined by the owner. */
 void tnk__otlp_sent(tnk__otlp_sender_t *sender, size_t n_good, size_t n_bad);
-/* The name of the kind of data, for logs. */
-const char *tnk__otlp_sender_name(const tnk__otlp_sender_t *sender);
 
 #endif

@@ -145,7 +145,8 @@ static const char *error_of(int code) {
   return code != TNK_OK ? tnk_err_name(code) : NULL;
 }
 
-static void note_phase(operation_t *operation, const tnk_event_t *event) {
+static void note_phase(const tnk__otlp_t *otlp, operation_t *operation,
+                       const tnk_event_t *event) {
   const tnk_otlp_attribute_t attributes[] = {
       text_of("tnk.waits_for", event->phase == TNK_PHASE_WAITS
                                    ? tnk_waits_for_name(event->waits_for)
@@ -168,8 +169,8 @@ static void note_phase(operation_t *operation, const tnk_event_t *event) {
     operation->n_retries++;
   if (operation->n_events < MAX_EVENTS && operation->events.err == TNK_OK) {
     tnk__otlp_put_event(&operation->events, tnk_phase_name(event->phase),
-                        event->time_ns + tnk__otlp_offset_ns(), attributes,
-                        sizeof(attributes) / sizeof(*attributes));
+                        tnk__context_unix_ns(otlp->context, event->time_ns),
+                        attributes, sizeof(attributes) / sizeof(*attributes));
     if (operation->events.err == TNK_OK) {
       operation->n_events++;
       return;
@@ -222,6 +223,6 @@ void tnk__otlp_observe(tnk__otlp_t *otlp, const tnk_event_t *event) {
     otlp->operations.n--;
     free_operation(otlp, operation);
   } else {
-    note_phase(operation, event);
+    note_phase(otlp, operation, event);
   }
 }

@@ -21,7 +21,7 @@ enum {
   MAX_PAUSE_S = 600
 };
 
-const char *tnk__otlp_sender_name(const tnk__otlp_sender_t *sender) {
+static const char *name_of(const tnk__otlp_sender_t *sender) {
   return sender == &sender->owner->senders[TNK__OTLP_TRACES] ? "traces"
                                                              : "metrics";
 }
@@ -35,7 +35,7 @@ static void report(tnk__otlp_sender_t *sender, const char *why) {
   sender->is_down = 1;
   tnk__log(&sender->owner->context->logger, TNK_LOG_WARN, "otlp",
            "%s: cannot export to %s: %s; further failures are not logged",
-           tnk__otlp_sender_name(sender), sender->target->at.authority, why);
+           name_of(sender), sender->target->at.authority, why);
 }
 
 static void report_success(tnk__otlp_sender_t *sender) {
@@ -43,7 +43,7 @@ static void report_success(tnk__otlp_sender_t *sender) {
     return;
   sender->is_down = 0;
   tnk__log(&sender->owner->context->logger, TNK_LOG_INFO, "otlp",
-           "%s: exporting to %s works again", tnk__otlp_sender_name(sender),
+           "%s: exporting to %s works again", name_of(sender),
            sender->target->at.authority);
 }
 

@@ -389,6 +389,16 @@ void tnk__defer_cancel(tnk__deferred_t *call) {
   tnk__list_remove(&call->link);
 }
 
+uint64_t tnk__context_unix_ns(const tnk__context_t *context, uint64_t ns) {
+  const uint64_t now_ns =
+      context->is_fake ? context->fake_now * 1000000 : uv_hrtime();
+  uv_timeval64_t now = {0};
+
+  (void)uv_gettimeofday(&now);
+  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_usec * 1000 + ns -
+         now_ns;
+}
+
 int64_t tnk__context_wall_s(const tnk__context_t *context) {
   uv_timeval64_t now;
 

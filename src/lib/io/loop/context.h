@@ -183,6 +183,9 @@ void tnk__context_took_time(const tnk__context_t *context);
 void tnk__context_stop_time(tnk__context_t *context, tnk__moment_t *moment);
 void tnk__context_let_time_pass(tnk__context_t *context,
                                 const tnk__moment_t *moment);
+/* Convert a time of tnk__context_now_ns() to nanoseconds since 1970, for others
+ * to read. */
+uint64_t tnk__context_unix_ns(const tnk__context_t *context, uint64_t ns);
 /* Unix seconds, only for comparing with dates from the network. */
 int64_t tnk__context_wall_s(const tnk__context_t *context);
 /* Random numbers: 64 uniform bits, or uniform in [0, 1). Not for secrets. */

@@ -157,6 +157,20 @@ pub struct tnk_meter_t {
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// An exporter on one loop.
+#[repr(C)]
+pub struct tnk_otlp_t {
+    _private: [u8; 0],
+    _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
+}
+
+/// Receives the metrics of a source.
+#[repr(C)]
+pub struct tnk_otlp_metrics_t {
+    _private: [u8; 0],
+    _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
+}
+
 /// A gateway. It belongs to the thread of its loop.
 #[repr(C)]
 pub struct tnk_gateway_t {
@@ -439,6 +453,20 @@ pub type tnk_dump_format_t = c_uint;
 pub const TNK_DUMP_TEXT: tnk_dump_format_t = 0;
 pub const TNK_DUMP_JSON: tnk_dump_format_t = 1;
 
+/// The type of an attribute.
+pub type tnk_otlp_type_t = c_uint;
+pub const TNK_OTLP_TEXT: tnk_otlp_type_t = 0;
+pub const TNK_OTLP_INTEGER: tnk_otlp_type_t = 1;
+pub const TNK_OTLP_NUMBER: tnk_otlp_type_t = 2;
+pub const TNK_OTLP_BOOL: tnk_otlp_type_t = 3;
+pub const TNK_OTLP_TEXTS: tnk_otlp_type_t = 4;
+
+/// The side of a request that a span describes.
+pub type tnk_otlp_kind_t = c_uint;
+pub const TNK_OTLP_INTERNAL: tnk_otlp_kind_t = 1;
+pub const TNK_OTLP_SERVER: tnk_otlp_kind_t = 2;
+pub const TNK_OTLP_CLIENT: tnk_otlp_kind_t = 3;
+
 /// What happens if a client asks for a format of the response: JSON, or JSON that fits a
 /// schema.
 pub type tnk_gateway_formats_t = c_uint;
@@ -560,6 +588,10 @@ pub type tnk_close_cb = Option<unsafe extern "C" fn(*mut c_void)>;
 /// Receives a dump. It may call any function of this library except tnk_wait(), and may
 /// close the service.
 pub type tnk_dump_cb = Option<unsafe extern "C" fn(*const c_char, usize, *mut c_void)>;
+
+/// Called when metrics are exported. It must not call this library, except for
+/// tnk_otlp_put_numbers() and tnk_otlp_put_histograms().
+pub type tnk_otlp_source_cb = Option<unsafe extern "C" fn(*mut tnk_otlp_metrics_t, *mut c_void)>;
 
 /// Called for each token. A result other than 0 rejects the promise with TNK_ECANCELED. The
 /// callback may also cancel the promise or close the client or the service.
@@ -1523,6 +1555,169 @@ const _: [(); 160] = [(); size_of::<tnk_stats_t>()];
 #[cfg(target_pointer_width = "64")]
 const _: [(); 8] = [(); align_of::<tnk_stats_t>()];
 
+/// Options of an exporter. 0 or NULL selects the default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tnk_otlp_options_t {
+    /// Set by TNK_OTLP_OPTIONS_INIT.
+    pub size: usize,
+    /// Name of the service in all exported data. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
+    /// take precedence. NULL means "tnk".
+    pub service_name: *const c_char,
+    /// NULL means none.
+    pub service_version: *const c_char,
+    /// Header traceparent of W3C Trace Context: the parent of operations that have no other
+    /// parent. NULL means that each operation begins a trace.
+    pub traceparent: *const c_char,
+    /// NULL means malloc(). Copied.
+    pub allocator: *const tnk_allocator_t,
+    /// NULL means no log. Copied.
+    pub logger: *const tnk_logger_t,
+}
+#[cfg(target_pointer_width = "64")]
+const _: [(); 48] = [(); size_of::<tnk_otlp_options_t>()];
+#[cfg(target_pointer_width = "64")]
+const _: [(); 8] = [(); align_of::<tnk_otlp_options_t>()];
+
+/// Counters of an exporter.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tnk_otlp_stats_t {
+    /// Set by TNK_OTLP_STATS_INIT.
+    pub size: usize,
+    /// Spans that the collector has accepted.
+    pub n_exported: u64,
+    /// Spans that were dropped: the queue was full, the collector rejected them or was
+    /// unavailable, or memory was exhausted.
+    pub n_dropped: u64,
+    /// Spans that wait or are being sent.
+    pub n_queued: u64,
+}
+#[cfg(target_pointer_width = "64")]
+const _: [(); 32] = [(); size_of::<tnk_otlp_stats_t>()];
+#[cfg(target_pointer_width = "64")]
+const _: [(); 8] = [(); align_of::<tnk_otlp_stats_t>()];
+
+/// A span that has begun. A zeroed one is not exported.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tnk_otlp_span_t {
+    pub trace_id: [u8; 16],
+    /// 0: not exported, and no parent of other spans.
+    pub span_id: u64,
+    /// 0: the span begins its trace.
+    pub parent_id: u64,
+    /// Start, in nanoseconds of the clock of uv_hrtime().
+    pub start_ns: u64,
+    /// The parent is a span of another process.
+    pub is_remote: c_int,
+    /// 0: it has ids, but is not exported.
+    pub is_sampled: c_int,
+}
+#[cfg(target_pointer_width = "64")]
+const _: [(); 48] = [(); size_of::<tnk_otlp_span_t>()];
+#[cfg(target_pointer_width = "64")]
+const _: [(); 8] = [(); align_of::<tnk_otlp_span_t>()];
+
+/// An attribute of a span or of a metric.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tnk_otlp_attribute_t {
+    /// NULL omits the attribute.
+    pub key: *const c_char,
+    /// \< NULL omits the attribute.
+    pub r#type: tnk_otlp_type_t,
+    /// NULL omits an attribute of type TNK_OTLP_TEXT.
+    pub text: *const c_char,
+    /// \[n_texts\] strings.
+    pub texts: *const *const c_char,
+    /// \< \[n_texts\] strings.
+    pub n_texts: usize,
+    pub integer: i64,
+    pub number: f64,
+}
+#[cfg(target_pointer_width = "64")]
+const _: [(); 56] = [(); size_of::<tnk_otlp_attribute_t>()];
+#[cfg(target_pointer_width = "64")]
+const _: [(); 8] = [(); align_of::<tnk_otlp_attribute_t>()];
+
+/// The end of a span.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tnk_otlp_end_t {
+    /// Required.
+    pub name: *const c_char,
+    /// \< Required.
+    pub kind: tnk_otlp_kind_t,
+    /// The status of the span is ERROR.
+    pub is_error: c_int,
+    /// Clock of uv_hrtime(). 0 means now.
+    pub end_ns: u64,
+    /// \[n_attributes\]
+    pub attributes: *const tnk_otlp_attribute_t,
+    /// \< \[n_attributes\]
+    pub n_attributes: usize,
+}
+#[cfg(target_pointer_width = "64")]
+const _: [(); 40] = [(); size_of::<tnk_otlp_end_t>()];
+#[cfg(target_pointer_width = "64")]
+const _: [(); 8] = [(); align_of::<tnk_otlp_end_t>()];
+
+/// A metric.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tnk_otlp_metric_t {
+    /// Required.
+    pub name: *const c_char,
+    /// UCUM, such as "s" or "{token}"; NULL means none.
+    pub unit: *const c_char,
+    /// NULL means none.
+    pub description: *const c_char,
+    /// A counter, which never falls. 0 means a gauge. Ignored for histograms.
+    pub is_counter: c_int,
+}
+#[cfg(target_pointer_width = "64")]
+const _: [(); 32] = [(); size_of::<tnk_otlp_metric_t>()];
+#[cfg(target_pointer_width = "64")]
+const _: [(); 8] = [(); align_of::<tnk_otlp_metric_t>()];
+
+/// A value of a metric.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tnk_otlp_number_t {
+    /// \[n_attributes\]
+    pub attributes: *const tnk_otlp_attribute_t,
+    /// \< \[n_attributes\]
+    pub n_attributes: usize,
+    pub value: i64,
+}
+#[cfg(target_pointer_width = "64")]
+const _: [(); 24] = [(); size_of::<tnk_otlp_number_t>()];
+#[cfg(target_pointer_width = "64")]
+const _: [(); 8] = [(); align_of::<tnk_otlp_number_t>()];
+
+/// A histogram of a metric, with all values since the exporter was opened.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tnk_otlp_histogram_t {
+    /// \[n_attributes\]
+    pub attributes: *const tnk_otlp_attribute_t,
+    /// \< \[n_attributes\]
+    pub n_attributes: usize,
+    /// \[n_bounds\] rising; each belongs to its bucket.
+    pub bounds: *const f64,
+    /// \< \[n_bounds\] rising; each belongs to its bucket.
+    pub n_bounds: usize,
+    /// \[n_bounds + 1\] values in each bucket.
+    pub counts: *const u64,
+    /// Of all values.
+    pub sum: f64,
+}
+#[cfg(target_pointer_width = "64")]
+const _: [(); 48] = [(); size_of::<tnk_otlp_histogram_t>()];
+#[cfg(target_pointer_width = "64")]
+const _: [(); 8] = [(); align_of::<tnk_otlp_histogram_t>()];
+
 /// Sampling parameters. TNK_SAMPLING_PARAMS_INIT makes every member absent. An absent
 /// number is TNK_ABSENT, because 0 is a valid value.
 #[repr(C)]
@@ -1759,9 +1954,14 @@ pub struct tnk_gateway_options_t {
     /// For a shared record: time in milliseconds after which an unused session is removed in
     /// the same way. 0 means no limit.
     pub keep_age_ms: u64,
+    /// Exports a span for each request for a sample, and the metrics of GET /metrics. It must
+    /// be closed after the gateway. A request with a header traceparent continues its trace. If
+    /// the exporter also observes the service (tnk_otlp_event()), the operations of a request
+    /// are below its span. NULL means no export.
+    pub otlp: *mut tnk_otlp_t,
 }
 #[cfg(target_pointer_width = "64")]
-const _: [(); 264] = [(); size_of::<tnk_gateway_options_t>()];
+const _: [(); 272] = [(); size_of::<tnk_gateway_options_t>()];
 #[cfg(target_pointer_width = "64")]
 const _: [(); 8] = [(); align_of::<tnk_gateway_options_t>()];
 
@@ -3804,6 +4004,66 @@ extern "C" {
     ///
     /// Thread: loop thread. Since: 0.1
     pub fn tnk_service_dump(service: *const tnk_service_t, format: tnk_dump_format_t, write: tnk_dump_cb, user: *mut c_void) -> c_int;
+
+    /// Open an exporter that the environment configures.
+    ///
+    /// Thread: loop thread. Since: 0.1
+    pub fn tnk_otlp_open(out: *mut *mut tnk_otlp_t, r#loop: *mut uv_loop_t, options: *const tnk_otlp_options_t, why: *mut c_char, why_size: usize) -> c_int;
+
+    /// Close an exporter. It first exports what is queued, for at most OTEL_BSP_EXPORT_TIMEOUT.
+    /// Operations in progress are not exported. After the callback the handle is invalid.
+    ///
+    /// Thread: loop thread. Since: 0.1
+    pub fn tnk_otlp_close(otlp: *mut tnk_otlp_t, cb: tnk_close_cb, user: *mut c_void);
+
+    /// Read the counters of an exporter.
+    ///
+    /// Thread: loop thread. Since: 0.1
+    pub fn tnk_otlp_stats(out: *mut tnk_otlp_stats_t, otlp: *const tnk_otlp_t) -> c_int;
+
+    /// Export each operation of a service as a span. This function is a tnk_observe_cb. An
+    /// exporter can observe one service or one hub, because each numbers its operations
+    /// separately.
+    ///
+    /// Thread: loop thread. Since: 0.1
+    pub fn tnk_otlp_event(event: *const tnk_event_t, otlp: *mut c_void);
+
+    /// Begin a span. The sampler of OTEL_TRACES_SAMPLER decides whether it is exported.
+    ///
+    /// Thread: loop thread. Since: 0.1
+    pub fn tnk_otlp_begin(out: *mut tnk_otlp_span_t, otlp: *mut tnk_otlp_t, traceparent: *const c_char);
+
+    /// End a span and queue it. A span that is not sampled does nothing.
+    ///
+    /// Thread: loop thread. Since: 0.1
+    pub fn tnk_otlp_end(otlp: *mut tnk_otlp_t, span: *const tnk_otlp_span_t, end: *const tnk_otlp_end_t);
+
+    /// Set the parent of the operations that begin next (see tnk_otlp_event()). Set it before a
+    /// call of this library, and reset it after the call.
+    ///
+    /// Thread: loop thread. Since: 0.1
+    pub fn tnk_otlp_set_parent(otlp: *mut tnk_otlp_t, span: *const tnk_otlp_span_t);
+
+    /// Add a source of metrics.
+    ///
+    /// Thread: loop thread. Since: 0.1
+    pub fn tnk_otlp_add_source(otlp: *mut tnk_otlp_t, cb: tnk_otlp_source_cb, user: *mut c_void) -> c_int;
+
+    /// Remove a source. It is called once more inside this function, so that its last values
+    /// are exported. Remove every source before the exporter is closed.
+    ///
+    /// Thread: loop thread. Since: 0.1
+    pub fn tnk_otlp_remove_source(otlp: *mut tnk_otlp_t, cb: tnk_otlp_source_cb, user: *mut c_void);
+
+    /// Write a metric of integers. For a tnk_otlp_source_cb.
+    ///
+    /// Thread: loop thread. Since: 0.1
+    pub fn tnk_otlp_put_numbers(out: *mut tnk_otlp_metrics_t, metric: *const tnk_otlp_metric_t, points: *const tnk_otlp_number_t, n_points: usize);
+
+    /// Write a metric of histograms, as tnk_otlp_put_numbers() does.
+    ///
+    /// Thread: loop thread. Since: 0.1
+    pub fn tnk_otlp_put_histograms(out: *mut tnk_otlp_metrics_t, metric: *const tnk_otlp_metric_t, points: *const tnk_otlp_histogram_t, n_points: usize);
 
     /// Sample from the model.
     ///

@@ -415,6 +415,80 @@ fn tnk_stats_t() {
 }
 
 #[test]
+fn tnk_otlp_options_t() {
+    at!(tnk_otlp_options_t, size, 0);
+    at!(tnk_otlp_options_t, service_name, 8);
+    at!(tnk_otlp_options_t, service_version, 16);
+    at!(tnk_otlp_options_t, traceparent, 24);
+    at!(tnk_otlp_options_t, allocator, 32);
+    at!(tnk_otlp_options_t, logger, 40);
+}
+
+#[test]
+fn tnk_otlp_stats_t() {
+    at!(tnk_otlp_stats_t, size, 0);
+    at!(tnk_otlp_stats_t, n_exported, 8);
+    at!(tnk_otlp_stats_t, n_dropped, 16);
+    at!(tnk_otlp_stats_t, n_queued, 24);
+}
+
+#[test]
+fn tnk_otlp_span_t() {
+    at!(tnk_otlp_span_t, trace_id, 0);
+    at!(tnk_otlp_span_t, span_id, 16);
+    at!(tnk_otlp_span_t, parent_id, 24);
+    at!(tnk_otlp_span_t, start_ns, 32);
+    at!(tnk_otlp_span_t, is_remote, 40);
+    at!(tnk_otlp_span_t, is_sampled, 44);
+}
+
+#[test]
+fn tnk_otlp_attribute_t() {
+    at!(tnk_otlp_attribute_t, key, 0);
+    at!(tnk_otlp_attribute_t, r#type, 8);
+    at!(tnk_otlp_attribute_t, text, 16);
+    at!(tnk_otlp_attribute_t, texts, 24);
+    at!(tnk_otlp_attribute_t, n_texts, 32);
+    at!(tnk_otlp_attribute_t, integer, 40);
+    at!(tnk_otlp_attribute_t, number, 48);
+}
+
+#[test]
+fn tnk_otlp_end_t() {
+    at!(tnk_otlp_end_t, name, 0);
+    at!(tnk_otlp_end_t, kind, 8);
+    at!(tnk_otlp_end_t, is_error, 12);
+    at!(tnk_otlp_end_t, end_ns, 16);
+    at!(tnk_otlp_end_t, attributes, 24);
+    at!(tnk_otlp_end_t, n_attributes, 32);
+}
+
+#[test]
+fn tnk_otlp_metric_t() {
+    at!(tnk_otlp_metric_t, name, 0);
+    at!(tnk_otlp_metric_t, unit, 8);
+    at!(tnk_otlp_metric_t, description, 16);
+    at!(tnk_otlp_metric_t, is_counter, 24);
+}
+
+#[test]
+fn tnk_otlp_number_t() {
+    at!(tnk_otlp_number_t, attributes, 0);
+    at!(tnk_otlp_number_t, n_attributes, 8);
+    at!(tnk_otlp_number_t, value, 16);
+}
+
+#[test]
+fn tnk_otlp_histogram_t() {
+    at!(tnk_otlp_histogram_t, attributes, 0);
+    at!(tnk_otlp_histogram_t, n_attributes, 8);
+    at!(tnk_otlp_histogram_t, bounds, 16);
+    at!(tnk_otlp_histogram_t, n_bounds, 24);
+    at!(tnk_otlp_histogram_t, counts, 32);
+    at!(tnk_otlp_histogram_t, sum, 40);
+}
+
+#[test]
 fn tnk_sampling_params_t() {
     at!(tnk_sampling_params_t, size, 0);
     at!(tnk_sampling_params_t, max_tokens, 8);
@@ -505,6 +579,7 @@ fn tnk_gateway_options_t() {
     at!(tnk_gateway_options_t, keep_unexported, 240);
     at!(tnk_gateway_options_t, keep_sessions, 248);
     at!(tnk_gateway_options_t, keep_age_ms, 256);
+    at!(tnk_gateway_options_t, otlp, 264);
 }
 
 #[test]
