@@ -295,6 +295,7 @@ TEST(responses) {
                TNK_OK, 0, ""},
               {"0a0b08ffffffffffffffffff01", TNK_OK, 0, ""},
               {"0a", TNK_EPROTO, 0, ""},
+              {"0a04120268", TNK_EPROTO, 0, ""},
               {"0a05", TNK_EPROTO, 0, ""},
               {"0a0208", TNK_EPROTO, 0, ""},
               {"0a0b08ffffffffffffffffff02", TNK_EPROTO, 0, ""},
