@@ -97,7 +97,8 @@ TNK_API int tnk_otlp_open(tnk_otlp_t **out, uv_loop_t *loop,
 /**
  * Close an exporter. It first exports what is queued, for at most
  * OTEL_BSP_EXPORT_TIMEOUT. Operations in progress are not exported. After the
- * callback the handle is invalid.
+ * callback the handle is invalid. Close it after the service that it observes,
+ * because the service reports until it has closed.
  *
  * @param otlp  NULL does nothing and does not call @p cb.
  * @param cb    May be NULL.
