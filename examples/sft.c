@@ -5,15 +5,14 @@
  * last saved step and continues. FILE holds a line
  * {"messages": [{"role": ..., "content": ...}]} for each chat; bytes are
  * tokens, and the template is a plain one of roles. */
-#include <math.h>
 #include <stdlib.h>
 #include <sys/types.h>
 #include <tnk/chat.h>
 #include <tnk/script.h>
 #include "local_server.h"
 
-enum { BATCH = 16, HELD_OUT = 32, IN_FLIGHT = 2 };
-static const double PEAK = 0.01, WARM_UP = 10;
+enum { BATCH = 16, HELD_OUT = 32, IN_FLIGHT = 2, WARM_UP = 10 };
+static const double PEAK = 0.01;
 
 typedef struct {
   tnk_promise_t *done; /* the pass and the update */
@@ -57,40 +56,19 @@ static tnk_batch_t *read_chats(const char *path) {
   return all;
 }
 
-static double weight_of(const tnk_datum_t *data, size_t n) {
-  double sum = 0;
-  for (size_t i = 0; i < n; i++)
-    for (size_t t = 0; t < data[i].input.n_tokens; t++)
-      sum += (double)data[i].weights[t];
-  return sum;
-}
-
-/* The mean of a token. Some servers send no metrics at all. */
-static double mean_loss(const tnk_promise_t *pass, double weight) {
-  const tnk_pass_t *result = tnk_promise_pass(pass);
-  const tnk_metrics_t *metrics = tnk_pass_metrics(result);
-  const double sum = tnk_metrics_count(metrics) > 0
-                         ? tnk_metrics_get(metrics, "loss:sum")
-                         : tnk_pass_loss(result);
-  return sum / weight;
-}
-
-/* Draws by the step's number, so that to resume is to repeat. */
-static step_t begin(tnk_training_t *model, const tnk_batch_t *all,
-                    unsigned step, unsigned steps) {
-  const double done = (step - WARM_UP) / (steps - WARM_UP);
-  uint64_t random = step * 0x9E3779B97F4A7C15u + 1;
+static step_t begin(tnk_training_t *model, const tnk_datum_t *examples,
+                    const tnk_plan_t *plan, unsigned step) {
+  const tnk_schedule_t schedule = {.size = sizeof(schedule),
+                                   .decay = TNK_DECAY_COSINE,
+                                   .peak = PEAK,
+                                   .n_warm_up = WARM_UP,
+                                   .n_steps = tnk_plan_steps(plan)};
   tnk_optim_t optim = TNK_OPTIM_INIT;
   tnk_datum_t data[BATCH];
-  size_t n;
-  const tnk_datum_t *from = tnk_batch_data(all, &n);
-  for (size_t i = 0; i < BATCH; i++) {
-    random = random * 6364136223846793005u + 1442695040888963407u;
-    data[i] = from[HELD_OUT + (random >> 33) % (n - HELD_OUT)];
-  }
-  optim.learning_rate = step < WARM_UP ? PEAK * (step + 1) / WARM_UP
-                                       : PEAK * 0.5 * (1 + cos(3.1416 * done));
-  step_t begun = {.weight = weight_of(data, BATCH)};
+  for (size_t i = 0; i < BATCH; i++)
+    data[i] = examples[tnk_plan_example(plan, step, i)];
+  optim.learning_rate = tnk_schedule_rate(&schedule, step);
+  step_t begun = {.weight = tnk_data_weight(data, BATCH)};
   tnk_promise_t *both[2] = {
       tnk_training_forward_backward(model, data, BATCH, NULL),
       tnk_training_optim_step(model, &optim)};
@@ -102,8 +80,8 @@ static step_t begin(tnk_training_t *model, const tnk_batch_t *all,
 static int finish(const step_t *step, unsigned number) {
   if (!tnk_must_unless_lost(step->done))
     return 0;
-  printf("step %u loss %.3f\n", number,
-         mean_loss(tnk_promise_child(step->done, 0), step->weight));
+  const tnk_pass_t *pass = tnk_promise_pass(tnk_promise_child(step->done, 0));
+  printf("step %u loss %.3f\n", number, tnk_pass_loss_sum(pass) / step->weight);
   tnk_promise_unref(step->done);
   return 1;
 }
@@ -116,13 +94,13 @@ static int save(tnk_ledger_t *ledger, tnk_training_t *model,
   how.is_final = is_last ? TNK_YES : TNK_NO;
   tnk_promise_t *both[2] = {
       tnk_ledger_save(ledger, model, &how),
-      tnk_training_forward(model, held_out, HELD_OUT, NULL)};
+      tnk_training_evaluate(model, held_out, HELD_OUT, NULL)};
   tnk_promise_t *done = tnk_all(both, 2);
   if (!tnk_must_unless_lost(done))
     return 0;
   printf("step %u held-out loss %.4f\n",
          (unsigned)tnk_promise_entry(tnk_promise_child(done, 0))->n_steps,
-         mean_loss(tnk_promise_child(done, 1), weight_of(held_out, HELD_OUT)));
+         tnk_promise_eval(tnk_promise_child(done, 1))->loss);
   tnk_promise_unref(done);
   return 1;
 }
@@ -141,6 +119,7 @@ int main(int argc, char **argv) {
   tnk_service_options_t with = TNK_SERVICE_OPTIONS_INIT;
   tnk_ledger_options_t options = TNK_LEDGER_OPTIONS_INIT;
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
+  tnk_plan_options_t order = TNK_PLAN_OPTIONS_INIT;
   step_t flight[IN_FLIGHT];
   size_t n;
   if (argc < 3 || every == 0)
@@ -149,6 +128,10 @@ int main(int argc, char **argv) {
   const tnk_datum_t *held_out = tnk_batch_data(all, &n);
   if (n <= HELD_OUT || local_server_unless_set() != 0)
     tnk_must_not("there are too few examples, or no server");
+  order.n_examples = n - HELD_OUT;
+  order.n_batch = BATCH;
+  order.n_steps = steps;
+  tnk_plan_t *plan = tnk_must_plan(&order);
   setvbuf(stdout, NULL, _IOLBF, 0);
   with.recovery = TNK_YES;
   tnk_service_t *service = tnk_must_open(&with);
@@ -160,7 +143,8 @@ int main(int argc, char **argv) {
   unsigned step = ready(model);
   for (unsigned begun = step; step < steps;) {
     for (; begun < steps && begun < step + IN_FLIGHT; begun++)
-      flight[begun % IN_FLIGHT] = begin(model, all, begun, steps);
+      flight[begun % IN_FLIGHT] =
+          begin(model, held_out + HELD_OUT, plan, begun);
     int is_kept = finish(&flight[step % IN_FLIGHT], step + 1);
     step++;
     if (is_kept &&
@@ -171,6 +155,7 @@ int main(int argc, char **argv) {
     if (!is_kept)
       begun = step = ready(model);
   }
+  tnk_plan_free(plan);
   tnk_batch_free(all);
   return tnk_must_close(service);
 }

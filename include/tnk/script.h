@@ -133,6 +133,16 @@ static inline tnk_training_t *tnk_must_resume(tnk_service_t *service,
   return tnk_must_training(tnk_service_create_lora(service, lora));
 }
 
+/** Create a plan (train.h). */
+static inline tnk_plan_t *tnk_must_plan(const tnk_plan_options_t *options) {
+  tnk_plan_t *plan;
+  char why[512];
+
+  if (tnk_plan_new(&plan, options, why, sizeof(why)) != TNK_OK)
+    tnk_must_not(why);
+  return plan;
+}
+
 /** Wait for a sampling client, and release the promise. */
 static inline tnk_sampling_t *tnk_must_sampling(tnk_promise_t *promise) {
   char why[512];

@@ -198,6 +198,150 @@ TNK_API double tnk_schedule_rate(const tnk_schedule_t *schedule, uint64_t step);
  */
 TNK_API double tnk_default_rate(const char *model);
 
+/* ---- Losses ---- */
+
+/**
+ * Get the total weight of the targets of examples. Divide a summed loss by it
+ * to get the mean per token.
+ *
+ * @param data    [n_data]. A token without weights has the weight 1. If an
+ *                example has logprobs, as those of reinforcement learning, its
+ *                weight is the number of its sampled tokens: those whose
+ *                logprob is not 0.
+ * @param n_data  0 gives 0.
+ * Thread: any. Since: 0.1
+ */
+TNK_API double tnk_data_weight(const tnk_datum_t *data, size_t n_data);
+
+/**
+ * Get the summed loss of a pass: the metric "loss:sum". If the server has sent
+ * no metrics at all, it is tnk_pass_loss(), which the library computes then.
+ *
+ * @return NaN for NULL, and if there is no such sum.
+ * Thread: any. Since: 0.1
+ */
+TNK_API double tnk_pass_loss_sum(const tnk_pass_t *pass);
+
+/** Options of an evaluation. 0 or NULL selects the default. */
+typedef struct {
+  size_t size;         /**< Set by TNK_EVAL_OPTIONS_INIT. */
+  const char *loss_fn; /**< NULL means "cross_entropy". */
+  size_t n_batch;      /**< Examples of a pass, at most. 0 means 1,024. */
+} tnk_eval_options_t;
+
+#define TNK_EVAL_OPTIONS_INIT TNK_SIZED(tnk_eval_options_t)
+
+/** The result of an evaluation. Only the library creates this struct, so later
+ * versions may append members. */
+typedef struct {
+  /** Mean per token: loss_sum / weight. NaN if the weight is 0. */
+  double loss;
+  double loss_sum;   /**< Sum of tnk_pass_loss_sum() of the passes. */
+  double weight;     /**< tnk_data_weight() of the examples. */
+  uint64_t n_tokens; /**< Tokens of the model inputs. */
+  size_t n_data;     /**< Examples. */
+  size_t n_passes;
+} tnk_eval_t;
+
+/**
+ * Compute the loss of examples, for example of held-out data, with forward
+ * passes. The model does not change.
+ *
+ * Order: all passes take their places in the sequence of @p training with this
+ * call. They use the weights after the operations called before it, whatever
+ * is called after it.
+ *
+ * @param data     Examples, as for tnk_training_forward(). Copied.
+ * @param n_data   At least 1. If there are more than options->n_batch, there
+ *                 are several passes.
+ * @param options  NULL for defaults. Copied.
+ *
+ * Completion: it resolves when all passes have resolved. If a pass rejects, the
+ * promise rejects with its error, and the other passes are canceled. Cancel
+ * cancels the passes.
+ *
+ * @return A promise of tnk_promise_eval().
+ * Rejects with: Caller, Transport, Service, Operation (groups of error.h).
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_training_evaluate(tnk_training_t *training,
+                                             const tnk_datum_t *data,
+                                             size_t n_data,
+                                             const tnk_eval_options_t *options);
+
+/**
+ * Get the result of tnk_training_evaluate().
+ *
+ * @return NULL unless resolved with that type. Lifetime: as long as the
+ *         promise.
+ * Thread: loop thread, or taker. Since: 0.1
+ */
+TNK_API const tnk_eval_t *tnk_promise_eval(const tnk_promise_t *promise);
+
+/* ---- Metrics ---- */
+
+/*
+ * The file metrics.jsonl has one line for each step, which tnk_numbers_append()
+ * writes. A run that continues at an earlier step removes the later lines
+ * first, so that each step has exactly one line:
+ *
+ *     tnk_numbers_rewind("run/metrics.jsonl", first);
+ *     ...
+ *     tnk_numbers_append("run/metrics.jsonl", step + 1, numbers, n);
+ *
+ * A state that is saved must not be ahead of the lines: after a loss of power
+ * the run would continue behind steps without metrics. So wait for
+ * tnk_numbers_sync() before you save.
+ *
+ * The functions without a promise set errno if they return TNK_EFILE. They
+ * allocate no memory, also for lines of any length.
+ */
+
+/**
+ * Remove the lines of metrics after a step, and an incomplete last line. Lines
+ * without a step before them are kept.
+ *
+ * @param path     The file. A file that does not exist has no lines.
+ * @param n_steps  The last step to keep. Steps must ascend in the file.
+ *
+ * @return TNK_OK; TNK_EINVAL for NULL; TNK_EFILE if the file cannot be read or
+ *         written, or is not a regular file.
+ * Thread: any. Since: 0.1
+ */
+TNK_API int tnk_numbers_rewind(const char *path, uint64_t n_steps);
+
+/**
+ * Find the last step that has a complete line of metrics.
+ *
+ * @param path          The file. A file that does not exist has no lines.
+ * @param[out] n_steps  The step; 0 if there is none, and after an error.
+ *
+ * @return TNK_OK; TNK_EINVAL for NULL; TNK_EFILE if the file cannot be read, or
+ *         is not a regular file.
+ * Thread: any. Since: 0.1
+ */
+TNK_API int tnk_numbers_last(const char *path, uint64_t *n_steps);
+
+/**
+ * Write the lines of metrics to the disk, so that they exist after a loss of
+ * power: all lines that were appended before the call. A thread of libuv's pool
+ * waits for the disk, so the loop does not.
+ *
+ * Completion: cancel ends the waiting; the disk is still written. Closing the
+ * service does not cancel it.
+ *
+ * @param service  Gives the loop. Nothing is sent.
+ * @param path     The file, at most 4095 bytes. Copied. A file that does not
+ *                 exist has no lines.
+ *
+ * @return A promise without a result.
+ * Rejects with: Caller (groups of error.h): TNK_EINVAL; TNK_EFILE
+ *   (error->cause is libuv's code).
+ * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
+ */
+TNK_API tnk_promise_t *tnk_numbers_sync(tnk_service_t *service,
+                                        const char *path);
+
 #ifdef __cplusplus
 }
 #endif

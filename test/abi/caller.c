@@ -158,6 +158,7 @@ static tnk_training_t *train(void) {
   tnk_training_t *training;
   MAKE(tnk_lora_options_t, lora, TNK_LORA_OPTIONS_INIT);
   MAKE(tnk_pass_options_t, pass, TNK_PASS_OPTIONS_INIT);
+  MAKE(tnk_eval_options_t, eval, TNK_EVAL_OPTIONS_INIT);
   MAKE(tnk_optim_t, optim, TNK_OPTIM_INIT);
   MAKE(tnk_training_info_t, info, TNK_TRAINING_INFO_INIT);
 
@@ -168,6 +169,8 @@ static tnk_training_t *train(void) {
   pass->loss_fn = "cross_entropy";
   TRY(tnk_pass_options_t, pass,
       settle(tnk_training_forward_backward(training, &datum, 1, pass)));
+  TRY(tnk_eval_options_t, eval,
+      settle(tnk_training_evaluate(training, &datum, 1, eval)));
   ask_chat();
   make_loss();
   measure();

@@ -25,5 +25,13 @@ GETS(tnk_plan_total, tnk_plan_total(NULL))
 GETS(tnk_shuffle, tnk_shuffle(1, 2, 3, 0))
 GETS(tnk_schedule_rate, tnk_schedule_rate(&schedule, 0))
 GETS(tnk_default_rate, tnk_default_rate(NULL))
+GETS(tnk_data_weight, tnk_data_weight(NULL, 0))
+GETS(tnk_pass_loss_sum, tnk_pass_loss_sum(NULL))
+GETS(tnk_promise_eval, tnk_promise_eval(s->settled))
+KEEPS(tnk_training_evaluate,
+      tnk_training_evaluate(s->script.training, script_data(2), 2, NULL))
+GETS(tnk_numbers_last, tnk_numbers_last(NULL, NULL))
+GETS(tnk_numbers_rewind, tnk_numbers_rewind(NULL, 0))
+KEEPS(tnk_numbers_sync, tnk_numbers_sync(s->script.service, "/dev/null"))
 
 #endif

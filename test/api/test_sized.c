@@ -78,6 +78,8 @@ TAKE(tnk_plan_options_t) {
   tnk_plan_free(plan);
   return err;
 }
+PROMISES(tnk_eval_options_t,
+         tnk_training_evaluate(s->script.training, script_data(1), 1, data))
 /* Its function returns a number; it reads the struct with the same loader. */
 TAKE(tnk_schedule_t) {
   tnk_schedule_t own = TNK_SCHEDULE_INIT;

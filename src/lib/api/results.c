@@ -13,6 +13,7 @@
 #include "lib/files/weights/weights.h"
 #include "tnk/hosted.h"
 #include "tnk/rest.h"
+#include "tnk/train.h"
 
 #define VALUE(promise, KIND)                                                   \
   (TNK__HANDLE(promise, PROMISE)                                               \
@@ -67,6 +68,10 @@ tnk_sampling_t *tnk_take_sampling(tnk_promise_t *promise, char *why,
 
 const tnk_pass_t *tnk_promise_pass(const tnk_promise_t *promise) {
   return VALUE(promise, PASS);
+}
+
+const tnk_eval_t *tnk_promise_eval(const tnk_promise_t *promise) {
+  return VALUE(promise, EVAL);
 }
 
 const tnk_samples_t *tnk_promise_samples(const tnk_promise_t *promise) {

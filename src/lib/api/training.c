@@ -10,7 +10,9 @@
 #include "lib/client/train/pass.h"
 #include "lib/client/train/stop.h"
 #include "lib/client/train/training.h"
+#include "lib/train/eval.h"
 #include "lib/wire/data/check.h"
+#include "tnk/train.h"
 
 enum { MAX_TEXT = 512 };
 
@@ -113,6 +115,34 @@ tnk_promise_t *tnk_training_forward(tnk_training_t *training,
                                     const tnk_datum_t *data, size_t n_data,
                                     const tnk_pass_options_t *options) {
   return pass(training, data, n_data, options, 1);
+}
+
+/* The same number as of a request that the service has no limit for. */
+enum { EVAL_BATCH = 1024 };
+
+tnk_promise_t *tnk_training_evaluate(tnk_training_t *training,
+                                     const tnk_datum_t *data, size_t n_data,
+                                     const tnk_eval_options_t *options) {
+  static const char name[] = "evaluate";
+  tnk_eval_options_t own = TNK_EVAL_OPTIONS_INIT;
+  tnk_pass_options_t pass = TNK_PASS_OPTIONS_INIT;
+  tnk_pass_options_t checked = TNK_PASS_OPTIONS_INIT;
+  char text[MAX_TEXT] = "";
+  tnk_promise_t *refusal = NULL;
+  int err;
+
+  if (!TNK__HANDLE(training, TRAINING))
+    return NULL;
+  err = TNK__LOAD(tnk_eval_options_t, &own, options, text, sizeof(text));
+  pass.loss_fn = own.loss_fn;
+  refusal = err != TNK_OK
+                ? tnk__client_refuses(TNK__CLIENT(training), name, err, text)
+                : check_pass(training, name, data, n_data, NULL, &pass,
+                             &checked, NULL);
+  return refusal != NULL
+             ? refusal
+             : tnk__eval_start(training, data, n_data, &checked,
+                               own.n_batch > 0 ? own.n_batch : EVAL_BATCH);
 }
 
 tnk_promise_t *tnk_training_forward_backward_custom(

@@ -37,6 +37,7 @@
     YES)                                                                       \
   X(tnk_pass_options_t, TNK_PASS_OPTIONS_INIT, reserved, 56, loss, YES)        \
   X(tnk_plan_options_t, TNK_PLAN_OPTIONS_INIT, allocator, 72, allocator, NO)   \
+  X(tnk_eval_options_t, TNK_EVAL_OPTIONS_INIT, n_batch, 24, n_batch, NO)       \
   X(tnk_schedule_t, TNK_SCHEDULE_INIT, n_steps, 40, n_steps, YES)              \
   X(tnk_budget_t, TNK_BUDGET_INIT, reserved, 64, reserved, YES)                \
   X(tnk_loss_options_t, TNK_LOSS_OPTIONS_INIT, reserved, 48, reserved, YES)    \

@@ -26,7 +26,8 @@ typedef enum {
   TNK__RESULT_SAVED,
   TNK__RESULT_LEDGER,
   TNK__RESULT_ENTRY,
-  TNK__RESULT_HOSTED
+  TNK__RESULT_HOSTED,
+  TNK__RESULT_EVAL
 } tnk__result_kind_t;
 
 /* One registered callback. */

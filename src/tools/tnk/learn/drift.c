@@ -3,14 +3,6 @@
 
 #include "lib/wire/data/data.h"
 
-/* Some servers send no metrics. */
-double learn_loss_sum(const tnk_promise_t *pass) {
-  const tnk_pass_t *result = tnk_promise_pass(pass);
-  const tnk_metrics_t *metrics = tnk_pass_metrics(result);
-
-  return tnk_metrics_count(metrics) > 0 ? tnk_metrics_get(metrics, "loss:sum")
-                                        : tnk_pass_loss(result);
-}
 
 /* Add an example. The tensors of the command's own data are f64 or f32. */
 static void add(learn_drift_t *drift, const tnk_datum_t *datum,

@@ -9,9 +9,6 @@
 
 enum { LEARN_N_DRIFT = 3 };
 
-/* The loss of a pass, summed over its tokens. */
-double learn_loss_sum(const tnk_promise_t *pass);
-
 /* Sums over the sampled tokens of passes. */
 typedef struct {
   double n;

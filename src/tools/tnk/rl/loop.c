@@ -16,9 +16,8 @@
 #include <string.h>
 
 #include "tnk/error.h"
-#include "tnk/observe.h"
+#include "tnk/train.h"
 #include "tools/tnk/learn/drift.h"
-#include "tools/tnk/learn/metrics.h"
 #include "tools/tnk/learn/model.h"
 
 /* The outcome of a part of the loop. */
@@ -107,7 +106,8 @@ static int write_metrics(const rl_loop_t *loop, const tnk_promise_t *pass) {
   const rl_batch_t *batch = &loop->batch;
   const size_t *counts = loop->play.counts;
   tnk_number_t numbers[13 + LEARN_N_DRIFT] = {
-      {"train/loss", learn_loss_sum(pass) / batch->n_sampled},
+      {"train/loss",
+       tnk_pass_loss_sum(tnk_promise_pass(pass)) / batch->n_sampled},
       {"learning_rate", loop->rate},
       {"tokens", (double)batch->n_tokens},
       {"reward", batch->reward},
@@ -159,15 +159,23 @@ static void show(const rl_loop_t *loop) {
 
 /* ---- Saves ---- */
 
+static int sync_metrics(const rl_loop_t *loop) {
+  tnk_promise_t *synced =
+      tnk_numbers_sync(loop->play.ask->service, loop->metrics);
+  const int result = await(loop, synced);
+
+  tnk_promise_unref(synced);
+  return result;
+}
+
 static int save(rl_loop_t *loop) {
   const tnk_choice_t is_last = loop->n_done == loop->n_steps ? TNK_YES : TNK_NO;
   tnk_ledger_save_t how = TNK_LEDGER_SAVE_INIT;
-  const int err = learn_metrics_sync(loop->metrics);
   tnk_promise_t *saved;
-  int result;
+  int result = sync_metrics(loop);
 
-  if (err != TNK_OK)
-    return file_failed(loop, err);
+  if (result != FINE)
+    return result;
   how.is_final = is_last;
   how.with_sampler = is_last;
   saved = tnk_ledger_save(loop->ledger, loop->model, &how);
@@ -247,7 +255,7 @@ static int learn(rl_loop_t *loop) {
 /* ---- A lost model ---- */
 
 static int rewind_to(rl_loop_t *loop, uint64_t n_steps) {
-  const int err = learn_metrics_rewind(loop->metrics, n_steps);
+  const int err = tnk_numbers_rewind(loop->metrics, n_steps);
 
   loop->n_done = loop->n_saved = n_steps;
   return err == TNK_OK ? FINE : file_failed(loop, err);

@@ -12,10 +12,10 @@
 #include "lib/wire/format/json_read.h"
 #include "tnk/error.h"
 #include "tnk/tokenizers.h"
+#include "tnk/train.h"
 #include "tools/common/base/limits.h"
 #include "tools/common/frame/commands.h"
 #include "tools/tnk/learn/folder.h"
-#include "tools/tnk/learn/metrics.h"
 #include "tools/tnk/learn/model.h"
 #include "tools/tnk/learn/served.h"
 #include "tools/tnk/learn/use.h"
@@ -124,11 +124,11 @@ static int open_model(work_t *work, uint64_t *first) {
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
   const char *metrics = work->folder.metrics;
   uint64_t n_kept = 0;
-  const int err = learn_metrics_last(metrics, &n_kept);
+  const int err = tnk_numbers_last(metrics, &n_kept);
 
   if (err != TNK_OK)
     return cli_fail(work->cli, CLI_EXIT_FILE, "%s: %s", metrics,
-                    err == TNK_ENOMEM ? "out of memory" : strerror(errno));
+                    strerror(errno));
   lora.base_model = rl_args.words.model;
   lora.rank = (uint32_t)rl_args.rank;
   lora.seed = rl_args.seed;

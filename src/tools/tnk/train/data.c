@@ -299,35 +299,6 @@ static int read_files(train_data_t *data, const cli_t *cli, int64_t now_s) {
 
 /* ---- Training and evaluation ---- */
 
-static double tensor_weight(const tnk_tensor_t *tensor, int is_count) {
-  double sum = 0;
-
-  for (size_t i = 0; i < tensor->n_values; i++) {
-    const double value = tnk__tensor_float(tensor, i);
-
-    sum += is_count ? value != 0 : value;
-  }
-  return sum;
-}
-
-/* A sampled token has a logprob, and a token of its prompt has 0. */
-double train_weight(const tnk_datum_t *data, size_t n) {
-  double sum = 0;
-
-  for (size_t i = 0; i < n; i++) {
-    const size_t logprobs = tnk__datum_find(&data[i], "logprobs");
-    const size_t at =
-        logprobs != SIZE_MAX ? logprobs : tnk__datum_find(&data[i], "weights");
-    const tnk_loss_input_t input = at != SIZE_MAX
-                                       ? tnk__datum_input_at(&data[i], at)
-                                       : (tnk_loss_input_t){0};
-
-    sum += at != SIZE_MAX ? tensor_weight(&input.tensor, at == logprobs)
-                          : (double)tnk__input_length(&data[i].input);
-  }
-  return sum;
-}
-
 uint64_t train_tokens(const train_set_t *set, uint64_t i) {
   uint64_t n = 0;
   int is_whole;
@@ -360,7 +331,7 @@ static void add(train_set_t *set, const tnk_datum_t *data) {
     if (n > set->longest)
       set->longest = (size_t)n;
   }
-  set->weight += train_weight(data, set->per);
+  set->weight += tnk_data_weight(data, set->per);
   set->n_tokens += train_tokens(set, set->n++);
 }
 

@@ -52,8 +52,6 @@ typedef struct {
  * case. */
 int train_data_read(train_data_t *data, const cli_t *cli, int64_t now_s);
 void train_data_free(train_data_t *data);
-/* The sum of the weights of the targets; for sampled tokens their number. */
-double train_weight(const tnk_datum_t *data, size_t n);
 /* Tokens of the longest input. May read the index of packed files. */
 size_t train_longest(const train_set_t *set);
 /* Tokens of the inputs of one example. */

@@ -30,7 +30,6 @@
 #include "lib/base/alloc.h"
 #include "tnk/error.h"
 #include "tnk/observe.h"
-#include "tools/tnk/learn/metrics.h"
 #include "tools/tnk/learn/model.h"
 #include "tools/tnk/learn/sampler.h"
 #include "tools/tnk/train/args.h"
@@ -59,52 +58,44 @@ static int await(train_loop_t *loop, train_phase_t phase,
 
 /* ---- The disk ---- */
 
-/* Runs on the pool. */
-static void sync_files(uv_work_t *work) {
-  train_loop_t *loop = work->data;
-
-  loop->sync_errno = 0;
-  if (learn_metrics_sync(loop->metrics) != TNK_OK ||
-      learn_metrics_sync(loop->prompts->path) != TNK_OK)
-    loop->sync_errno = errno;
+/* Release a promise. */
+static void drop(tnk_promise_t **promise) {
+  tnk_promise_unref(*promise);
+  *promise = NULL;
 }
 
-static void on_synced(uv_work_t *work, int status) {
-  train_loop_t *loop = work->data;
-
-  (void)status;
-  loop->is_syncing = 0;
-  if (loop->sync_errno == 0)
+/* Wait for the disk, if it is written. */
+static void end_sync(train_loop_t *loop) {
+  if (loop->syncing != NULL && cli_ask_wait(loop->ask, loop->syncing) == TNK_OK)
     loop->n_synced = loop->n_syncing;
+  drop(&loop->syncing);
 }
 
 /* Begin to write the metrics of all finished steps to the disk. */
 static void begin_sync(train_loop_t *loop) {
-  if (loop->is_syncing)
-    return;
-  loop->is_syncing = 1;
-  loop->n_syncing = loop->n_done;
-  loop->syncing.data = loop;
-  /* Cannot fail: libuv rejects only a job without a function. */
-  (void)uv_queue_work(&loop->ask->loop, &loop->syncing, sync_files, on_synced);
-}
+  tnk_promise_t *both[2];
 
-static void end_sync(train_loop_t *loop) {
-  while (loop->is_syncing)
-    uv_run(&loop->ask->loop, UV_RUN_ONCE);
+  if (tnk_promise_status(loop->syncing) == TNK_EPENDING)
+    return;
+  end_sync(loop);
+  both[0] = tnk_numbers_sync(loop->ask->service, loop->metrics);
+  both[1] = tnk_numbers_sync(loop->ask->service, loop->prompts->path);
+  loop->syncing = tnk_all(both, 2);
+  loop->n_syncing = loop->n_done;
 }
 
 /* Wait until the metrics of `n_steps` steps are on the disk. */
 static int sync_until(train_loop_t *loop, uint64_t n_steps) {
+  int result = FINE;
+
   end_sync(loop);
-  if (loop->n_synced < n_steps) {
-    begin_sync(loop);
-    end_sync(loop);
-  }
   if (loop->n_synced >= n_steps)
     return FINE;
-  return cli_fail(loop->ask->cli, CLI_EXIT_FILE, "%s: %s", loop->metrics,
-                  strerror(loop->sync_errno));
+  begin_sync(loop);
+  if (cli_ask_wait(loop->ask, loop->syncing) != TNK_OK)
+    result = cli_ask_failed(loop->ask, loop->syncing);
+  end_sync(loop);
+  return result;
 }
 
 /* ---- A step ---- */
@@ -178,7 +169,7 @@ static int prepare_step(train_loop_t *loop, train_flight_t *flight,
   if (result == FINE && loop->distill != NULL)
     result = train_distill_step(loop->distill, loop->ask, loop->model, pass,
                                 &flight->step);
-  pass->weight = train_weight(pass->data, pass->n);
+  pass->weight = tnk_data_weight(pass->data, pass->n);
   return result;
 }
 
@@ -232,12 +223,6 @@ static int failed(const train_loop_t *loop, const tnk_promise_t *promise) {
   return tnk_promise_status(promise) == TNK_ESESSION
              ? LOST
              : cli_ask_failed(loop->ask, promise);
-}
-
-/* Release a promise of a step. */
-static void drop(tnk_promise_t **promise) {
-  tnk_promise_unref(*promise);
-  *promise = NULL;
 }
 
 static int end_pass(train_loop_t *loop, train_flight_t *flight) {
@@ -409,19 +394,19 @@ static int rewind_to(train_loop_t *loop, uint64_t n_steps) {
   int err;
 
   end_sync(loop);
-  err = learn_metrics_rewind(path, n_steps);
+  err = tnk_numbers_rewind(path, n_steps);
   loop->n_synced = 0;
   loop->n_done = loop->n_begun = loop->n_saved = n_steps;
   loop->n_saves = 0;
   loop->n_flying = 0;
   if (err == TNK_OK && loop->prompts->n > 0) {
     path = loop->prompts->path;
-    err = learn_metrics_rewind(path, n_steps);
+    err = tnk_numbers_rewind(path, n_steps);
   }
   if (err == TNK_OK)
     return FINE;
   return cli_fail(loop->ask->cli, CLI_EXIT_FILE, "%s: %s", path,
-                  err == TNK_ENOMEM ? "out of memory" : strerror(errno));
+                  strerror(errno));
 }
 
 static void settle(const train_loop_t *loop, tnk_promise_t *promise) {
@@ -658,8 +643,7 @@ int train_loop_run(train_loop_t *loop, uint64_t first) {
       learn_sampler_end(&loop->distill->sampler, loop->ask);
     loop->ask->ends_itself = 0;
   }
-  /* It reads what the caller frees. */
-  end_sync(loop);
+  drop(&loop->syncing);
   drop_all(loop);
   train_show_end(&loop->show);
   loop->times.ms = (double)(uv_hrtime() - began_ns) / 1e6;

@@ -62,13 +62,12 @@ typedef struct {
   uint64_t n_saves;  /* saves of this model that this process has called */
   train_flight_t flight[TRAIN_IN_FLIGHT]; /* by the step's number */
   train_save_t saves[TRAIN_IN_FLIGHT];    /* the last n_ahead, by number */
-  int is_in_doubt;    /* the result of a save was lost with the model */
-  uv_work_t syncing;  /* writes the metrics to the disk, on the pool */
+  int is_in_doubt; /* the result of a save was lost with the model */
+  /* Of writing the metrics to the disk. NULL: they are not written. */
+  tnk_promise_t *syncing;
   uint64_t n_syncing; /* steps whose metrics it writes */
   uint64_t n_synced;  /* steps whose metrics are on the disk */
-  int is_syncing;
-  int sync_errno; /* of the last one; 0: none */
-  double loss;    /* of the last step; or NaN */
+  double loss;        /* of the last step; or NaN */
   double eval;
 } train_loop_t;
 

@@ -13,6 +13,10 @@ static void add(train_step_t *step, const char *name, double value) {
     step->more[step->n_more++] = (tnk_number_t){name, value};
 }
 
+static double loss_sum(const tnk_promise_t *promise) {
+  return tnk_pass_loss_sum(tnk_promise_pass(promise));
+}
+
 /* ---- DPO ---- */
 
 /* Sums over pairs. The reward of an answer is beta times the rise of its
@@ -157,7 +161,7 @@ double train_pass_end(const tnk_promise_t *promise, const train_pass_t *pass,
   double loss = 0;
 
   for (size_t i = 0; i < pass->n_parts; i++)
-    loss += learn_loss_sum(tnk_promise_child(promise, i));
+    loss += loss_sum(tnk_promise_child(promise, i));
   if (train_args.method == TRAIN_DISTILL)
     add_distill(step, pass);
   if (is_sampled())
@@ -173,7 +177,12 @@ double train_pass_end(const tnk_promise_t *promise, const train_pass_t *pass,
 
 tnk_promise_t *train_eval_begin(tnk_training_t *model,
                                 const train_set_t *eval) {
-  return tnk_training_forward(model, eval->data, eval->n * eval->per, NULL);
+  const size_t n = eval->n * eval->per;
+
+  /* The loss of pairs is computed from the logprobs of the pass. */
+  return train_args.method == TRAIN_DPO
+             ? tnk_training_forward(model, eval->data, n, NULL)
+             : tnk_training_evaluate(model, eval->data, n, NULL);
 }
 
 double train_eval_end(const tnk_promise_t *promise, const train_set_t *eval,
@@ -183,7 +192,7 @@ double train_eval_end(const tnk_promise_t *promise, const train_set_t *eval,
   sums_t sums = {0};
 
   if (reference == NULL)
-    return learn_loss_sum(promise) / eval->weight;
+    return tnk_promise_eval(promise)->loss;
   for (size_t i = 0; i < eval->n * 2; i += 2) {
     tnk_rl_tokens_t pair[2];
 

@@ -3,7 +3,7 @@
 #define TNK_TOOLS_TNK_TRAIN_PASS_H
 
 #include "lib/base/arena.h"
-#include "tnk/training.h"
+#include "tnk/train.h"
 #include "tools/tnk/train/data.h"
 #include "tools/tnk/train/show.h"
 

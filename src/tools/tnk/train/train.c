@@ -16,7 +16,6 @@
 #include "tools/tnk/train/folder.h"
 #include "tools/tnk/train/loop.h"
 #include "tools/tnk/train/prompts.h"
-#include "tools/tnk/learn/metrics.h"
 #include "tools/tnk/learn/model.h"
 #include "tools/tnk/learn/served.h"
 #include "tools/tnk/train/show.h"
@@ -133,11 +132,11 @@ static int open_model(work_t *work, tnk_training_t **model, uint64_t *first) {
   tnk_lora_options_t lora = TNK_LORA_OPTIONS_INIT;
   const char *metrics = work->folder.base.metrics;
   uint64_t n_kept = 0;
-  const int err = learn_metrics_last(metrics, &n_kept);
+  const int err = tnk_numbers_last(metrics, &n_kept);
 
   if (err != TNK_OK)
     return cli_fail(work->cli, CLI_EXIT_FILE, "%s: %s", metrics,
-                    err == TNK_ENOMEM ? "out of memory" : strerror(errno));
+                    strerror(errno));
   lora.base_model = train_args.model;
   lora.rank = (uint32_t)train_args.rank;
   lora.seed = train_args.seed;

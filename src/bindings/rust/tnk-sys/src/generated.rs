@@ -3240,6 +3240,45 @@ const _: [(); 40] = [(); size_of::<tnk_schedule_t>()];
 #[cfg(target_pointer_width = "64")]
 const _: [(); 8] = [(); align_of::<tnk_schedule_t>()];
 
+/// Options of an evaluation. 0 or NULL selects the default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tnk_eval_options_t {
+    /// Set by TNK_EVAL_OPTIONS_INIT.
+    pub size: usize,
+    /// NULL means "cross_entropy".
+    pub loss_fn: *const c_char,
+    /// Examples of a pass, at most. 0 means 1,024.
+    pub n_batch: usize,
+}
+#[cfg(target_pointer_width = "64")]
+const _: [(); 24] = [(); size_of::<tnk_eval_options_t>()];
+#[cfg(target_pointer_width = "64")]
+const _: [(); 8] = [(); align_of::<tnk_eval_options_t>()];
+
+/// The result of an evaluation. Only the library creates this struct, so later versions may
+/// append members.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tnk_eval_t {
+    /// Mean per token: loss_sum / weight. NaN if the weight is 0.
+    pub loss: f64,
+    /// Sum of tnk_pass_loss_sum() of the passes.
+    pub loss_sum: f64,
+    /// tnk_data_weight() of the examples.
+    pub weight: f64,
+    /// Tokens of the model inputs.
+    pub n_tokens: u64,
+    /// Examples.
+    pub n_data: usize,
+    /// \< Examples.
+    pub n_passes: usize,
+}
+#[cfg(target_pointer_width = "64")]
+const _: [(); 48] = [(); size_of::<tnk_eval_t>()];
+#[cfg(target_pointer_width = "64")]
+const _: [(); 8] = [(); align_of::<tnk_eval_t>()];
+
 /// Progress of a download. Belongs to the library; later versions may append members.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -4829,6 +4868,47 @@ extern "C" {
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_default_rate(model: *const c_char) -> f64;
+
+    /// Get the total weight of the targets of examples. Divide a summed loss by it to get the
+    /// mean per token.
+    ///
+    /// Thread: any. Since: 0.1
+    pub fn tnk_data_weight(data: *const tnk_datum_t, n_data: usize) -> f64;
+
+    /// Get the summed loss of a pass: the metric "loss:sum". If the server has sent no metrics
+    /// at all, it is tnk_pass_loss(), which the library computes then.
+    ///
+    /// Thread: any. Since: 0.1
+    pub fn tnk_pass_loss_sum(pass: *const tnk_pass_t) -> f64;
+
+    /// Compute the loss of examples, for example of held-out data, with forward passes. The
+    /// model does not change.
+    ///
+    /// Thread: loop thread. Since: 0.1
+    pub fn tnk_training_evaluate(training: *mut tnk_training_t, data: *const tnk_datum_t, n_data: usize, options: *const tnk_eval_options_t) -> *mut tnk_promise_t;
+
+    /// Get the result of tnk_training_evaluate().
+    ///
+    /// Thread: loop thread, or taker. Since: 0.1
+    pub fn tnk_promise_eval(promise: *const tnk_promise_t) -> *const tnk_eval_t;
+
+    /// Remove the lines of metrics after a step, and an incomplete last line. Lines without a
+    /// step before them are kept.
+    ///
+    /// Thread: any. Since: 0.1
+    pub fn tnk_numbers_rewind(path: *const c_char, n_steps: u64) -> c_int;
+
+    /// Find the last step that has a complete line of metrics.
+    ///
+    /// Thread: any. Since: 0.1
+    pub fn tnk_numbers_last(path: *const c_char, n_steps: *mut u64) -> c_int;
+
+    /// Write the lines of metrics to the disk, so that they exist after a loss of power: all
+    /// lines that were appended before the call. A thread of libuv's pool waits for the disk,
+    /// so the loop does not.
+    ///
+    /// Thread: loop thread. Since: 0.1
+    pub fn tnk_numbers_sync(service: *mut tnk_service_t, path: *const c_char) -> *mut tnk_promise_t;
 
     /// Download the files of a checkpoint to a directory.
     ///

@@ -1157,6 +1157,23 @@ fn tnk_schedule_t() {
 }
 
 #[test]
+fn tnk_eval_options_t() {
+    at!(tnk_eval_options_t, size, 0);
+    at!(tnk_eval_options_t, loss_fn, 8);
+    at!(tnk_eval_options_t, n_batch, 16);
+}
+
+#[test]
+fn tnk_eval_t() {
+    at!(tnk_eval_t, loss, 0);
+    at!(tnk_eval_t, loss_sum, 8);
+    at!(tnk_eval_t, weight, 16);
+    at!(tnk_eval_t, n_tokens, 24);
+    at!(tnk_eval_t, n_data, 32);
+    at!(tnk_eval_t, n_passes, 40);
+}
+
+#[test]
 fn tnk_weights_progress_t() {
     at!(tnk_weights_progress_t, file, 0);
     at!(tnk_weights_progress_t, n_files, 8);
