@@ -32,6 +32,7 @@ typedef struct {
   script_t script;
   reply_t reply;
   long failing; /* number of the pass, from 1 */
+  int is_slow;  /* it never answers the other passes */
 } server_t;
 
 static void reply_logprobs(mock_request_t *request, size_t n) {
@@ -67,6 +68,8 @@ static void on_poll(mock_request_t *request, void *user) {
                     "\"metrics\":{\"x:mean\":1.0},\"loss_fn_outputs\":[]}");
   else if (atol(number) == server->failing)
     mock_reply_json(request, 200, "{\"error\":\"boom\",\"category\":\"user\"}");
+  else if (server->is_slow)
+    mock_hold(request, NULL);
   else
     script_result(request, user);
 }
@@ -159,6 +162,23 @@ TEST_LIMIT(each_pass_may_fail, 120) {
     for (long failing = 1; failing <= (long)((5 + n_batch - 1) / n_batch);
          failing++)
       run_passes(5, n_batch, SAYS_FAILURE, failing);
+}
+
+/* Nobody needs the others, and they may be long. */
+TEST(a_pass_that_fails_cancels_the_others) {
+  for (long failing = 1; failing <= 3; failing++) {
+    server_t server;
+    outcome_t outcome;
+
+    open_server(&server, SAYS_FAILURE, failing);
+    server.is_slow = 1;
+    outcome_of(&outcome, evaluate(&server.script, 3, 1));
+    outcome_fails(&server.script, &outcome, TNK_EFAILED);
+    script_turns(&server.script);
+    CHECK_INT(server.script.service->root.context.n_pending, 0);
+    outcome_drop(&outcome);
+    script_close(&server.script);
+  }
 }
 
 /* The default is what a request of a server without limits has. */
