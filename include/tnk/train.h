@@ -125,7 +125,7 @@ TNK_API uint64_t tnk_plan_example(const tnk_plan_t *plan, uint64_t step,
  * fraction: 1.5 means that every example was trained once, and half of them a
  * second time.
  *
- * @return The length of the run if it has no so many steps. 0 for NULL.
+ * @return If the run has fewer steps, its length in epochs. 0 for NULL.
  * Thread: any. Since: 0.1
  */
 TNK_API double tnk_plan_epoch(const tnk_plan_t *plan, uint64_t n_steps);
@@ -149,15 +149,15 @@ TNK_API uint64_t tnk_shuffle(uint64_t seed, uint64_t epoch, uint64_t n,
 
 /** How a learning rate decays after the warm-up. */
 typedef enum {
-  TNK_DECAY_CONSTANT = 0, /**< Not at all. */
-  TNK_DECAY_LINEAR = 1,   /**< On a straight line to 0. */
-  TNK_DECAY_COSINE = 2    /**< On half a period of the cosine to 0. */
+  TNK_DECAY_CONSTANT = 0, /**< The rate stays at the peak. */
+  TNK_DECAY_LINEAR = 1,   /**< It falls to 0 on a straight line. */
+  TNK_DECAY_COSINE = 2    /**< It falls to 0 as half a period of a cosine. */
 } tnk_decay_t;
 
 /**
  * The learning rate of each step. It rises in equal parts during the warm-up,
- * whose last step has the peak. Then it decays until the end of the run: it
- * would be 0 after the last step.
+ * whose last step has the peak. Then it decays until the end of the run. It
+ * reaches 0 after the last step, so the last step still learns.
  */
 typedef struct {
   size_t size; /**< Set by TNK_SCHEDULE_INIT. */
@@ -293,8 +293,8 @@ TNK_API const tnk_eval_t *tnk_promise_eval(const tnk_promise_t *promise);
  * the run would continue behind steps without metrics. So wait for
  * tnk_numbers_sync() before you save.
  *
- * The functions without a promise set errno if they return TNK_EFILE. They
- * allocate no memory, also for lines of any length.
+ * tnk_numbers_rewind() and tnk_numbers_last() set errno if they return
+ * TNK_EFILE. They allocate no memory, even if lines are long.
  */
 
 /**
@@ -327,10 +327,10 @@ TNK_API int tnk_numbers_last(const char *path, uint64_t *n_steps);
  * power: all lines that were appended before the call. A thread of libuv's pool
  * waits for the disk, so the loop does not.
  *
- * Completion: cancel ends the waiting; the disk is still written. Closing the
+ * Completion: after a cancel the file is still written to the disk. Closing the
  * service does not cancel it.
  *
- * @param service  Gives the loop. Nothing is sent.
+ * @param service  Its loop is used. Nothing is sent to the server.
  * @param path     The file, at most 4095 bytes. Copied. A file that does not
  *                 exist has no lines.
  *

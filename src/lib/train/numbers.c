@@ -132,7 +132,7 @@ int tnk_numbers_rewind(const char *path, uint64_t n_steps) {
 
 /*
  * Writes a file to the disk, on the pool. Its promise is pending until the pool
- * is done, or until it is canceled: then the job goes on without it. The job
+ * is done, or until it is canceled. The job continues then. It
  * frees itself in both cases.
  */
 typedef struct {
