@@ -3,7 +3,6 @@
 
 #include "lib/wire/data/data.h"
 
-
 /* Add an example. The tensors of the command's own data are f64 or f32. */
 static void add(learn_drift_t *drift, const tnk_datum_t *datum,
                 const tnk_tensor_t *trained) {
