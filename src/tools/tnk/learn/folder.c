@@ -134,23 +134,38 @@ static void put_value(char *out, size_t n, const json_t *value) {
   tnk__json_free_string(text);
 }
 
-static int compare_options(const learn_folder_t *folder, json_t *options) {
-  const json_t *old = tnk__json_obj(folder->found, "options");
+static int compare_option(const learn_folder_t *folder, const char *name,
+                          const json_t *before, const json_t *value) {
   char here[200], there[200];
+
+  if (json_equal(before, value) || ((before == NULL || json_is_null(before)) &&
+                                    (value == NULL || json_is_null(value))))
+    return CLI_EXIT_OK;
+  put_value(there, sizeof(there), before);
+  put_value(here, sizeof(here), value);
+  return cli_fail(folder->cli, CLI_EXIT_FILE,
+                  "%s is the folder of another run: --%s is %s there and %s "
+                  "here",
+                  folder->path, name, there, here);
+}
+
+/* An option that only one of them has was not given in the other one. */
+static int compare_options(const learn_folder_t *folder, json_t *options) {
+  json_t *old = json_object_get(folder->found, "options");
+  int status = CLI_EXIT_OK;
   const char *name;
   json_t *value;
 
   json_object_foreach(options, name, value) {
-    const json_t *before = json_object_get(old, name);
-
-    if (json_equal(before, value) || (before == NULL && json_is_null(value)))
-      continue;
-    put_value(there, sizeof(there), before);
-    put_value(here, sizeof(here), value);
-    return cli_fail(folder->cli, CLI_EXIT_FILE,
-                    "%s is the folder of another run: --%s is %s there and %s "
-                    "here",
-                    folder->path, name, there, here);
+    status = compare_option(folder, name, json_object_get(old, name), value);
+    if (status != CLI_EXIT_OK)
+      return status;
+  }
+  json_object_foreach(old, name, value) {
+    if (json_object_get(options, name) == NULL)
+      status = compare_option(folder, name, value, NULL);
+    if (status != CLI_EXIT_OK)
+      return status;
   }
   return CLI_EXIT_OK;
 }

@@ -77,6 +77,15 @@ const cli_option_t rl_options[] = {
      .min = 1,
      .max = RL_MAX_ENVIRONMENTS,
      .help = "Environments that run at once, at most (64)."},
+    {.name = "max-off-policy",
+     .value = "N",
+     .number = &rl_args.max_age,
+     .min = 0,
+     .max = RL_MAX_AGE,
+     .help = "Let environments run while a step trains. A step trains groups "
+             "whose samples come from weights that are at most N steps old. "
+             "Older groups are left out and run again. A resumed run is then "
+             "not identical. 0: environments wait for the step (0)."},
     {.name = "environment-timeout",
      .value = "SECONDS",
      .number = &rl_args.timeout_s,
@@ -211,6 +220,9 @@ const char *rl_check(const cli_t *cli) {
            "group";
   if (n > RL_MAX_ENVIRONMENTS)
     return "--groups times --group-size is at most 65536";
+  if (n * (rl_args.max_age + 1) > RL_MAX_ENVIRONMENTS)
+    return "--groups times --group-size times one more than --max-off-policy "
+           "is at most 65536";
   if ((rl_args.every > 0 || rl_args.n_evaluated > 0) &&
       rl_args.evaluate == NULL)
     return "--every and --evaluate-tasks need --evaluate";

@@ -13,6 +13,8 @@
 /* Maximum of environments in a step. Each needs some kilobytes. A gateway has
  * at most 65,536 keys. */
 #define RL_MAX_ENVIRONMENTS 65536
+/* The weights of so many steps are kept on the service. */
+#define RL_MAX_AGE 64
 
 /* The options of tnk rl. */
 typedef struct {
@@ -28,6 +30,7 @@ typedef struct {
   int64_t n_groups;
   int64_t group_size;
   int64_t n_parallel;
+  int64_t max_age;       /* of samples, in steps */
   int64_t timeout_s;     /* of an environment */
   int64_t max_failed;    /* -1: a quarter of the environments of a step */
   int64_t answer_tokens; /* for clients that set no limit */

@@ -51,27 +51,34 @@ static void add_group(rl_batch_t *batch, const rl_episode_t *episodes, size_t n,
       continue;
     is_useful |= advantages[at] < 0 || advantages[at] > 0;
     batch->reward += episodes[i].reward;
+    batch->n_rewarded++;
     add(batch, &episodes[i], advantages[at++]);
   }
   batch->n_useful += (size_t)is_useful;
 }
 
+/* The examples of the rewarded episodes of a step. */
+static size_t count(const rl_play_t *play) {
+  size_t n = 0;
+
+  for (size_t group = 0; group < play->n_groups; group++)
+    for (size_t i = 0; i < play->group_size; i++)
+      n += play->groups[group][i].rewards.n;
+  return n;
+}
+
 int rl_batch_make(rl_batch_t *batch, const rl_play_t *play,
                   tnk_advantage_t kind) {
   float *advantages = calloc(play->group_size, sizeof(*advantages));
-  size_t n = 0;
-  int err;
+  const int err =
+      advantages != NULL ? make_room(batch, count(play)) : TNK_ENOMEM;
 
-  for (size_t i = 0; i < play->n; i++)
-    n += play->episodes[i].rewards.n;
-  err = advantages != NULL ? make_room(batch, n) : TNK_ENOMEM;
-  batch->n = batch->n_useful = 0;
+  batch->n = batch->n_useful = batch->n_rewarded = 0;
   batch->n_tokens = 0;
   batch->n_sampled = batch->reward = 0;
   for (size_t group = 0; group < play->n_groups && err == TNK_OK; group++)
-    add_group(batch, &play->episodes[group * play->group_size],
-              play->group_size, kind, advantages);
-  batch->reward /= (double)play->counts[RL_REWARDED];
+    add_group(batch, play->groups[group], play->group_size, kind, advantages);
+  batch->reward /= (double)batch->n_rewarded;
   free(advantages);
   return err;
 }

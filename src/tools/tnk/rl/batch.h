@@ -13,11 +13,12 @@ typedef struct {
   double n_sampled;  /* trained tokens */
   double reward;     /* mean of the episodes */
   size_t n_useful;   /* groups whose rewards differ */
+  size_t n_rewarded; /* episodes */
 } rl_batch_t;
 
-/* Collect the examples of the rewarded episodes, and set their advantages from
- * the rewards of the group. An episode counts the same however many examples it
- * has. Returns TNK_OK or TNK_ENOMEM. */
+/* Collect the examples of the rewarded episodes of a step, and set their
+ * advantages from the rewards of the group. An episode counts the same however
+ * many examples it has. Returns TNK_OK or TNK_ENOMEM. */
 int rl_batch_make(rl_batch_t *batch, const rl_play_t *play,
                   tnk_advantage_t kind);
 void rl_batch_free(rl_batch_t *batch);

@@ -42,26 +42,37 @@ static int is_known(const learn_rewards_t *rewards, int64_t turn) {
   return 0;
 }
 
-/* Add the rewards of the turns that no earlier example has. They are removed:
- * the reward of the episode is that of all its examples. */
-static void take_rewards(rl_episode_t *episode, const json_t *line) {
-  const json_t *turns = NULL;
-  int64_t number = 0;
+/* Take the reward and the version of a turn that no earlier example has. */
+static int take_turn(rl_episode_t *episode, const json_t *turn) {
+  int64_t number = 0, version = 0;
   double reward;
 
+  if (tnk__json_get_int(turn, "turn", 0, INT64_MAX, &number) !=
+          TNK__JSON_FOUND ||
+      is_known(&episode->rewards, number))
+    return TNK_OK;
+  if (tnk__json_get_double(turn, "reward", &reward) == TNK__JSON_FOUND)
+    episode->reward =
+        isnan(episode->reward) ? reward : episode->reward + reward;
+  (void)tnk__json_get_int(turn, "version", 0, UINT32_MAX, &version);
+  return rl_mix_add(&episode->answers, (uint32_t)version);
+}
+
+/* The rewards are removed from the turns: the reward of the episode is that of
+ * all its examples. */
+static int take_turns(rl_episode_t *episode, const json_t *line) {
+  const json_t *turns = NULL;
+  int err = TNK_OK;
+
   if (tnk__json_get_array(line, "turns", &turns) != TNK__JSON_FOUND)
-    return;
-  for (size_t i = 0; i < json_array_size(turns); i++) {
+    return TNK_OK;
+  for (size_t i = 0; i < json_array_size(turns) && err == TNK_OK; i++) {
     json_t *turn = json_array_get(turns, i);
 
-    if (tnk__json_get_double(turn, "reward", &reward) == TNK__JSON_FOUND &&
-        tnk__json_get_int(turn, "turn", 0, INT64_MAX, &number) ==
-            TNK__JSON_FOUND &&
-        !is_known(&episode->rewards, number))
-      episode->reward =
-          isnan(episode->reward) ? reward : episode->reward + reward;
+    err = take_turn(episode, turn);
     json_object_del(turn, "reward");
   }
+  return err;
 }
 
 static int on_line(void *user, const char *line, size_t n) {
@@ -77,12 +88,12 @@ static int on_line(void *user, const char *line, size_t n) {
                       episode->why, sizeof(episode->why));
   if (err == TNK_OK)
     err = learn_store_add(store, &datum);
-  if (err == TNK_OK) {
-    take_rewards(episode, json);
+  if (err == TNK_OK)
+    err = take_turns(episode, json);
+  if (err == TNK_OK)
     err = learn_rewards_add(&episode->rewards, &store->arena, json,
                             &store->data[store->n - 1], store->n - 1,
                             episode->why, sizeof(episode->why));
-  }
   json_decref(json);
   tnk__arena_deinit(&arena);
   return err;
@@ -161,6 +172,7 @@ void rl_episode_end(rl_episode_t *episode) {
 }
 
 void rl_episode_free(rl_episode_t *episode) {
+  rl_mix_free(&episode->answers);
   learn_rewards_free(&episode->rewards);
   learn_store_free(&episode->store);
 }

@@ -6,6 +6,7 @@
 #include "tools/tnk/learn/rewards.h"
 #include "tools/tnk/learn/store.h"
 #include "tools/tnk/rl/environment.h"
+#include "tools/tnk/rl/stale.h"
 
 /* The result of an environment. */
 typedef enum {
@@ -32,6 +33,7 @@ typedef struct {
   double reward;
   learn_store_t store; /* its examples, one for each branch */
   learn_rewards_t rewards;
+  rl_mix_t answers; /* by their weights */
 } rl_episode_t;
 
 /* Create a key and start the environment, whose members the caller has set

@@ -2,7 +2,8 @@
 /*
  * The loop of reinforcement learning. A step gives the weights to the gateway,
  * runs its environments with them, and trains on what they have sampled. So all
- * samples of a step come from the weights that it trains.
+ * samples of a step come from the weights that it trains. With --max-off-policy
+ * environments run during the whole step too, see overlap.h.
  *
  * The metrics of a step are on the disk before the service has a state with it,
  * and a run that resumes from that state has each step exactly once.
@@ -47,65 +48,42 @@ static int file_failed(const rl_loop_t *loop, int err) {
 
 /* ---- Weights for the gateway ---- */
 
-static int use(const rl_loop_t *loop, const char *path) {
-  tnk_sampling_options_t what = TNK_SAMPLING_OPTIONS_INIT;
-  tnk_promise_t *used;
-  int result;
-
-  what.model_path = path;
-  used = tnk_gateway_use(loop->play.gateway, &what);
-  result = await(loop, used);
-  tnk_promise_unref(used);
-  return result;
-}
-
-/* The service may have another name for the model of samples than the user.
- * Without its price all samples would be refused. */
-static int check_price(rl_loop_t *loop) {
-  tnk_sampling_options_t what = TNK_SAMPLING_OPTIONS_INIT;
-  tnk_promise_t *created;
-  int result;
-
-  if (loop->is_priced || !(loop->budget.max_usd > 0))
-    return FINE;
-  what.model_path = loop->sampler.path;
-  created = tnk_service_create_sampling(loop->play.ask->service, &what);
-  result = await(loop, created);
-  if (result == FINE) {
-    tnk_sampling_t *sampling = tnk_promise_sampling(created);
-
-    result = learn_check_price(cli_of(loop), &loop->budget,
-                               tnk_sampling_base_model(sampling));
-    tnk_sampling_close(sampling, NULL, NULL);
-    loop->is_priced = result == FINE;
-  }
-  tnk_promise_unref(created);
-  return result;
-}
-
-/* Let the gateway sample from the weights of `n_done` steps. */
-static int give_weights(rl_loop_t *loop) {
+/* Let the gateway sample from the weights of `n_steps` steps. */
+static int give_weights(rl_loop_t *loop, uint64_t n_steps) {
   char name[64];
   int result;
 
+  if (loop->max_age > 0 && loop->n_given == n_steps)
+    return FINE;
   snprintf(name, sizeof(name), "rl-%" PRIu64 "-%" PRIu64, loop->n_done,
-           loop->play.n_plays + loop->eval.n_plays);
-  result =
-      learn_sampler_save(&loop->sampler, loop->play.ask, loop->model, name);
-  if (result == FINE)
-    result = check_price(loop);
-  if (result == FINE)
-    result = use(loop, loop->sampler.path);
-  learn_sampler_drop_old(&loop->sampler, loop->play.ask);
+           loop->max_age > 0 ? loop->weights.n_given
+                             : loop->play.n_plays + loop->eval.n_plays);
+  loop->n_given = UINT64_MAX;
+  result = rl_weights_give(&loop->weights, loop->model, name);
+  if (result == FINE) {
+    loop->n_given = n_steps;
+    if (loop->max_age > 0)
+      rl_overlap_switched(&loop->overlap, loop->weights.version, n_steps);
+  }
   return result;
 }
 
 /* ---- A step ---- */
 
+static size_t put_staleness(tnk_number_t *out, const rl_overlap_t *overlap) {
+  const rl_age_t *age = &overlap->age;
+
+  out[0] = (tnk_number_t){"stale_groups", (double)overlap->n_stale};
+  out[1] = (tnk_number_t){"staleness/mean",
+                          (double)age->sum / (double)(age->n > 0 ? age->n : 1)};
+  out[2] = (tnk_number_t){"staleness/max", (double)age->max};
+  return 3;
+}
+
 static int write_metrics(const rl_loop_t *loop, const tnk_promise_t *pass) {
   const rl_batch_t *batch = &loop->batch;
   const size_t *counts = loop->play.counts;
-  tnk_number_t numbers[13 + LEARN_N_DRIFT] = {
+  tnk_number_t numbers[16 + LEARN_N_DRIFT] = {
       {"train/loss",
        tnk_pass_loss_sum(tnk_promise_pass(pass)) / batch->n_sampled},
       {"learning_rate", loop->rate},
@@ -122,6 +100,8 @@ static int write_metrics(const rl_loop_t *loop, const tnk_promise_t *pass) {
   size_t n = 11;
   int err;
 
+  if (loop->max_age > 0)
+    n += put_staleness(numbers + n, &loop->overlap);
   n += learn_drift(numbers + n, pass, batch->data, batch->n);
   if (!isnan(loop->eval_reward)) {
     numbers[n++] = (tnk_number_t){"eval/reward", loop->eval_reward};
@@ -134,10 +114,15 @@ static int write_metrics(const rl_loop_t *loop, const tnk_promise_t *pass) {
 
 static void show(const rl_loop_t *loop) {
   const cli_t *cli = cli_of(loop);
-  char eval[48] = "";
+  char eval[48] = "", stale[48] = "";
 
   if (cli->quiet)
     return;
+  if (loop->max_age > 0)
+    snprintf(stale, sizeof(stale),
+             cli->json ? ",\"stale_groups\":%" PRIu64
+                       : "  groups left out %" PRIu64,
+             loop->overlap.n_stale);
   if (!isnan(loop->eval_reward))
     snprintf(eval, sizeof(eval),
              cli->json ? ",\"eval_reward\":%.17g" : "  evaluation %.4f",
@@ -146,15 +131,16 @@ static void show(const rl_loop_t *loop) {
     fprintf(stderr,
             "{\"progress\":{\"label\":\"rl\",\"unit\":\"steps\",\"done\":"
             "%" PRIu64 ",\"total\":%" PRIu64 ",\"reward\":%.17g,"
-            "\"failed\":%zu%s}}\n",
+            "\"failed\":%zu%s%s}}\n",
             loop->n_done, loop->n_steps, loop->reward, loop->play.n_failed,
-            eval);
+            stale, eval);
   else
     cli_note(cli,
              "step %" PRIu64 "/%" PRIu64 "  reward %.4f%s  failed %zu  "
-             "groups with an advantage %zu/%zu",
+             "groups with an advantage %zu/%zu%s",
              loop->n_done, loop->n_steps, loop->reward, eval,
-             loop->play.n_failed, loop->batch.n_useful, loop->play.n_groups);
+             loop->play.n_failed, loop->batch.n_useful, loop->play.n_groups,
+             stale);
 }
 
 /* ---- Saves ---- */
@@ -204,7 +190,7 @@ static int is_evaluated(const rl_loop_t *loop) {
 /* Run the second environment with the new weights. The step is complete without
  * an evaluation that a signal or a limit has stopped. */
 static int evaluate(rl_loop_t *loop) {
-  int result = give_weights(loop);
+  int result = give_weights(loop, loop->n_done + 1);
 
   if (result == FINE && !must_end(loop))
     result = rl_play_step(&loop->eval, loop->n_done + 1);
@@ -258,6 +244,9 @@ static int rewind_to(rl_loop_t *loop, uint64_t n_steps) {
   const int err = tnk_numbers_rewind(loop->metrics, n_steps);
 
   loop->n_done = loop->n_saved = n_steps;
+  loop->n_given = UINT64_MAX;
+  if (loop->max_age > 0)
+    rl_overlap_rewind(&loop->overlap, n_steps);
   return err == TNK_OK ? FINE : file_failed(loop, err);
 }
 
@@ -320,24 +309,52 @@ static int is_unknown(const rl_loop_t *loop) {
 
 /* ---- The loop ---- */
 
-static int turn(rl_loop_t *loop) {
-  const learn_used_t before = learn_budget_used(loop->play.ask);
-  int result = give_weights(loop);
+/* Run the environments of a step. */
+static int play(rl_loop_t *loop) {
+  int result = give_weights(loop, loop->n_done);
 
-  if (result == FINE && !must_end(loop)) {
-    result = rl_play_step(&loop->play, loop->n_done + 1);
-    /* Too many have failed, but the service has not: keep the steps before. */
-    if (result != FINE && loop->n_done != loop->n_saved)
-      (void)save(loop);
-  }
   if (result != FINE || must_end(loop))
     return result;
-  result = learn(loop);
+  result = loop->max_age > 0 ? rl_overlap_gather(&loop->overlap)
+                             : rl_play_step(&loop->play, loop->n_done + 1);
+  /* Too many have failed, but the service has not: keep the steps before. */
+  if (result != FINE && loop->n_done != loop->n_saved)
+    (void)save(loop);
+  return result;
+}
+
+static int train(rl_loop_t *loop) {
+  const int result = learn(loop);
+
+  if (loop->max_age > 0 && result == FINE)
+    rl_overlap_trained(&loop->overlap);
+  else if (loop->max_age > 0)
+    rl_overlap_put_back(&loop->overlap);
+  return result;
+}
+
+/* Environments that run need the new weights before the save, which may take
+ * long. */
+static int give_early(rl_loop_t *loop) {
+  return loop->max_age > 0 && loop->n_done < loop->n_steps && !must_end(loop)
+             ? give_weights(loop, loop->n_done)
+             : FINE;
+}
+
+static int turn(rl_loop_t *loop) {
+  const learn_used_t before = learn_budget_used(loop->play.ask);
+  int result = play(loop), given = FINE;
+
+  if (result != FINE || must_end(loop))
+    return result;
+  result = train(loop);
+  if (result == FINE)
+    given = give_early(loop);
   note_use(loop, &before);
-  if (result == FINE &&
+  if (result == FINE && given != LOST &&
       (loop->n_done % loop->save_every == 0 || loop->n_done == loop->n_steps))
     result = save(loop);
-  return result;
+  return result == FINE ? given : result;
 }
 
 static int run_all(rl_loop_t *loop) {
@@ -352,6 +369,8 @@ static int run_all(rl_loop_t *loop) {
     /* The pass of a step was refused; its weights are those before it. */
     if (result == BROKE)
       result = FINE;
+    if (loop->max_age > 0 && result != LOST)
+      rl_overlap_stop(&loop->overlap);
     /* After a signal or a limit, or for a final state without sampler
      * weights. */
     if (result == FINE && (loop->n_done != loop->n_saved || is_unknown(loop) ||
@@ -360,6 +379,29 @@ static int run_all(rl_loop_t *loop) {
       result = save(loop);
   } while (result == LOST);
   return result;
+}
+
+int rl_loop_open(rl_loop_t *loop, tnk_gateway_t *gateway) {
+  int status;
+
+  loop->play.gateway = loop->eval.gateway = gateway;
+  loop->weights = (rl_weights_t){.ask = loop->play.ask,
+                                 .gateway = gateway,
+                                 .budget = &loop->budget,
+                                 .n_before = (size_t)loop->max_age};
+  loop->overlap = (rl_overlap_t){.play = &loop->play,
+                                 .eval = &loop->eval,
+                                 .max_age = loop->max_age,
+                                 .n_steps = loop->n_steps};
+  status = rl_weights_open(&loop->weights);
+  if (status == CLI_EXIT_OK)
+    status = loop->max_age > 0 ? rl_overlap_open(&loop->overlap)
+                               : rl_play_open(&loop->play);
+  if (status == CLI_EXIT_OK && loop->eval.command != NULL)
+    status = rl_play_open(&loop->eval);
+  if (loop->max_age > 0)
+    loop->eval.n_others = &loop->overlap.n_running;
+  return status;
 }
 
 int rl_loop_run(rl_loop_t *loop, uint64_t first) {
@@ -371,14 +413,15 @@ int rl_loop_run(rl_loop_t *loop, uint64_t first) {
   if (result == FINE) {
     loop->play.ask->ends_itself = 1;
     result = run_all(loop);
-    learn_sampler_end(&loop->sampler, loop->play.ask);
+    rl_weights_end(&loop->weights);
     loop->play.ask->ends_itself = 0;
   }
   return result;
 }
 
 void rl_loop_free(rl_loop_t *loop) {
-  learn_sampler_free(&loop->sampler);
+  rl_weights_free(&loop->weights);
+  rl_overlap_close(&loop->overlap);
   rl_batch_free(&loop->batch);
   rl_play_close(&loop->play);
   rl_play_close(&loop->eval);

@@ -74,6 +74,9 @@ static int keep_config(work_t *work) {
   add_evaluation(options);
   options = learn_optimizer_add(options, &rl_args.optimizer);
   options = learn_loss_add(options, &rl_args.loss);
+  if (rl_args.max_age > 0)
+    json_object_set_new(options, "max-off-policy",
+                        json_integer(rl_args.max_age));
   return learn_folder_keep(&work->folder, options, settings, NULL);
 }
 
@@ -144,11 +147,8 @@ static int train(work_t *work) {
 
   if (status == CLI_EXIT_OK)
     status = open_gateway(work);
-  loop->play.gateway = loop->eval.gateway = work->gateway;
   if (status == CLI_EXIT_OK)
-    status = rl_play_open(&loop->play);
-  if (status == CLI_EXIT_OK && loop->eval.command != NULL)
-    status = rl_play_open(&loop->eval);
+    status = rl_loop_open(loop, work->gateway);
   if (status == CLI_EXIT_OK)
     status = rl_loop_run(loop, first);
   if (status != CLI_EXIT_OK)
@@ -230,6 +230,7 @@ static int run_service(work_t *work) {
                .timeout_ms = (uint64_t)rl_args.timeout_s * 1000,
                .seed = (uint64_t)rl_args.seed},
       .eval_every = (uint64_t)rl_args.every,
+      .max_age = (uint64_t)rl_args.max_age,
       .reward = NAN,
       .eval_reward = NAN,
   };
@@ -319,7 +320,8 @@ static const cli_section_t sections[] = {
     {"Variables of an environment", NULL, variables},
     {"Files",
      "A run that was interrupted or killed continues with the same command. "
-     "Other options are refused in its folder.",
+     "Other options are refused in its folder. With --max-off-policy it "
+     "continues with the same steps, but not with the same results.",
      files},
     {NULL, NULL, NULL}};
 
