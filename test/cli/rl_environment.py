@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The environment of examples/agent_rl for tnk rl: the model is asked, hears how many vowels it
+"""The environment of examples/agent_rl.py, which starts sooner: the model is asked, hears how many vowels it
 has said, and is asked for more. The reward is their share.
 
 usage: rl_environment.py [post | posts | loud | branches | HOW_TO_FAIL [WHICH]]
