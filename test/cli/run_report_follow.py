@@ -45,29 +45,34 @@ def until(is_so, what):
 
 
 class Board:
-    """Event files of TensorBoard."""
+    """Event files of TensorBoard, and what a board shows that is open all the time."""
     faults = ("none", "nowhere", "full")
 
     def __init__(self, top):
         self.top, self.folder = top, top / "parent" / "board"
         self.args = ("--tensorboard", self.folder)
+        self.open()
+
+    def open(self):
+        self.n_read, self.shown = {}, {}
 
     def files(self):
         return sorted(self.folder.glob("*tfevents*")) if self.folder.is_dir() else []
 
     def steps(self):
-        """What a board shows that was open all the time: it forgets steps at a mark."""
-        shown = {}
+        """A board reads what is new in each file, and forgets steps at a mark."""
         for file in self.files():
             with contextlib.suppress(FileNotFoundError):
-                for _, step, _, values, mark in events_of(file, is_growing=True):
+                events = events_of(file, is_growing=True)
+                for _, step, _, values, mark in events[self.n_read.get(file, 0):]:
                     if mark:
-                        shown = {k: v for k, v in shown.items() if k < step}
+                        self.shown = {k: v for k, v in self.shown.items() if k < step}
                     if values:
-                        if step in shown:
+                        if step in self.shown:
                             raise Wrong(f"step {step} is there twice")
-                        shown[step] = values["loss"]
-        return shown
+                        self.shown[step] = values["loss"]
+                self.n_read[file] = len(events)
+        return self.shown
 
     def at_end(self, moment):
         steps = [event[1] for event in events_of(self.files()[0]) if event[3]]
@@ -341,6 +346,8 @@ def once_after(top, kind):
     write_steps(run, ALL, "w")
     finish(run)
     got = tnk("report", run, *tracker.args)
+    if kind is Board:
+        tracker.open()
     if got.returncode != 0 or tracker.steps() != ALL:
         raise Wrong(f"{tracker.steps()}: {got}")
     tracker.at_end("complete")

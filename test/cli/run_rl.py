@@ -136,14 +136,15 @@ def surroundings(folder):
     write = (f'env >"{said}/$TNK_RL_STEP-$TNK_RL_GROUP-$TNK_RL_MEMBER" && ' + play()[1])
     got = tnk("rl", "--environment", write, "--local", "--run", folder / "surroundings", "--steps", 2, "--groups", 2,
               "--group-size", 2, "--learning-rate", "0.02", "--verbose",
-              env={"TINKER_API_KEY": "tml-canary", "OPENAI_API_KEY": "sk-mine", "PASSED": "on", "NO_PROXY": "a,b"})
+              env={"TINKER_API_KEY": "tml-canary", "MLFLOW_TRACKING_TOKEN": "tml-canary", "MLFLOW_TRACKING_PASSWORD": "tml-canary",
+                   "OPENAI_API_KEY": "sk-mine", "PASSED": "on", "NO_PROXY": "a,b"})
     check(got.returncode == 0, "it trains", got)
     told = {path.name: dict(line.partition("=")[::2] for line in path.read_text().splitlines())
             for path in said.iterdir()}
     check(sorted(told) == [f"{s}-{g}-{m}" for s in (1, 2) for g in (0, 1) for m in (0, 1)], "each once", sorted(told))
     for name, env in told.items():
         step, group, _ = map(int, name.split("-"))
-        check(all(env.get(key) for key in names.split()) and "TINKER_API_KEY" not in env and
+        check(all(env.get(key) for key in names.split()) and not {"TINKER_API_KEY", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD"} & {*env} and
               env["PASSED"] == "on" and env["TNK_RL_TASK"] == str((step - 1) * 2 + group) and
               env["ANTHROPIC_API_KEY"] == env["OPENAI_API_KEY"] and
               env["no_proxy"] == env["NO_PROXY"] == "a,b,127.0.0.1" and

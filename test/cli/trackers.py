@@ -86,7 +86,8 @@ def of_run(path, name):
 
 class Server(http.server.ThreadingHTTPServer):
     """A server of MLflow. It keeps a metric that comes again with the same step, time and value once, as MLflow
-    does. `fails` is an answer to calls whose path begins so, and `loses` such calls get no answer after their work."""
+    does. `fails` is an answer to calls whose path begins so. Calls with metrics whose path begins like `loses`
+    are done, and get no answer."""
     allow_reuse_address = True
 
     def __init__(self, port=0):
@@ -152,7 +153,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             status, answer = fails[1:]
         else:
             status, answer = self.server.answer(what, json.loads(body) if body else None)
-        if self.server.loses is not None and what.startswith(self.server.loses):
+        if self.server.loses is not None and what.startswith(self.server.loses) and b'"metrics"' in body:
             self.close_connection = True
             return
         data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()

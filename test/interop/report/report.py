@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What `tnk report` writes for TensorBoard, trackio and MLflow is read by them.
+"""What `tnk report` and `tnk train --log-to` write for TensorBoard, trackio and MLflow is read by them.
 
     python3 report.py --tnk BUILD/src/tools/tnk/tnk --venv FOLDER
 
@@ -8,6 +8,7 @@ The packages are put into the environment, which is made if it is missing. Witho
 skipped. The tests of the command are run with these packages and with a server of MLflow.
 """
 import argparse
+import json
 import os
 import pathlib
 import signal
@@ -24,6 +25,7 @@ from ports import reserve  # noqa: E402
 from tap import check, plan  # noqa: E402
 
 START_S = TEST_S = 300
+LIVE_STEPS = 60
 
 
 def answers(url):
@@ -49,6 +51,51 @@ def start_mlflow(folder):
     return server, url
 
 
+def train_twice(tnk, top, url):
+    """A run that logs to all three, is killed after some steps, and resumed. Returns its folder."""
+    chats, run = top / "chats.jsonl", top / "run"
+    with open(chats, "w", encoding="utf-8") as out:
+        for i in range(24):
+            out.write(json.dumps({"prompt": f"question {i}", "completion": f"answer {i}"}) + "\n")
+    args = [tnk, "train", chats, "--local", "--run", run, "--steps", str(LIVE_STEPS), "--batch", "4", "--save-every", "10",
+            "--log-to", f"tensorboard:{top}/board", "--log-to", f"trackio:{top}/live.db", "--log-to", f"mlflow:{url}"]
+    with subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if line.startswith("step ") and int(line.split()[1].split("/")[0]) > LIVE_STEPS // 4:
+                process.kill()
+                break
+        # To the end of the processes that write the last steps.
+        process.stderr.read()
+    check(process.returncode == -signal.SIGKILL, "the run is killed", process.returncode)
+    got = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=TEST_S)
+    check(got.returncode == 0 and "not all steps" not in got.stderr, "and resumed", got)
+    return run
+
+
+def live(tnk, top, url):
+    """Each step of a run that was resumed is there once, with its value."""
+    from mlflow import MlflowClient
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    run = train_twice(tnk, top, url)
+    lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    wanted = [(line["step"], line["train/loss"]) for line in lines]
+    check([step for step, _ in wanted] == [*range(1, LIVE_STEPS + 1)], "all steps", wanted)
+    board = EventAccumulator(str(top / "board"))
+    board.Reload()
+    got = [(one.step, one.value) for one in board.Scalars("train/loss")]
+    check([step for step, _ in got] == [step for step, _ in wanted] and
+          all(abs(a - b) < 1e-5 for (_, a), (_, b) in zip(got, wanted)), "TensorBoard has each step once", got)
+    os.environ["TRACKIO_DIR"] = str(top)
+    from trackio.sqlite_storage import SQLiteStorage
+    got = [(row["step"], row["train/loss"]) for row in SQLiteStorage.get_logs("live", "run")]
+    check(got == wanted, "trackio has each step once", got)
+    client = MlflowClient(url)
+    runs = client.search_runs([client.get_experiment_by_name("tnk").experiment_id])
+    check([one.info.status for one in runs] == ["FINISHED"], "MLflow has one run, which has finished", runs)
+    got = [(one.step, one.value) for one in client.get_metric_history(runs[0].info.run_id, "train/loss")]
+    check(sorted(got) == wanted, "MLflow has each step once", got)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tnk", type=pathlib.Path, required=True)
@@ -59,6 +106,7 @@ def main():
     with tempfile.TemporaryDirectory() as top:
         server, url = start_mlflow(pathlib.Path(top))
         try:
+            live(tnk, pathlib.Path(top), url)
             for name, words in (("run_report.py", ("TensorBoard reads the files", "trackio reads the metrics")),
                                 ("run_report_mlflow.py", ("MLflow takes a run", "with all values"))):
                 got = subprocess.run([sys.executable, TEST / "cli" / name, tnk], capture_output=True, text=True,
