@@ -222,9 +222,21 @@ static int is_own_reward(const tnk__gw_call_t *call) {
          strcmp(call->path, "/tnk/reward") == 0;
 }
 
+/* Returns whether the key of a session ends itself, for a program that trains
+ * on complete sessions. */
+static int is_own_end(const tnk__gw_call_t *call) {
+  const tnk__gw_grant_t *grant = call->req->owner;
+  const size_t n = strlen(TNK__GW_SESSIONS);
+
+  return call->gateway->watch.ended != NULL && call->req->note == SESSION &&
+         grant->limits.may_reward && strcmp(call->req->method, "DELETE") == 0 &&
+         strncmp(call->path, TNK__GW_SESSIONS, n) == 0 &&
+         strcmp(call->path + n, grant->id) == 0;
+}
+
 int tnk__gw_may(const tnk__gw_call_t *call) {
   if (!is_for_admins(call->path) || call->req->note == ADMIN ||
-      is_own_reward(call))
+      is_own_reward(call) || is_own_end(call))
     return 1;
   tnk__gw_call_refuse(
       call, 403, "admin_key_required",

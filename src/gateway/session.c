@@ -169,9 +169,11 @@ static int read_count(const json_t *body, const char *name, int64_t max,
   return 0;
 }
 
-/* Returns NULL, or the name of a member that is unknown or malformed. */
+/* *group is read if a program watches the sessions. Returns NULL, or the name
+ * of a member that is unknown or malformed. */
 static const char *read_options(const json_t *body,
-                                tnk_gateway_key_options_t *o) {
+                                tnk_gateway_key_options_t *o, int is_watched,
+                                const char **group) {
   static const char *const known[] = {
       "session",    "expires_in_s",  "max_requests", "max_tokens",
       "max_turns",  "max_usd",       "max_body",     "max_concurrent",
@@ -197,7 +199,8 @@ static const char *read_options(const json_t *body,
 
     while (i < sizeof(known) / sizeof(*known) && strcmp(known[i], name) != 0)
       i++;
-    if (i == sizeof(known) / sizeof(*known))
+    if (i == sizeof(known) / sizeof(*known) &&
+        (!is_watched || strcmp(name, "group") != 0))
       return name;
   }
   for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
@@ -205,6 +208,9 @@ static const char *read_options(const json_t *body,
       return counts[i].name;
   if (tnk__json_get_text(body, "session", &o->session) == TNK__JSON_WRONG)
     return "session";
+  if (is_watched &&
+      (tnk__json_get_text(body, "group", group) == TNK__JSON_WRONG))
+    return "group";
   if (tnk__json_get_double(body, "max_usd", &o->max_usd) == TNK__JSON_WRONG)
     return "max_usd";
   if (tnk__json_get_bool(body, "may_reward", &may_reward) == TNK__JSON_WRONG)
@@ -241,36 +247,72 @@ static void answer(const tnk__gw_call_t *call, const tnk__gw_grant_t *grant,
   tnk__buf_deinit(&body);
 }
 
+/* Returns whether the program that watches the sessions permits a new one. If
+ * not, the request has been rejected. */
+static int is_wanted(const tnk__gw_call_t *call, const char *session,
+                     const char *group) {
+  const tnk__gw_watch_t *watch = &call->gateway->watch;
+  const char *why = "\"group\" is missing, or is not 1 to 128 printable "
+                    "characters";
+  tnk__gw_fault_t fault;
+  int status = 400;
+
+  if (watch->check == NULL)
+    return 1;
+  if (group != NULL && tnk__gw_is_session(group, strlen(group)))
+    status = watch->check(watch->user, session, group, &why);
+  if (status == 0)
+    return 1;
+  (void)tnk__gw_fault(&fault, status, NULL, "%s", why);
+  fault.retry_s = status == 503;
+  tnk__gw_refuse(call->gateway, call->req, call->api, &fault);
+  return 0;
+}
+
+static void serve_create(const tnk__gw_call_t *call,
+                         const tnk_gateway_key_options_t *options,
+                         const char *group) {
+  const tnk__gw_watch_t *watch = &call->gateway->watch;
+  char key[TNK__GW_KEY_TEXT] = "";
+  tnk__gw_grant_t *grant;
+  const int err = create(call->gateway, options, key, &grant);
+
+  if (err == TNK_OK && watch->created != NULL)
+    watch->created(watch->user, grant->session, group, grant->id);
+  if (err == TNK_OK)
+    answer(call, grant, key);
+  else
+    failed(call, err);
+  tnk__wipe(key, sizeof(key));
+}
+
 void tnk__gw_key_create(const tnk__gw_call_t *call) {
   const tnk__buf_t *bytes = &call->req->body;
   tnk_gateway_key_options_t options = TNK_GATEWAY_KEY_OPTIONS_INIT;
-  char key[TNK__GW_KEY_TEXT] = "";
-  tnk__gw_grant_t *grant;
+  const char *group = NULL;
   const char *wrong;
   json_t *body = NULL;
-  int err;
 
   if (tnk__json_parse_object(&body, bytes->data, bytes->len) != TNK_OK) {
     tnk__gw_call_refuse(call, 400, NULL, "the body must be an object");
     return;
   }
-  wrong = read_options(body, &options);
-  if (wrong != NULL) {
+  wrong =
+      read_options(body, &options, call->gateway->watch.check != NULL, &group);
+  if (wrong != NULL)
     tnk__gw_call_refuse(call, 400, NULL,
                         "\"%.60s\" is unknown, of another type, or out of "
                         "range",
                         wrong);
-  } else if ((wrong = check(call->gateway, &options)) != NULL) {
+  else if ((wrong = check(call->gateway, &options)) != NULL)
     tnk__gw_call_refuse(call, 400, NULL, "%s", wrong);
-  } else {
-    err = create(call->gateway, &options, key, &grant);
-    if (err == TNK_OK)
-      answer(call, grant, key);
-    else
-      failed(call, err);
-  }
-  tnk__wipe(key, sizeof(key));
+  else if (is_wanted(call, options.session, group))
+    serve_create(call, &options, group);
   json_decref(body);
+}
+
+void tnk__gw_watch(tnk_gateway_t *gateway, const tnk__gw_watch_t *watch) {
+  gateway->watch = *watch;
 }
 
 void tnk__gw_key_list(const tnk__gw_call_t *call) {
@@ -322,13 +364,18 @@ static void serve_rotate(const tnk__gw_call_t *call, tnk__gw_grant_t *grant) {
 }
 
 static void serve_revoke(const tnk__gw_call_t *call, tnk__gw_grant_t *grant) {
+  const tnk__gw_watch_t *watch = &call->gateway->watch;
+  char id[TNK__GW_ID_TEXT];
   tnk__buf_t body;
   int err;
 
+  memcpy(id, grant->id, sizeof(id));
   tnk__buf_init(&body, &call->gateway->alloc, 64);
   err = tnk__buf_text(&body, "{\"ok\":true}");
   if (err == TNK_OK)
     err = revoke(call->gateway, grant);
+  if (err == TNK_OK && watch->ended != NULL)
+    watch->ended(watch->user, id);
   if (err == TNK_OK)
     tnk__gw_confirm(call, &body, "the end of the key");
   else

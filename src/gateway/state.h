@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "gateway/keys/grant.h"
+#include "gateway/keys/watch.h"
 #include "gateway/telemetry/metrics.h"
 #include "gateway/record/record.h"
 #include "gateway/wire/answer.h"
@@ -66,6 +67,7 @@ struct tnk_gateway {
   int keeps_controls;      /* control tokens in user and tool messages count */
   char *key;               /* key of agents, or NULL */
   char *admin_key;         /* key of administrators, or NULL */
+  tnk__gw_watch_t watch;   /* zeros: no program watches the sessions */
   tnk__gw_grants_t grants; /* keys of one session each */
   double pico_prompt;      /* price of a token in 10^-12 USD; 0: unknown */
   double pico_sampled;

@@ -29,6 +29,22 @@ const cli_option_t rl_options[] = {
      .text = &rl_args.environment,
      .help = "Command of an environment, for sh -c. It talks to the model, "
              "tells its reward and exits with status 0."},
+    {.name = "url",
+     .value = "URL",
+     .text = &rl_args.url,
+     .help = "Instead of --environment: listen at http://ADDRESS:PORT for "
+             "agents that connect by themselves. Port 0 selects a free one."},
+    {.name = "admin-key",
+     .value = "KEY",
+     .text = &rl_args.admin_key,
+     .help = "With --url: key that creates sessions. Default: "
+             "TNK_GATEWAY_ADMIN_KEY, else the key in DIR/admin.key, which is "
+             "made if it is missing."},
+    {.name = "admin-key-file",
+     .value = "FILE",
+     .text = &rl_args.admin_file,
+     .offer = CLI_OFFER_FILES,
+     .help = "Read that key from the first line of this file."},
     {.name = "model",
      .letter = 'm',
      .value = "NAME",
@@ -76,7 +92,8 @@ const cli_option_t rl_options[] = {
      .number = &rl_args.n_parallel,
      .min = 1,
      .max = RL_MAX_ENVIRONMENTS,
-     .help = "Environments that run at once, at most (64)."},
+     .help = "Environments that run at once, or sessions that are open, at "
+             "most (64)."},
     {.name = "max-off-policy",
      .value = "N",
      .number = &rl_args.max_age,
@@ -92,7 +109,7 @@ const cli_option_t rl_options[] = {
      .min = 1,
      .max = 604800,
      .help = "Time of an environment. Then it gets SIGTERM, and 5 seconds "
-             "later SIGKILL (600)."},
+             "later SIGKILL (600). With --url: time of a session."},
     {.name = "max-failed",
      .value = "N",
      .number = &rl_args.max_failed,
@@ -196,14 +213,33 @@ static const char *check_learning(void) {
   return wrong != NULL ? wrong : learn_log_check(&rl_args.log_to);
 }
 
+/* What plays: an environment, or agents that connect. */
+static const char *check_agents(void) {
+  const int has_key = rl_args.admin_key != NULL || rl_args.admin_file != NULL;
+
+  if (rl_args.url == NULL && rl_args.environment == NULL)
+    return "--environment is the command to learn from; --url waits for agents "
+           "that connect by themselves";
+  if (rl_args.url == NULL)
+    return has_key ? "--admin-key and --admin-key-file need --url" : NULL;
+  if (rl_args.environment != NULL)
+    return "either --environment or --url";
+  if (rl_address_read(&rl_args.address, rl_args.url) != 0)
+    return "--url takes http://ADDRESS:PORT with a numeric address, such as "
+           "http://127.0.0.1:8000";
+  return rl_args.admin_key != NULL && rl_args.admin_file != NULL
+             ? "--admin-key and --admin-key-file exclude each other"
+             : NULL;
+}
+
 const char *rl_check(const cli_t *cli) {
   const int64_t n = rl_args.n_groups * rl_args.group_size;
   const char *wrong = check_learning();
 
+  if (wrong == NULL)
+    wrong = check_agents();
   if (wrong != NULL)
     return wrong;
-  if (rl_args.environment == NULL)
-    return "--environment is the command to learn from";
   if (rl_args.run == NULL)
     return "--run names the folder of the run";
   if (rl_args.is_local && cli->base_url != NULL)

@@ -8,6 +8,7 @@
 #include "tools/tnk/learn/log_to.h"
 #include "tools/tnk/learn/loss.h"
 #include "tools/tnk/learn/optimizer.h"
+#include "tools/tnk/rl/address.h"
 #include "tools/tnk/serve/words.h"
 
 /* Maximum of environments in a step. Each needs some kilobytes. A gateway has
@@ -23,6 +24,9 @@ typedef struct {
   const char *run;
   cli_texts_t log_to;
   const char *environment;
+  const char *url; /* for agents that connect by themselves; NULL: none */
+  rl_address_t address;
+  const char *admin_key, *admin_file;
   const char *evaluate; /* command; NULL: none */
   int64_t every;        /* steps; 0: only after the last one */
   int64_t n_evaluated;  /* environments of an evaluation */

@@ -14,6 +14,12 @@
 
 /* ---- The start ---- */
 
+void rl_episode_init(rl_episode_t *episode) {
+  learn_store_init(&episode->store);
+  episode->outcome = RL_UNDECIDED;
+  episode->reward = NAN;
+}
+
 int rl_episode_start(rl_episode_t *episode) {
   rl_environment_t *e = &episode->environment;
   tnk_gateway_key_options_t limits = TNK_GATEWAY_KEY_OPTIONS_INIT;
@@ -26,9 +32,7 @@ int rl_episode_start(rl_episode_t *episode) {
                              episode->key_id, sizeof(episode->key_id));
   if (err != TNK_OK)
     return err;
-  learn_store_init(&episode->store);
-  episode->outcome = RL_UNDECIDED;
-  episode->reward = NAN;
+  rl_episode_init(episode);
   rl_environment_start(e);
   return TNK_OK;
 }

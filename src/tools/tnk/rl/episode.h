@@ -27,6 +27,7 @@ typedef struct {
   const char *loss;
   char session[96];
   char key_id[TNK_GATEWAY_KEY_ID_SIZE];
+  uint64_t deadline_ms; /* of an agent that connects by itself */
   rl_outcome_t outcome;
   int is_broken; /* it could not be read; `why` is an error of this command */
   char why[512];
@@ -36,6 +37,8 @@ typedef struct {
   rl_mix_t answers; /* by their weights */
 } rl_episode_t;
 
+/* Begin an episode of zeros, whose outcome is not decided. */
+void rl_episode_init(rl_episode_t *episode);
 /* Create a key and start the environment, whose members the caller has set
  * except for the key. Returns TNK_OK, or an error of tnk_gateway_key_create();
  * nothing is then started. */

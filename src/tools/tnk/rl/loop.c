@@ -53,16 +53,16 @@ static int give_weights(rl_loop_t *loop, uint64_t n_steps) {
   char name[64];
   int result;
 
-  if (loop->max_age > 0 && loop->n_given == n_steps)
+  if (loop->overlaps && loop->n_given == n_steps)
     return FINE;
   snprintf(name, sizeof(name), "rl-%" PRIu64 "-%" PRIu64, loop->n_done,
-           loop->max_age > 0 ? loop->weights.n_given
-                             : loop->play.n_plays + loop->eval.n_plays);
+           loop->overlaps ? loop->weights.n_given
+                          : loop->play.n_plays + loop->eval.n_plays);
   loop->n_given = UINT64_MAX;
   result = rl_weights_give(&loop->weights, loop->model, name);
   if (result == FINE) {
     loop->n_given = n_steps;
-    if (loop->max_age > 0)
+    if (loop->overlaps)
       rl_overlap_switched(&loop->overlap, loop->weights.version, n_steps);
   }
   return result;
@@ -100,7 +100,7 @@ static int write_metrics(const rl_loop_t *loop, const tnk_promise_t *pass) {
   size_t n = 11;
   int err;
 
-  if (loop->max_age > 0)
+  if (loop->overlaps)
     n += put_staleness(numbers + n, &loop->overlap);
   n += learn_drift(numbers + n, pass, batch->data, batch->n);
   if (!isnan(loop->eval_reward)) {
@@ -118,7 +118,7 @@ static void show(const rl_loop_t *loop) {
 
   if (cli->quiet)
     return;
-  if (loop->max_age > 0)
+  if (loop->overlaps)
     snprintf(stale, sizeof(stale),
              cli->json ? ",\"stale_groups\":%" PRIu64
                        : "  groups left out %" PRIu64,
@@ -245,7 +245,7 @@ static int rewind_to(rl_loop_t *loop, uint64_t n_steps) {
 
   loop->n_done = loop->n_saved = n_steps;
   loop->n_given = UINT64_MAX;
-  if (loop->max_age > 0)
+  if (loop->overlaps)
     rl_overlap_rewind(&loop->overlap, n_steps);
   return err == TNK_OK ? FINE : file_failed(loop, err);
 }
@@ -315,8 +315,8 @@ static int play(rl_loop_t *loop) {
 
   if (result != FINE || must_end(loop))
     return result;
-  result = loop->max_age > 0 ? rl_overlap_gather(&loop->overlap)
-                             : rl_play_step(&loop->play, loop->n_done + 1);
+  result = loop->overlaps ? rl_overlap_gather(&loop->overlap)
+                          : rl_play_step(&loop->play, loop->n_done + 1);
   /* Too many have failed, but the service has not: keep the steps before. */
   if (result != FINE && loop->n_done != loop->n_saved)
     (void)save(loop);
@@ -326,9 +326,9 @@ static int play(rl_loop_t *loop) {
 static int train(rl_loop_t *loop) {
   const int result = learn(loop);
 
-  if (loop->max_age > 0 && result == FINE)
+  if (loop->overlaps && result == FINE)
     rl_overlap_trained(&loop->overlap);
-  else if (loop->max_age > 0)
+  else if (loop->overlaps)
     rl_overlap_put_back(&loop->overlap);
   return result;
 }
@@ -369,7 +369,7 @@ static int run_all(rl_loop_t *loop) {
     /* The pass of a step was refused; its weights are those before it. */
     if (result == BROKE)
       result = FINE;
-    if (loop->max_age > 0 && result != LOST)
+    if (loop->overlaps && result != LOST)
       rl_overlap_stop(&loop->overlap);
     /* After a signal or a limit, or for a final state without sampler
      * weights. */
@@ -385,6 +385,7 @@ int rl_loop_open(rl_loop_t *loop, tnk_gateway_t *gateway) {
   int status;
 
   loop->play.gateway = loop->eval.gateway = gateway;
+  loop->overlaps = loop->max_age > 0 || loop->serves;
   loop->weights = (rl_weights_t){.ask = loop->play.ask,
                                  .gateway = gateway,
                                  .budget = &loop->budget,
@@ -392,14 +393,15 @@ int rl_loop_open(rl_loop_t *loop, tnk_gateway_t *gateway) {
   loop->overlap = (rl_overlap_t){.play = &loop->play,
                                  .eval = &loop->eval,
                                  .max_age = loop->max_age,
-                                 .n_steps = loop->n_steps};
+                                 .n_steps = loop->n_steps,
+                                 .serves = loop->serves};
   status = rl_weights_open(&loop->weights);
   if (status == CLI_EXIT_OK)
-    status = loop->max_age > 0 ? rl_overlap_open(&loop->overlap)
-                               : rl_play_open(&loop->play);
+    status = loop->overlaps ? rl_overlap_open(&loop->overlap)
+                            : rl_play_open(&loop->play);
   if (status == CLI_EXIT_OK && loop->eval.command != NULL)
     status = rl_play_open(&loop->eval);
-  if (loop->max_age > 0)
+  if (loop->overlaps && !loop->serves)
     loop->eval.n_others = &loop->overlap.n_running;
   return status;
 }

@@ -30,19 +30,21 @@ typedef struct {
   rl_play_t play;
   rl_play_t eval;   /* without a command: no evaluation */
   uint64_t max_age; /* 0: environments wait while a step trains */
+  int serves;       /* agents connect by themselves, for --url */
 
   rl_batch_t batch;
   learn_used_t most;     /* the use of the largest step of this process */
   uint64_t saved_tokens; /* the use that the ledger knows */
   rl_weights_t weights;  /* at the gateway */
   uint64_t n_given;      /* steps in them; UINT64_MAX: unknown */
-  rl_overlap_t overlap;  /* unless `max_age` is 0 */
-  uint64_t n_done;       /* steps whose results are in the metrics */
-  uint64_t n_saved;      /* steps of the last state */
-  double reward;         /* of the last step; or NaN */
-  double eval_reward;    /* of its evaluation; or NaN */
-  int is_in_doubt;       /* the result of a save was lost with the model */
-  int is_broke;          /* LEARN_AFFORDABLE, or why a limit ends the run */
+  int overlaps;          /* `overlap` has the groups, and not `play` */
+  rl_overlap_t overlap;
+  uint64_t n_done;    /* steps whose results are in the metrics */
+  uint64_t n_saved;   /* steps of the last state */
+  double reward;      /* of the last step; or NaN */
+  double eval_reward; /* of its evaluation; or NaN */
+  int is_in_doubt;    /* the result of a save was lost with the model */
+  int is_broke;       /* LEARN_AFFORDABLE, or why a limit ends the run */
 } rl_loop_t;
 
 /* Open what runs environments. Returns the exit status; errors have been

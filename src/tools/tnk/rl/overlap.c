@@ -9,6 +9,7 @@
 int rl_overlap_open(rl_overlap_t *o) {
   rl_play_t *play = o->play;
 
+  o->late.ask = play->ask;
   o->n_slots = (size_t)(o->max_age + 1) * play->n_groups;
   o->slots = calloc(o->n_slots, sizeof(*o->slots));
   play->groups = calloc(play->n_groups, sizeof(rl_episode_t *));
@@ -79,7 +80,8 @@ static void check_age(rl_overlap_t *o, rl_group_t *group) {
   if (age.max <= o->max_age)
     return;
   settle(o, group);
-  empty(o, group, RL_GROUP_AGAIN);
+  /* Nobody but the agents themselves can run their tasks again. */
+  empty(o, group, o->serves ? RL_GROUP_FREE : RL_GROUP_AGAIN);
   o->n_stale++;
 }
 
@@ -88,7 +90,7 @@ static void check_age(rl_overlap_t *o, rl_group_t *group) {
 /* A step in which more than --max-failed have failed is certain: the groups
  * that are not trained are those of at most `max_age` + 1 steps. */
 static int has_failed(const rl_overlap_t *o) {
-  size_t n = o->play->n_failed;
+  size_t n = o->play->n_failed + o->late.n_failed;
 
   for (size_t i = 0; i < o->n_slots; i++)
     if (o->slots[i].state == RL_GROUP_RUNS ||
@@ -100,7 +102,7 @@ static int has_failed(const rl_overlap_t *o) {
 static int must_stop(const rl_overlap_t *o) {
   return cli_ask_is_over(o->play->ask) || *o->play->is_broke ||
          o->play->err != TNK_OK || o->err != TNK_OK || o->play->is_broken ||
-         has_failed(o);
+         o->late.is_broken || has_failed(o);
 }
 
 /* Returns whether a group has this task. */
@@ -118,11 +120,30 @@ static size_t most_groups(const rl_overlap_t *o) {
   return n_left <= o->max_age ? (size_t)n_left * o->play->n_groups : o->n_slots;
 }
 
-static rl_group_t *begin_group(rl_overlap_t *o) {
+int rl_overlap_is_open(const rl_overlap_t *o) {
+  return o->is_active && (o->max_age > 0 || o->is_gathering) && !must_stop(o);
+}
+
+/* Returns whether the gateway has the weights of the last step. A group that
+ * begins before is a step older when its turn comes. */
+static int is_current(const rl_overlap_t *o) {
+  const size_t n = o->history.n;
+
+  return n > 0 && o->history.steps[n - 1] != RL_STALE &&
+         o->history.steps[n - 1] >= o->n_done;
+}
+
+int rl_overlap_has_room(const rl_overlap_t *o) {
+  return is_current(o) && o->n_slots - count(o, RL_GROUP_FREE) < most_groups(o);
+}
+
+rl_group_t *rl_overlap_begin_group(rl_overlap_t *o) {
   rl_group_t *group = first(o, RL_GROUP_AGAIN);
 
+  if (!is_current(o))
+    return NULL;
   if (group == NULL) {
-    if (o->n_slots - count(o, RL_GROUP_FREE) >= most_groups(o))
+    if (!rl_overlap_has_room(o))
       return NULL;
     group = first(o, RL_GROUP_FREE);
     while (is_taken(o, o->next_task))
@@ -141,7 +162,7 @@ static rl_group_t *next_group(rl_overlap_t *o) {
     if (o->slots[i].state == RL_GROUP_RUNS && !o->slots[i].is_stopped &&
         o->slots[i].n_begun < o->play->group_size)
       return &o->slots[i];
-  return begin_group(o);
+  return rl_overlap_begin_group(o);
 }
 
 static void on_ended(rl_environment_t *e);
@@ -171,7 +192,7 @@ static void fill(rl_overlap_t *o) {
   const size_t n_eval = o->eval->is_playing ? o->eval->n - o->eval->n_ended : 0;
   rl_group_t *group;
 
-  while (o->is_active && !must_stop(o) &&
+  while (!o->serves && o->is_active && !must_stop(o) &&
          o->n_running + n_eval < o->play->n_parallel &&
          (group = next_group(o)) != NULL)
     begin(o, group);
@@ -186,6 +207,11 @@ static void end_group(rl_overlap_t *o, rl_group_t *group) {
   /* While a step trains, the counts are those of this step. */
   if (o->is_gathering)
     check_age(o, group);
+}
+
+void rl_overlap_complete(rl_overlap_t *o, rl_group_t *group) {
+  group->n_begun = o->play->group_size;
+  end_group(o, group);
 }
 
 static void on_ended(rl_environment_t *e) {
@@ -208,7 +234,7 @@ static void on_ended(rl_environment_t *e) {
 
 void rl_overlap_stop(rl_overlap_t *o) {
   o->is_active = 0;
-  for (size_t i = 0; i < o->n_slots; i++) {
+  for (size_t i = 0; i < o->n_slots && !o->serves; i++) {
     rl_group_t *group = &o->slots[i];
 
     if (group->state != RL_GROUP_RUNS)
@@ -219,7 +245,7 @@ void rl_overlap_stop(rl_overlap_t *o) {
     for (size_t k = 0; k < group->n_begun; k++)
       rl_environment_stop(&group->episodes[k].environment);
   }
-  while (o->n_running > 0)
+  while (o->n_running > 0 && !o->serves)
     uv_run(&o->play->ask->loop, UV_RUN_ONCE);
 }
 
@@ -233,12 +259,29 @@ void rl_overlap_rewind(rl_overlap_t *o, uint64_t n_done) {
 
 void rl_overlap_switched(rl_overlap_t *o, uint32_t version, uint64_t steps) {
   o->err = rl_history_add(&o->history, version, steps);
+  fill(o);
+}
+
+/* Count the failures of agents that connect by themselves. */
+static void count_late(rl_overlap_t *o) {
+  rl_play_t *play = o->play;
+
+  for (size_t i = 0; i < RL_N_OUTCOMES; i++)
+    play->counts[i] += o->late.counts[i];
+  play->n_failed += o->late.n_failed;
+  play->n += o->late.n;
+  play->is_broken |= o->late.is_broken;
+  if (o->late.n > 0)
+    memcpy(play->why, o->late.why, sizeof(play->why));
+  rl_play_reset(&o->late);
+  o->late.n = 0;
 }
 
 /* Take the groups of the next step. */
 static void take(rl_overlap_t *o) {
   rl_play_t *play = o->play;
 
+  count_late(o);
   o->age = (rl_age_t){0};
   for (size_t i = 0; i < play->n_groups; i++) {
     rl_group_t *group = first(o, RL_GROUP_READY);
@@ -255,6 +298,7 @@ static int give_up(rl_overlap_t *o) {
   const int is_over = cli_ask_is_over(o->play->ask) || *o->play->is_broke;
 
   o->is_gathering = 0;
+  count_late(o);
   for (size_t i = 0; i < o->n_slots && !is_over; i++)
     if (o->slots[i].state == RL_GROUP_RUNS ||
         o->slots[i].state == RL_GROUP_READY)

@@ -37,18 +37,22 @@ typedef struct {
   uint64_t task;
   uint64_t order;   /* of the first start of its task */
   uint64_t attempt; /* its number among all groups that were started */
+  char name[129];   /* that an agent has given it */
+  uint64_t changed_ms;
   size_t n_begun, n_ended, n_failed;
   int is_stopped;         /* an environment was stopped */
   rl_episode_t *episodes; /* [group_size] */
 } rl_group_t;
 
-/* The caller sets the members up to `n_steps`. */
+/* The caller sets the members up to `serves`. */
 typedef struct rl_overlap {
   rl_play_t *play;       /* how environments run; counts those of a step */
   const rl_play_t *eval; /* has precedence over the groups */
   uint64_t max_age;      /* steps */
   uint64_t n_steps;      /* of the run */
+  int serves;            /* agents connect by themselves, see serve.h */
 
+  rl_play_t late; /* counts failures until the next step is made */
   rl_group_t *slots;
   size_t n_slots;
   rl_history_t history;
@@ -82,6 +86,14 @@ void rl_overlap_trained(rl_overlap_t *overlap);
 void rl_overlap_put_back(rl_overlap_t *overlap);
 /* Stop all environments, and wait for their end. */
 void rl_overlap_stop(rl_overlap_t *overlap);
+/* For agents that connect by themselves. Returns whether sessions may begin
+ * now. */
+int rl_overlap_is_open(const rl_overlap_t *overlap);
+/* Returns whether another group may begin; begin it. */
+int rl_overlap_has_room(const rl_overlap_t *overlap);
+rl_group_t *rl_overlap_begin_group(rl_overlap_t *overlap);
+/* All episodes of the group have a reward. */
+void rl_overlap_complete(rl_overlap_t *overlap, rl_group_t *group);
 void rl_overlap_close(rl_overlap_t *overlap);
 
 #endif

@@ -15,13 +15,16 @@
 #include "tnk/train.h"
 #include "tools/common/base/limits.h"
 #include "tools/common/frame/commands.h"
+#include "tools/tnk/keys/admin.h"
 #include "tools/tnk/learn/folder.h"
 #include "tools/tnk/learn/model.h"
 #include "tools/tnk/learn/served.h"
 #include "tools/tnk/learn/use.h"
 #include "tools/tnk/out/json.h"
 #include "tools/tnk/rl/args.h"
+#include "tools/tnk/rl/key.h"
 #include "tools/tnk/rl/loop.h"
+#include "tools/tnk/rl/serve.h"
 
 typedef struct {
   const cli_t *cli;
@@ -32,6 +35,7 @@ typedef struct {
   tnk_gateway_t *gateway;
   int is_closed; /* the gateway */
   rl_loop_t loop;
+  rl_serve_t serve;
 } work_t;
 
 /* ---- Before the first request ---- */
@@ -50,7 +54,7 @@ static int keep_config(work_t *work) {
   const cli_words_args_t *words = &rl_args.words;
   /* The options that determine the result. */
   json_t *options = json_pack(
-      "{s:s, s:s, s:I, s:I, s:I, s:f, s:s, s:s, s:I, s:I, s:I, s:s?, s:s?, "
+      "{s:s?, s:s, s:I, s:I, s:I, s:f, s:s, s:s, s:I, s:I, s:I, s:s?, s:s?, "
       "s:o}",
       "environment", rl_args.environment, "model", words->model, "steps",
       (json_int_t)rl_args.n_steps, "groups", (json_int_t)rl_args.n_groups,
@@ -77,6 +81,8 @@ static int keep_config(work_t *work) {
   if (rl_args.max_age > 0)
     json_object_set_new(options, "max-off-policy",
                         json_integer(rl_args.max_age));
+  if (rl_args.url != NULL)
+    json_object_set_new(settings, "url", json_string(rl_args.url));
   return learn_folder_keep(&work->folder, options, settings, NULL);
 }
 
@@ -85,28 +91,36 @@ static int keep_config(work_t *work) {
 static int open_gateway(work_t *work) {
   tnk_gateway_options_t options = TNK_GATEWAY_OPTIONS_INIT;
   const tnk_logger_t logger = cli_ask_logger(&work->ask);
-  unsigned char random[24];
-  char admin_key[2 * sizeof(random) + 1];
+  char *admin_key = NULL;
   char why[512] = "";
-  int err = uv_random(NULL, NULL, random, sizeof(random), 0, NULL);
+  int status = rl_admin_key(&admin_key, &work->folder);
+  int err;
 
-  if (err != 0)
-    return cli_fail(work->cli, CLI_EXIT_FAILED, "no random numbers: %s",
-                    uv_strerror(err));
-  for (size_t i = 0; i < sizeof(random); i++)
-    snprintf(admin_key + 2 * i, 3, "%02x", random[i]);
+  if (status != CLI_EXIT_OK)
+    return status;
   cli_words_give(&work->words, &options);
+  if (rl_args.url != NULL) {
+    options.host = rl_args.address.host;
+    options.port = rl_args.address.port;
+  }
   /* No environment has the admin key: each gets a key of its own session. */
   options.admin_key = admin_key;
   options.max_tokens = (int32_t)rl_args.answer_tokens;
   options.logger = &logger;
   err = tnk_gateway_open(&work->gateway, &work->ask.loop, work->ask.service,
                          &options, why, sizeof(why));
-  tnk__wipe(random, sizeof(random));
-  tnk__wipe(admin_key, sizeof(admin_key));
+  cli_admin_free(admin_key);
   return err == TNK_OK ? CLI_EXIT_OK
                        : cli_fail(work->cli, CLI_EXIT_FAILED,
                                   "the gateway cannot be opened: %s", why);
+}
+
+/* Wait for agents that connect by themselves. */
+static void listen_for_agents(work_t *work) {
+  printf("%s%s%s\n", work->cli->json ? "{\"url\": \"" : "listening on ",
+         tnk_gateway_address(work->gateway), work->cli->json ? "\"}" : "");
+  fflush(stdout);
+  rl_serve_open(&work->serve, &work->loop.overlap);
 }
 
 static void on_closed(void *user) {
@@ -149,6 +163,8 @@ static int train(work_t *work) {
     status = open_gateway(work);
   if (status == CLI_EXIT_OK)
     status = rl_loop_open(loop, work->gateway);
+  if (status == CLI_EXIT_OK && rl_args.url != NULL)
+    listen_for_agents(work);
   if (status == CLI_EXIT_OK)
     status = rl_loop_run(loop, first);
   if (status != CLI_EXIT_OK)
@@ -231,6 +247,7 @@ static int run_service(work_t *work) {
                .seed = (uint64_t)rl_args.seed},
       .eval_every = (uint64_t)rl_args.every,
       .max_age = (uint64_t)rl_args.max_age,
+      .serves = rl_args.url != NULL,
       .reward = NAN,
       .eval_reward = NAN,
   };
@@ -267,6 +284,7 @@ static int serve(work_t *work) {
     status = cli_ask_serve(&work->ask, &options);
   if (status == CLI_EXIT_OK)
     status = run_service(work);
+  rl_serve_close(&work->serve);
   close_gateway(work);
   status = cli_ask_close(&work->ask, status);
   rl_loop_free(&work->loop);
@@ -314,6 +332,7 @@ static const cli_item_t files[] = {
     {"metrics.jsonl", "Reward, loss and failures of each step, once."},
     {"checkpoints.jsonl", "The ledger of the checkpoints."},
     {"served", "The checkpoints of --local."},
+    {"admin.key", "The key of administrators, for --url."},
     {NULL, NULL}};
 
 static const cli_section_t sections[] = {
@@ -349,7 +368,11 @@ const cli_command_t cli_rl = {
         "new weights to the gateway. --evaluate measures them with a second "
         "environment. Ctrl-C stops the environments, saves the "
         "state of the last complete step and ends the command; a second one "
-        "ends it at once.",
+        "ends it at once.\n\nWith --url no program is started. A harness "
+        "creates "
+        "a key for each session with POST /tnk/sessions and its \"group\", the "
+        "agent samples and posts rewards, and DELETE /tnk/sessions/ID ends the "
+        "session.",
     .options = rl_options,
     .config = &rl_args.config,
     .sections = sections,
