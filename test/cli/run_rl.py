@@ -321,7 +321,7 @@ def refused(folder, plain):
                         ((*base, "--group-size", 1), "rewards are compared within a group"),
                         ((*base, "--groups", 65536), "is at most 65536"),
                         ((*base, "--max-failed", 64), "--max-failed must be less"),
-                        ((*base, "--loss", "importance-sampling"), "importance_sampling, ppo or cispo"),
+                        ((*base, "--loss", "importance-sampling"), "importance_sampling, ppo, cispo, gspo or dro"),
                         ((*base, "--renderer", "none"), "unknown renderer")):
         got = tnk("rl", *args)
         check(got.returncode == 2 and words in got.stderr, f"refused: {words}", got)
