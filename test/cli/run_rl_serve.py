@@ -8,6 +8,7 @@ Output is TAP, see test/support/tap.py.
 """
 import concurrent.futures
 import contextlib
+import http.client
 import json
 import os
 import pathlib
@@ -15,13 +16,22 @@ import signal
 import stat
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
 
-from console import CLEAN, TNK, check, plan, tnk
+import console
+from console import CLEAN, TNK, plan, tnk
 
+LOCK = threading.Lock()
 RATE = ("--learning-rate", "0.02")
+
+
+def check(*what):
+    """The agents are threads, and their results are lines of one output."""
+    with LOCK:
+        console.check(*what)
 
 
 def lines(run):
@@ -62,7 +72,9 @@ class Served:
         end = time.monotonic() + 100
         while time.monotonic() < end:
             status, doc, headers = self.begin(group, **more)
-            if status != 503 or self.process.poll() is not None:
+            if status == 503 and self.process.poll() is not None:
+                raise ConnectionError("the run has ended")
+            if status != 503:
                 check(status == 200, f"{self.run.name}: a session of {group}", (status, doc))
                 return doc
             check(headers["Retry-After"] == "1", "it may ask again", headers)
@@ -126,7 +138,7 @@ def agents(folder):
             """All sessions of a group, or of one after the other until the run ends."""
             n = 0
             while n < 4 or (most > 0 and served.process.poll() is None):
-                with contextlib.suppress(OSError) if most > 0 else contextlib.nullcontext():
+                with contextlib.suppress(OSError, http.client.HTTPException) if most > 0 else contextlib.nullcontext():
                     served.play(served.open(f"{group}-{n // 4}"))
                 n += 1
             return n
@@ -266,7 +278,7 @@ def interrupted(folder):
     # The second step may not have been saved.
     n = 0
     while served.process.poll() is None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, http.client.HTTPException):
             status, doc, _ = served.begin("c")
             if status == 200:
                 served.play(doc, n)
