@@ -47,7 +47,8 @@ BAD_OPTIONS = (
 
 
 # Options of other methods, also with the value that is their default. (option, values, its methods)
-OF_METHODS = (("--loss", ("importance_sampling", "ppo", "cispo"), ("rl", "distill")),
+OF_METHODS = (("--loss", ("importance_sampling", "ppo", "cispo", "gspo", "dro"), ("rl", "distill")),
+              ("--loss-setting", ("beta=1",), ("rl", "distill")),
               ("--advantages", ("auto", "given", "centered", "normalized", "leave-one-out"), ("rl",)))
 
 

@@ -378,9 +378,10 @@ static const char *check_method(void) {
     return "--beta needs --method dpo";
   if (train_args.advantages >= 0 && !is_rl)
     return "--advantages needs --method rl";
-  if ((train_args.loss.name >= 0 || train_args.loss.texts.n > 0) && !is_rl &&
-      !is_distill)
-    return "--loss and --loss-setting need --method rl or distill";
+  if (train_args.loss.name >= 0 && !is_rl && !is_distill)
+    return "--loss needs --method rl or distill";
+  if (train_args.loss.texts.n > 0 && !is_rl && !is_distill)
+    return "--loss-setting needs --method rl or distill";
   if (is_rl && (train_args.eval != NULL || train_args.eval_split > 0))
     return "--method rl has no evaluation: its data are samples of the model";
   if (is_rl && train_args.samples.n > 0)

@@ -3218,8 +3218,8 @@ const _: [(); 72] = [(); size_of::<tnk_plan_options_t>()];
 const _: [(); 8] = [(); align_of::<tnk_plan_options_t>()];
 
 /// The learning rate of each step. It rises in equal parts during the warm-up, whose last
-/// step has the peak. Then it decays until the end of the run: it would be 0 after the last
-/// step.
+/// step has the peak. Then it decays until the end of the run. It reaches 0 after the last
+/// step, so the last step still learns.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tnk_schedule_t {
@@ -4050,7 +4050,8 @@ extern "C" {
     pub fn tnk_otlp_open(out: *mut *mut tnk_otlp_t, r#loop: *mut uv_loop_t, options: *const tnk_otlp_options_t, why: *mut c_char, why_size: usize) -> c_int;
 
     /// Close an exporter. It first exports what is queued, for at most OTEL_BSP_EXPORT_TIMEOUT.
-    /// Operations in progress are not exported. After the callback the handle is invalid.
+    /// Operations in progress are not exported. After the callback the handle is invalid. Close
+    /// it after the service that it observes, because the service reports until it has closed.
     ///
     /// Thread: loop thread. Since: 0.1
     pub fn tnk_otlp_close(otlp: *mut tnk_otlp_t, cb: tnk_close_cb, user: *mut c_void);
