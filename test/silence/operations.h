@@ -12,6 +12,7 @@
 #include "tnk/ledger.h"
 #include "tnk/push.h"
 #include "tnk/rest.h"
+#include "tnk/train.h"
 #include "tnk/weights.h"
 
 /*
@@ -565,6 +566,10 @@ static void cancel_it(world_t *world) {
   tnk_promise_cancel(world->promise);
 }
 
+static tnk_promise_t *start_evaluation(script_t *script) {
+  return tnk_training_evaluate(script->training, script_data(2), 2, NULL);
+}
+
 static const operation_t operations[] = {
     {"tnk_service_health", NEEDS_SERVICE, start_health, NULL, NULL, NULL, 0},
     {"tnk_service_capabilities", NEEDS_SERVICE, start_capabilities, NULL, NULL,
@@ -585,6 +590,8 @@ static const operation_t operations[] = {
      NULL, 0},
     {"tnk_training_forward", NEEDS_TRAINING, start_forward, NULL, NULL, NULL,
      0},
+    {"tnk_training_evaluate", NEEDS_TRAINING, start_evaluation, NULL, NULL,
+     NULL, 0},
     {"tnk_training_forward_backward_custom", NEEDS_TRAINING, start_custom, NULL,
      NULL, NULL, 0},
     {"tnk_training_optim_step", NEEDS_TRAINING, script_step, NULL, NULL, NULL,
