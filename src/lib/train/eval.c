@@ -22,8 +22,15 @@
 /* ---- Losses ---- */
 
 static double tensor_weight(const tnk_tensor_t *tensor, int is_count) {
+  const float *values = tensor->data;
   double sum = 0;
 
+  /* The usual weights. A step of tnk train spent an eighth of its time here. */
+  if (tensor->dtype == TNK_F32 && !is_count) {
+    for (size_t i = 0; i < tensor->n_values; i++)
+      sum += (double)values[i];
+    return sum;
+  }
   for (size_t i = 0; i < tensor->n_values; i++) {
     const double value = tnk__tensor_float(tensor, i);
 
