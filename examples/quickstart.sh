@@ -3,7 +3,7 @@
 # there is apt), builds the command in the folder `build`, and trains the small
 # model of the local server on examples/quickstart.jsonl.
 #
-#   sh examples/quickstart.sh [OPTION] ...   (of tnk train, such as --steps 80)
+#   sh examples/quickstart.sh [OPTION] ...   (of tnk train except --run, such as --steps 80)
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=$top/build
@@ -11,7 +11,7 @@ run=$build/quickstart
 # Without apt it names what it misses, and the build tells whether that matters.
 sh "$top/test/install.sh" build || [ $? = 2 ]
 # Configure and compile quietly, but show everything when it fails. -O3 would take
-# ten seconds more.
+# some seconds more.
 log=$top/build-quickstart.log
 [ -x "$build/src/tools/tnk/tnk" ] || echo 'building ...' >&2
 if ! { [ -f "$build/build.ninja" ] || meson setup "$build" "$top" --buildtype=release -Doptimization=2; } >"$log" 2>&1 ||

@@ -298,7 +298,7 @@ TNK_API void tnk_otlp_remove_source(tnk_otlp_t *otlp, tnk_otlp_source_cb cb,
 /**
  * Write a metric of integers. For a tnk_otlp_source_cb.
  *
- * @param out     What the source got.
+ * @param out     The first argument of the tnk_otlp_source_cb.
  * @param metric  Copied. @param points  [n_points] Copied.
  * Never fails: without memory the metrics of this interval are omitted.
  * Thread: loop thread. Since: 0.1

@@ -298,8 +298,8 @@ TNK_API const tnk_eval_t *tnk_promise_eval(const tnk_promise_t *promise);
  */
 
 /**
- * Remove the lines of metrics after a step, and an incomplete last line. Lines
- * without a step before them are kept.
+ * Remove the lines of metrics after a step, and an incomplete last line. A line
+ * that has no step is kept if no removed line is before it.
  *
  * @param path     The file. A file that does not exist has no lines.
  * @param n_steps  The last step to keep. Steps must ascend in the file.

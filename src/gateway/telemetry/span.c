@@ -37,7 +37,7 @@ static const char *const routes[] = {[TNK__GW_CHAT] = "/v1/chat/completions",
                                      [TNK__GW_MESSAGE] = "/v1/messages",
                                      [TNK__GW_RESPONSE] = "/v1/responses"};
 
-/* What the client has asked for. A body that could not be read is all zero. */
+/* The parameters of the request. Without a body nothing could be read. */
 static void put_request(attributes_t *all, const tnk__gw_ask_t *ask) {
   if (ask->body == NULL)
     return;

@@ -132,8 +132,8 @@ int tnk_numbers_rewind(const char *path, uint64_t n_steps) {
 
 /*
  * Writes a file to the disk, on the pool. Its promise is pending until the pool
- * is done, or until it is canceled. The job continues then. It
- * frees itself in both cases.
+ * is done, or until it is canceled. A canceled job continues. A job frees
+ * itself when the pool is done.
  */
 typedef struct {
   tnk__work_t work;

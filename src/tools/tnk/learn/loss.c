@@ -20,7 +20,8 @@ static const char *const known[][LEARN_MAX_SETTINGS + 1] = {
     {"beta", NULL},
 };
 
-/* Where `loss` has the name of a setting that begins `text`, or NULL. */
+/* The name of the setting that `text` sets, NAME=X; NULL if the loss has none
+ * of this name. */
 static const char *find(const learn_loss_t *loss, const char *text) {
   const size_t n = strcspn(text, "=");
 

@@ -4893,8 +4893,8 @@ extern "C" {
     /// Thread: loop thread, or taker. Since: 0.1
     pub fn tnk_promise_eval(promise: *const tnk_promise_t) -> *const tnk_eval_t;
 
-    /// Remove the lines of metrics after a step, and an incomplete last line. Lines without a
-    /// step before them are kept.
+    /// Remove the lines of metrics after a step, and an incomplete last line. A line that has
+    /// no step is kept if no removed line is before it.
     ///
     /// Thread: any. Since: 0.1
     pub fn tnk_numbers_rewind(path: *const c_char, n_steps: u64) -> c_int;
