@@ -395,4 +395,31 @@ static inline int cost_is_paid(const cost_t *cost) {
   return cost->counted <= COST_RATIO * cost->paid + COST_ONCE;
 }
 
+enum { COST_DICTS = 9 };
+
+static inline int cost_compare(const void *a, const void *b) {
+  const cost_t *left = a;
+  const cost_t *right = b;
+
+  return (left->counted > right->counted) - (left->counted < right->counted);
+}
+
+/* Render an expression so many times with variables of a size. The hash of a
+ * dict depends on its address, so in one process of thousands all lookups of a
+ * variable may be slow. A cost that is not paid is therefore replaced by the
+ * median of those with other dicts. */
+static inline cost_t cost_median(const char *expression, tnk__value_t variables,
+                                 tnk__heap_t *heap, size_t size, unsigned times,
+                                 uint64_t max_work) {
+  cost_t costs[COST_DICTS];
+
+  costs[0] = cost_of(expression, variables, times, max_work);
+  if (cost_is_paid(&costs[0]))
+    return costs[0];
+  for (size_t i = 1; i < COST_DICTS; i++)
+    costs[i] = cost_of(expression, cost_variables(heap, size), times, max_work);
+  qsort(costs, COST_DICTS, sizeof(*costs), cost_compare);
+  return costs[COST_DICTS / 2];
+}
+
 #endif

@@ -22,7 +22,8 @@ static void check_all(size_t size, unsigned times) {
       for (unsigned way = 0; way < COST_CASES; way++) {
         if (cost_case(text, sizeof(text), &ops.items[i], self, way) == 0)
           continue;
-        cost = cost_of(text, variables, times, (uint64_t)40 * 1000 * 1000);
+        cost = cost_median(text, variables, &heap, size, times,
+                           (uint64_t)40 * 1000 * 1000);
         n_run += cost.paid > 0;
         if (!cost_is_paid(&cost))
           test_fail(__FILE__, __LINE__, "%s of %zu: %llu paid, %llu counted",

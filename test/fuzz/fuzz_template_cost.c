@@ -49,8 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   tnk__heap_init(&heap, tnk__allocator_default(), (size_t)64 << 20);
   variables = cost_variables(&heap, length);
-  cost =
-      cost_of(text, variables, 1 + data[1] % 64, (uint64_t)100 * 1000 * 1000);
+  cost = cost_median(text, variables, &heap, length, 1 + data[1] % 64,
+                     (uint64_t)100 * 1000 * 1000);
   report(text, &cost);
   if (!cost_is_paid(&cost)) {
     fprintf(stderr, "%s: %llu paid, %llu counted\n", text,
