@@ -133,12 +133,12 @@ class Collector:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        # A bare system does not know the name localhost.
+        self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self.server.server_address[1]}"
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-            self.url = f"https://localhost:{self.server.server_address[1]}"
 
     def __enter__(self):
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,))
