@@ -15,7 +15,8 @@ import time
 from lab import HERE
 
 TESTS = pathlib.Path(HERE).parent / "test"
-sys.path[:0] = [str(TESTS / "tokenizers"), str(TESTS / "chat")]
+sys.path[:0] = [str(TESTS / name) for name in ("tokenizers", "chat", "support")]
+import own_venv  # noqa: E402
 import reference  # noqa: E402
 import tokens  # noqa: E402
 
@@ -64,7 +65,7 @@ def make_venv(cache):
     """A Python that has transformers. test/chat/tokens.py uses it as well."""
     version = tokens.VERSIONS[0]
     folder = cache / f"venv-chat-{version}"
-    return tokens.make_venv(folder, tokens.packages_of(version))
+    return own_venv.make(folder, *tokens.packages_of(version))
 
 
 def chat(lab):

@@ -11,14 +11,15 @@ Ends with a skip and its reason when the registry is out of reach.
 """
 import argparse
 import hashlib
-import os
 import pathlib
 import random
 import re
 import subprocess
 import sys
 import tarfile
-import venv
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import own_venv  # noqa: E402
 
 PACKAGES = ["Jinja2==3.1.6", "MarkupSafe==3.0.3"]
 SOURCE = "llama-cpp-python==0.3.36"
@@ -56,22 +57,6 @@ def run(*args):
         skip(str(e))
     if done.returncode != 0:
         skip(f"{args[0]}: {(done.stderr or done.stdout).strip()[-200:]}")
-
-
-def enter_venv(folder):
-    """Go on in a Python that has the packages: the script starts anew."""
-    python = folder / "venv/bin/python"
-    if pathlib.Path(sys.prefix) == folder / "venv":
-        return
-    stamp = folder / "venv/packages"
-    if not stamp.is_file() or stamp.read_text() != "\n".join(PACKAGES):
-        try:
-            venv.create(folder / "venv", with_pip=True)
-        except (OSError, SystemExit, subprocess.SubprocessError) as e:
-            skip(f"no environment of Python can be made: {e}")
-        run(str(python), "-m", "pip", "install", "-q", *PACKAGES)
-        stamp.write_text("\n".join(PACKAGES))
-    os.execv(python, [str(python), *sys.argv])
 
 
 def chat_templates(folder):
@@ -137,7 +122,10 @@ def main():
     args = parser.parse_args()
     args.cache = args.cache.resolve()
     args.cache.mkdir(parents=True, exist_ok=True)
-    enter_venv(args.cache)
+    try:
+        own_venv.enter(args.cache / "venv", *PACKAGES)
+    except own_venv.Unreachable as e:
+        skip(str(e))
     import conversations
     import expressions
 

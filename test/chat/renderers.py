@@ -23,7 +23,7 @@ import sys
 
 import cookbook
 import tokens
-from tokens import reference
+from tokens import own_venv, reference
 
 PACKAGES = ["transformers==4.57.6", "jinja2==3.1.6", "pydantic==2.12.4"]
 COOKBOOK = ["tinker-cookbook==0.6.1"]
@@ -249,7 +249,7 @@ def main():
     try:
         for name in reference.VOCABULARIES:
             reference.vocabulary(folder, name)
-        tokens.enter_venv(folder / "venv-renderers", PACKAGES, COOKBOOK)
+        own_venv.enter(folder / "venv-renderers", *PACKAGES, alone=COOKBOOK)
     except reference.Skip as e:
         print(f"skipped: {e}")
         return 77

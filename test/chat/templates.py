@@ -4,38 +4,27 @@ committed."""
 import hashlib
 import importlib.util
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tarfile
-import venv
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import own_venv  # noqa: E402
 
 VERSION = "0.3.36"
 SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
 FOLDER = "/vendor/llama.cpp/models/templates/"
 
 
-class OutOfReach(Exception):
-    pass
+OutOfReach = own_venv.Unreachable
 
 
 def enter_venv(cache):
     """Go on in a Python that has jinja2: the script starts anew if this has
     none."""
-    folder = pathlib.Path(cache).resolve() / "venv"
-    if importlib.util.find_spec("jinja2"):
-        return
-    if pathlib.Path(sys.prefix) == folder:
-        raise OutOfReach("jinja2 cannot be installed")
-    try:
-        venv.create(folder, with_pip=True)
-        subprocess.run([folder / "bin/python", "-m", "pip", "install", "-q",
-                        "jinja2==3.1.6"], capture_output=True, timeout=600,
-                       check=True)
-    except (OSError, SystemExit, subprocess.SubprocessError) as error:
-        raise OutOfReach(f"jinja2 cannot be installed: {error}") from error
-    os.execv(folder / "bin/python", [str(folder / "bin/python"), *sys.argv])
+    if not importlib.util.find_spec("jinja2"):
+        own_venv.enter(pathlib.Path(cache) / "venv", "jinja2==3.1.6")
 
 
 def fetch(cache):

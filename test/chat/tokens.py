@@ -30,10 +30,10 @@ import pathlib
 import random
 import subprocess
 import sys
-import venv
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tokenizers"))
+sys.path[:0] = [str(pathlib.Path(__file__).parent.parent / name) for name in ("tokenizers", "support")]
 import conversations  # noqa: E402
+import own_venv  # noqa: E402
 import reference  # noqa: E402
 import templates  # noqa: E402
 
@@ -52,31 +52,6 @@ TOOLS = [{"type": "function", "function": {
 
 def packages_of(version):
     return [f"transformers=={version}", "jinja2==3.1.6"]
-
-
-def make_venv(folder, packages, alone=()):
-    """A Python that has the packages, and those of `alone` without their
-    dependencies. It is made once."""
-    python, stamp = folder / "bin/python", folder / "packages"
-    wanted = "\n".join([*packages, *alone])
-    if not stamp.is_file() or stamp.read_text() != wanted:
-        pip = [str(python), "-m", "pip", "install", "-q"]
-        try:
-            venv.create(folder, with_pip=True)
-            reference.run(*pip, *packages)
-            if alone:
-                reference.run(*pip, "--no-deps", *alone)
-        except (OSError, subprocess.SubprocessError) as e:
-            raise reference.Skip(f"the packages cannot be installed: {e}")
-        stamp.write_text(wanted)
-    return python
-
-
-def enter_venv(folder, packages, alone=()):
-    """Start this script anew, with the Python of make_venv()."""
-    if pathlib.Path(sys.prefix) != folder:
-        python = make_venv(folder, packages, alone)
-        os.execv(python, [str(python), *sys.argv])
 
 
 # ---- The library ----
@@ -516,10 +491,10 @@ def main():
     try:
         for name in reference.VOCABULARIES:
             reference.vocabulary(folder, name)
-        enter_venv(folder / f"venv-chat-{args.transformers}",
-                   packages_of(args.transformers))
+        own_venv.enter(folder / f"venv-chat-{args.transformers}",
+                       *packages_of(args.transformers))
         templates.fetch(folder)
-    except (reference.Skip, templates.OutOfReach) as e:
+    except own_venv.Unreachable as e:
         print(f"skipped: {e}")
         return 77
     os.nice(args.nice)

@@ -20,6 +20,9 @@ import threading
 import time
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "support"))
+import own_venv  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 # Newest, two in between (0.25 dropped the JSON form of passes), and the oldest
 # that can send protobuf, with a flag.
@@ -112,25 +115,22 @@ class Clients:
         self.python = cache / "env" / "bin" / "python"
 
     def pip(self, *args):
-        command = [str(self.python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        ran = subprocess.run(command + list(args), capture_output=True, text=True, timeout=400)
-        if ran.returncode != 0:
-            lines = (ran.stderr or ran.stdout).strip().splitlines() or ["pip failed"]
-            skip_all(f"PyPI cannot be reached or does not have it: {lines[-1]}")
+        try:
+            own_venv.install(self.python, *args)
+        except own_venv.Unreachable as e:
+            skip_all(f"PyPI cannot be reached or does not have it: {e}")
+
+    def make(self, *packages, alone=()):
+        try:
+            own_venv.make(self.python.parent.parent, *packages, alone=alone)
+        except own_venv.Unreachable as e:
+            skip_all(f"PyPI cannot be reached or does not have it: {e}")
 
     def prepare(self, versions):
         """The environment has what every version imports; older clients are
         single packages beside it."""
         self.cache.mkdir(parents=True, exist_ok=True)
-        if not self.python.exists():
-            made = subprocess.run([sys.executable, "-m", "venv", str(self.cache / "env")],
-                                  capture_output=True, text=True)
-            if made.returncode != 0:
-                skip_all("python3 -m venv does not work here")
-        mark = self.cache / "env" / "installed"
-        if not mark.exists() or mark.read_text() != versions[0]:
-            self.pip(f"tinker=={versions[0]}")
-            mark.write_text(versions[0])
+        self.make(f"tinker=={versions[0]}")
         for version in versions[1:]:
             target = self.cache / f"tinker-{version}"
             if not (target / "tinker").exists():

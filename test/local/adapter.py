@@ -20,7 +20,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from own_venv import enter, skip_all  # noqa: E402
+from own_venv import enter_or_skip, skip_all  # noqa: E402
 from tap import check, plan  # noqa: E402
 
 ARGS = argparse.ArgumentParser()
@@ -28,7 +28,7 @@ ARGS.add_argument("--tnk", required=True)
 ARGS.add_argument("--venv", type=pathlib.Path)
 ARGS = ARGS.parse_args()
 if ARGS.venv:
-    enter(ARGS.venv, "numpy", "safetensors")
+    enter_or_skip(ARGS.venv, "numpy", "safetensors")
 try:
     import numpy as np
     import safetensors.numpy

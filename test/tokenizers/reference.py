@@ -9,12 +9,13 @@ registries Skip is raised, with the reason.
 import array
 import ctypes as c
 import hashlib
-import os
 import pathlib
 import subprocess
 import sys
 import tarfile
-import venv
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import own_venv  # noqa: E402
 
 # sentencepiece: the version with wheels that is nearest to Debian's library;
 # 0.2 adds up long unigram texts in another precision.
@@ -40,8 +41,7 @@ VOCABULARIES = {
 }
 
 
-class Skip(Exception):
-    pass
+Skip = own_venv.Unreachable
 
 
 def run(*args, cwd=None):
@@ -54,18 +54,7 @@ def run(*args, cwd=None):
 
 def enter_venv(folder):
     """Go on in a Python that has the packages: the script starts anew."""
-    python = folder / "venv/bin/python"
-    if pathlib.Path(sys.prefix) == folder / "venv":
-        return
-    stamp = folder / "venv/packages"
-    if not stamp.is_file() or stamp.read_text() != "\n".join(PACKAGES):
-        try:
-            venv.create(folder / "venv", with_pip=True)
-            run(str(python), "-m", "pip", "install", "-q", *PACKAGES)
-        except (OSError, subprocess.SubprocessError) as e:
-            raise Skip(f"the packages cannot be installed: {e}")
-        stamp.write_text("\n".join(PACKAGES))
-    os.execv(python, [str(python), *sys.argv])
+    own_venv.enter(folder / "venv", *PACKAGES)
 
 
 def vocabulary(folder, name):

@@ -16,7 +16,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "support"))
-from own_venv import enter, skip_all  # noqa: E402
+from own_venv import enter_or_skip, skip_all  # noqa: E402
 from tap import check, plan  # noqa: E402
 
 CHUNK = 65536
@@ -75,7 +75,7 @@ def main():
     args = parser.parse_args()
     tool = args.tool
     if args.venv:
-        enter(args.venv, "pyrage")
+        enter_or_skip(args.venv, "pyrage")
     try:
         import pyrage
     except ImportError:

@@ -21,7 +21,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "support"))
 sys.path.insert(0, str(HERE.parent))
-from run import Clients, VERSIONS, skip_all  # noqa: E402
+from run import Clients, VERSIONS  # noqa: E402
 from tap import check, plan  # noqa: E402
 
 COOKBOOK = "0.6.1"
@@ -39,22 +39,11 @@ class Environment(Clients):
 
     def __init__(self, cache):
         super().__init__(cache)
-        self.folder = cache / "env-cookbook"
-        self.python = self.folder / "bin" / "python"
+        self.python = cache / "env-cookbook/bin/python"
 
     def prepare(self, versions):
-        wanted = " ".join([f"tinker=={versions[0]}", f"tinker-cookbook=={COOKBOOK}", *PACKAGES])
-        mark = self.folder / "installed"
-        if mark.exists() and mark.read_text() == wanted:
-            return
-        made = subprocess.run([sys.executable, "-m", "venv", "--clear", str(self.folder)],
-                              capture_output=True, text=True, check=False)
-        if made.returncode != 0:
-            skip_all("python3 -m venv does not work here")
-        self.pip(f"tinker=={versions[0]}", *PACKAGES)
-        # Its requirements name torch, which is several gigabytes.
-        self.pip("--no-deps", f"tinker-cookbook=={COOKBOOK}")
-        mark.write_text(wanted)
+        # The cookbook's requirements name torch, which is several gigabytes.
+        self.make(f"tinker=={versions[0]}", *PACKAGES, alone=[f"tinker-cookbook=={COOKBOOK}"])
 
 
 def write_tokenizer(folder):

@@ -25,7 +25,6 @@ import packages
 from gateway import CALLING, Client, gateway, local, not_gone_on, records, turns_of
 from tap import check, plan, skip
 
-PACKAGES = ["openai==3.54.0", "anthropic==2.12.0"]
 NODE_PACKAGES = ["openai@6.49.0", "@anthropic-ai/sdk@1.12.0"]
 CALL = ("<think>I must ask.</think>Let me see.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": "
         "{\"city\": \"Zürich\"}}\n</tool_call>")
@@ -303,7 +302,7 @@ def retries(url, drawn, path):
 
 def main():
     tnk, folder = sys.argv[1:3]
-    packages.enter(folder, "clients", PACKAGES)
+    packages.enter(folder)
     with tempfile.TemporaryDirectory() as scratch:
         path = pathlib.Path(scratch) / "record"
         with local(tnk, "--faults", FAULTS) as service, gateway(tnk, service, "--record", path) as g:

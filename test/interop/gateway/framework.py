@@ -19,7 +19,6 @@ import packages
 from gateway import gateway, local, not_drawn, not_gone_on, records, turns_of, whole
 from tap import check, plan
 
-PACKAGES = ["openai==3.54.0", "anthropic==2.12.0", "pydantic-ai-slim[openai,anthropic]==2.68.0"]
 FAULTS = "seed=7,mild=5%"
 CITIES = ["Zürich", "Bern", "Genf"]
 CALLS = ["<think>I must ask.</think>Let me see.\n<tool_call>\n" + json.dumps(
@@ -89,7 +88,7 @@ def check_record(path, log, played):
 
 def main():
     tnk, folder = sys.argv[1:3]
-    packages.enter(folder, "framework", PACKAGES)
+    packages.enter(folder)
     with tempfile.TemporaryDirectory() as scratch:
         answers, log, faults, path = (pathlib.Path(scratch) / name for name in ("answers", "log", "faults", "record"))
         answers.write_text("".join(json.dumps(line) + "\n" for line in [*CALLS, SAID]))

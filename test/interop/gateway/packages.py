@@ -1,24 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""An environment of Python with packages, which tests here share."""
+"""The environment of Python that the tests here share, with what they need of PyPI."""
 import pathlib
-import subprocess
 import sys
 
+import own_venv
 
-def enter(folder, name, packages):
-    """Go on in the environment of this folder, with these packages of PyPI, which
-    a later run finds there. Out of reach: status 77, with the reason."""
-    python = pathlib.Path(folder) / "venv/bin/python"
-    if pathlib.Path(sys.prefix).resolve() == python.parent.parent.resolve():
-        return
-    lines = [] if python.exists() else [[sys.executable, "-m", "venv", python.parent.parent]]
-    done = python.parent / f"done-{name}"
-    if not done.exists():
-        lines.append([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
-    for line in lines:
-        ran = subprocess.run([str(word) for word in line], capture_output=True, text=True)
-        if ran.returncode != 0:
-            print("skipped: the packages are out of reach:", ran.stderr.strip()[-300:])
-            sys.exit(77)
-    done.touch()
-    sys.exit(subprocess.run([str(python), *sys.argv]).returncode)
+PACKAGES = ["openai==3.54.0", "anthropic==2.12.0", "pydantic-ai-slim[openai,anthropic]==2.68.0"]
+
+
+def enter(folder):
+    """Go on in the environment of this folder, which a later run finds there. Out of reach: status
+    77, with the reason."""
+    try:
+        own_venv.enter(pathlib.Path(folder) / "venv", *PACKAGES)
+    except own_venv.Unreachable as e:
+        print("skipped: the packages are out of reach:", e)
+        sys.exit(77)

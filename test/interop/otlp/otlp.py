@@ -15,7 +15,7 @@ import sys
 
 TEST = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TEST / "support"), str(TEST / "gateway")]
-from own_venv import enter  # noqa: E402
+from own_venv import enter_or_skip  # noqa: E402
 from tap import check, plan  # noqa: E402
 
 
@@ -86,7 +86,7 @@ def main():
     parser.add_argument("--venv", type=pathlib.Path, required=True)
     args = parser.parse_args()
     tnk = args.tnk.resolve()
-    enter(args.venv, "opentelemetry.proto=opentelemetry-proto")
+    enter_or_skip(args.venv, "opentelemetry-proto")
     from collector import Collector
     from gateway import SERVICE_KEY, Client, Command, local
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest

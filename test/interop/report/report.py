@@ -20,7 +20,7 @@ import urllib.request
 
 TEST = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TEST / "support"))
-from own_venv import enter  # noqa: E402
+from own_venv import enter_or_skip  # noqa: E402
 from ports import reserve  # noqa: E402
 from tap import check, plan  # noqa: E402
 
@@ -102,7 +102,7 @@ def main():
     parser.add_argument("--venv", type=pathlib.Path, required=True)
     args = parser.parse_args()
     tnk = args.tnk.resolve()
-    enter(args.venv, "tensorboard", "trackio", "mlflow")
+    enter_or_skip(args.venv, "tensorboard", "trackio", "mlflow")
     with tempfile.TemporaryDirectory() as top:
         server, url = start_mlflow(pathlib.Path(top))
         try:

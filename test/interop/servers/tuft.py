@@ -27,6 +27,7 @@ from kit import Process, reserve
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "support"))
+import own_venv  # noqa: E402
 from tap import check, plan  # noqa: E402
 
 TUFT = "0.2.2"
@@ -54,24 +55,10 @@ def skip(why):
 
 def install(folder):
     """The Python that has TuFT."""
-    python = folder / "bin" / "python"
-    wanted = " ".join([f"tuft=={TUFT}", *PACKAGES])
-    mark = folder / "installed"
-    if mark.exists() and mark.read_text() == wanted:
-        return python
-    made = subprocess.run([sys.executable, "-m", "venv", "--clear", folder],
-                          capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        skip("python3 -m venv does not work here")
-    for what in (PACKAGES, ["--no-deps", f"tuft=={TUFT}"]):
-        ran = subprocess.run([python, "-m", "pip", "install", "-q",
-                              "--disable-pip-version-check", *what],
-                             capture_output=True, text=True, timeout=600, check=False)
-        if ran.returncode != 0:
-            lines = (ran.stderr or ran.stdout).strip().splitlines() or ["pip failed"]
-            skip(f"PyPI cannot be reached or does not have it: {lines[-1]}")
-    mark.write_text(wanted)
-    return python
+    try:
+        return own_venv.make(folder, *PACKAGES, alone=[f"tuft=={TUFT}"])
+    except own_venv.Unreachable as e:
+        skip(f"PyPI cannot be reached or does not have it: {e}")
 
 
 class Server:
