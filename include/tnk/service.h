@@ -505,7 +505,8 @@ typedef struct {
  * session of that sampler, but does not end it. The session ends with the
  * service that created it. After that this client cannot sample:
  * `on_queue_state` is called with TNK_QUEUE_SESSION_LOST and the id of that
- * session.
+ * session, and samples reject with TNK_ESESSION. `recovery` does not restore
+ * this client. Import a new string of the service that created the sampler.
  *
  * The string contains no key. Requests go to the server of this service's
  * options. If the string names another server, a warning is logged.
@@ -515,7 +516,8 @@ typedef struct {
  *         tnk_sampling_close() or tnk_service_close().
  * Rejects with: Caller, Transport, Service, Operation (groups of error.h):
  *   TNK_EINVAL without a model, if the path is not tinker://, and if `exported`
- *   is not a string of tnk_sampling_export(); TNK_ENOTFOUND.
+ *   is not a string of tnk_sampling_export(); TNK_ENOTFOUND; TNK_ESESSION if
+ *   the server does not know the sampler of `exported` any more.
  * Thread: loop thread. Callable from callbacks: yes. Since: 0.1
  */
 TNK_API tnk_promise_t *

@@ -169,7 +169,7 @@ TEST(D18_a_client_that_cannot_join_is_nowhere) {
     const char *json;
     int code;
   } cases[] = {
-      {404, "{\"detail\":\"Sampling session not found: x\"}", TNK_ENOTFOUND},
+      {404, "{\"detail\":\"Sampling session not found: x\"}", TNK_ESESSION},
       {401, "{\"detail\":\"no\"}", TNK_EAUTH},
       {422, "{\"detail\":\"no\"}", TNK_EREQUEST},
       {200, "{}", TNK_EPROTO},

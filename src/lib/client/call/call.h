@@ -142,6 +142,10 @@ typedef struct {
    * or NULL. */
   const char *secret;
   tnk__totals_t *totals; /* counts the client's requests and bodies, or NULL */
+  /* For a call in the session of another service: where the id of that session
+   * is once the server has ended it, and NULL before. NULL: the service's own
+   * session. */
+  const char *const *elsewhere;
   /* The observer's operation, or 0 without an observer, and the index of the
    * request in it. */
   uint64_t operation;
@@ -333,9 +337,13 @@ int tnk__call_is_unseen(const tnk__call_t *call);
  * resets this.
  */
 void tnk__doubts_open(tnk__endpoint_t *endpoint);
-/* The heartbeat was answered; endpoint->ended_session has the result. Only
+/* The heartbeats were answered; tnk__call_ended_session() has the result. Only
  * schedules. */
 void tnk__doubts_settle(tnk__endpoint_t *endpoint);
+/* The session that the call belongs to, if the server has ended it; else
+ * NULL. The end of the service's own session says nothing about a call in the
+ * session of another service. */
+const char *tnk__call_ended_session(const tnk__call_t *call);
 /* Returns whether the session of the call has ended. There may be a new one by
  * now, and a call that creates something still names the one it began in. */
 int tnk__call_has_lost_session(const tnk__call_t *call);

@@ -33,43 +33,48 @@ void tnk__doubts_open(tnk__endpoint_t *endpoint) {
 /* ---- Pace ---- */
 
 /* Minimum duration of a call that is refused now. */
-static uint64_t least_ms(const tnk__doubts_t *doubts) {
+static uint64_t least_ms(const tnk__pace_t *pace) {
   uint64_t ms = FIRST_DELAY_MS;
   uint32_t i;
 
-  if (doubts->n_rounds == 0)
+  if (pace->n_rounds == 0)
     return 0;
-  for (i = 1; i < doubts->n_rounds && ms < MAX_DELAY_MS; i++)
+  for (i = 1; i < pace->n_rounds && ms < MAX_DELAY_MS; i++)
     ms *= 2;
   return ms < MAX_DELAY_MS ? ms : MAX_DELAY_MS;
 }
 
 /* Refusals that come close together count as one round. */
-static void count_round(tnk__doubts_t *doubts, uint64_t now) {
-  if (doubts->n_rounds > 0 && now - doubts->last_ms > CALM_MS)
-    doubts->n_rounds = 0;
-  if (doubts->n_rounds > 0 && now - doubts->round_ms < least_ms(doubts))
+static void count_round(tnk__pace_t *pace, uint64_t now) {
+  if (pace->n_rounds > 0 && now - pace->last_ms > CALM_MS)
+    pace->n_rounds = 0;
+  if (pace->n_rounds > 0 && now - pace->round_ms < least_ms(pace))
     return;
-  doubts->n_rounds++;
-  doubts->round_ms = now;
+  pace->n_rounds++;
+  pace->round_ms = now;
+}
+
+/* Refusals in one session do not delay the report that another one is lost. */
+static tnk__pace_t *pace_of(const tnk__call_t *call) {
+  return &call->endpoint->doubts.pace[call->owner.elsewhere != NULL];
 }
 
 /* The time until a call may end. The first round ends at once. */
 static uint64_t pace_ms(const tnk__call_t *call) {
   const tnk__call_kind_t kind = call->request.route->kind;
-  tnk__doubts_t *doubts = &call->endpoint->doubts;
+  tnk__pace_t *pace = pace_of(call);
   const uint64_t now = tnk__context_now_ms(call->endpoint->context);
   const uint64_t began = call->tries.retry.started_ms;
   uint64_t least;
 
   if (kind == TNK__CALL_POLL || kind == TNK__CALL_POLL_SAMPLE)
     return 0; /* polls have their own pace */
-  count_round(doubts, now);
-  doubts->last_ms = now;
+  count_round(pace, now);
+  pace->last_ms = now;
   /* Calls that were started before the first refusal belong to its round. */
-  if (began <= doubts->round_ms && doubts->n_rounds == 1)
+  if (began <= pace->round_ms && pace->n_rounds == 1)
     return 0;
-  least = least_ms(doubts);
+  least = least_ms(pace);
   return began + least > now ? began + least - now : 0;
 }
 
@@ -100,7 +105,7 @@ static void on_paced(tnk__timer_t *timer) {
 /* Report the same message with another code. Without memory the error stays as
  * it is. */
 static void blame_session(tnk__call_t *call, tnk__reply_t *reply) {
-  const tnk__endpoint_t *endpoint = call->endpoint;
+  const char *ended = tnk__call_ended_session(call);
   tnk_error_t pub = reply->error->pub;
   tnk__error_t *error;
   char what[160];
@@ -109,10 +114,9 @@ static void blame_session(tnk__call_t *call, tnk__reply_t *reply) {
     return;
   pub.code = TNK_ESESSION;
   snprintf(what, sizeof(what), "%s in %.100s", call->owner.name,
-           endpoint->ended_session != NULL ? endpoint->ended_session
-                                           : "an earlier session");
+           ended != NULL ? ended : "an earlier session");
   /* The strings of `pub` belong to the old error. */
-  error = tnk__error_from(&endpoint->context->alloc, what, &pub);
+  error = tnk__error_from(&call->endpoint->context->alloc, what, &pub);
   tnk__error_unref(reply->error);
   reply->error = error;
   reply->verdict.err = TNK_ESESSION;
@@ -151,12 +155,16 @@ static void on_too_long(tnk__timer_t *timer) {
 
 /* ---- The refusal ---- */
 
-int tnk__call_has_lost_session(const tnk__call_t *call) {
-  const tnk__endpoint_t *endpoint = call->endpoint;
+const char *tnk__call_ended_session(const tnk__call_t *call) {
+  return call->owner.elsewhere != NULL ? *call->owner.elsewhere
+                                       : call->endpoint->ended_session;
+}
 
-  return endpoint->ended_session != NULL ||
-         (call->request.route->kind == TNK__CALL_CREATE &&
-          call->tries.session != endpoint->n_sessions);
+int tnk__call_has_lost_session(const tnk__call_t *call) {
+  return tnk__call_ended_session(call) != NULL ||
+         (call->owner.elsewhere == NULL &&
+          call->request.route->kind == TNK__CALL_CREATE &&
+          call->tries.session != call->endpoint->n_sessions);
 }
 
 static int is_in_session(const tnk__call_t *call) {

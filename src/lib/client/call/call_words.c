@@ -79,14 +79,14 @@ void tnk__call_read_page(const tnk__call_t *call,
  * that has ended, or the URL that cannot make a session. */
 static const char *name_of(const tnk__call_t *call, const tnk__reply_t *reply,
                            char *text, size_t size) {
-  const tnk__endpoint_t *endpoint = call->endpoint;
+  const char *ended = tnk__call_ended_session(call);
 
-  if (reply->verdict.err == TNK_ESESSION && endpoint->ended_session != NULL)
-    snprintf(text, size, "%s in %s", call->owner.name, endpoint->ended_session);
+  if (reply->verdict.err == TNK_ESESSION && ended != NULL)
+    snprintf(text, size, "%s in %s", call->owner.name, ended);
   else if (reply->status == 404 &&
            call->request.route->kind == TNK__CALL_CREATE_SESSION)
     snprintf(text, size, "%s at %s", call->owner.name,
-             endpoint->config->url.text);
+             call->endpoint->config->url.text);
   else
     return call->owner.name;
   return text;
@@ -173,9 +173,9 @@ static void explain_exchange(const tnk__call_t *call, uint64_t now,
     tnk__call_explain_last(call, out);
     tnk__text_printf(out, ")");
   }
-  if (call->endpoint->ended_session != NULL)
+  if (tnk__call_ended_session(call) != NULL)
     tnk__text_printf(out, "; the server has ended session %s",
-                     call->endpoint->ended_session);
+                     tnk__call_ended_session(call));
 }
 
 void tnk__call_explain(const tnk__call_t *call, tnk__text_t *out) {

@@ -49,12 +49,18 @@ typedef struct {
                     const char *reason);
 } tnk__reach_t;
 
+/* The refusals of calls, see call_doubt.c. */
+typedef struct {
+  uint64_t last_ms;  /* time of the last one */
+  uint64_t round_ms; /* time of the first one in the current round */
+  uint32_t n_rounds; /* consecutive */
+} tnk__pace_t;
+
 /* State of call_doubt.c. */
 typedef struct {
-  tnk__list_t asking; /* refused calls that wait for a heartbeat */
-  uint64_t last_ms;   /* time of the last such refusal */
-  uint64_t round_ms;  /* time of the first refusal in the current round */
-  uint32_t n_rounds;  /* consecutive */
+  tnk__list_t asking;  /* refused calls that wait for a heartbeat */
+  tnk__pace_t pace[2]; /* of calls in the service's own session, and in the
+                          sessions of other services */
   /* Check now whether the session exists, and call tnk__doubts_settle() with
    * the answer. Returns 1, or 0 if there is no session. NULL: no check is
    * made. */

@@ -134,10 +134,9 @@ void tnk__sample_fail_text(tnk__sample_t *sample, int code, const char *text) {
  * exists. */
 static int is_lost_sampler(const tnk__sample_t *sample,
                            const tnk__reply_t *reply) {
-  return sample->sampling->foreign == NULL &&
-         (reply->status == 404 || reply->status == 410) &&
+  return (reply->status == 404 || reply->status == 410) &&
          !sample->job.is_accepted &&
-         session_of(sample)->endpoint.ended_session == NULL &&
+         tnk__call_ended_session(&sample->job.future.call) == NULL &&
          reply->verdict.err != TNK_EUNSUPPORTED &&
          tnk__reply_names_thing(reply);
 }
@@ -159,11 +158,12 @@ static void tell_lost(tnk_sampling_t *sampling, const char *reason) {
                        text);
 }
 
-/* Returns 1 if the sample waits for another sampler. */
+/* Returns 1 if the sample waits for another sampler. The sampler of another
+ * service is not created again here. */
 static int waits_for_sampler(tnk__sample_t *sample, const tnk__reply_t *reply) {
   tnk_sampling_t *sampling = sample->sampling;
 
-  if (!is_lost_sampler(sample, reply) ||
+  if (!is_lost_sampler(sample, reply) || sampling->foreign != NULL ||
       session_of(sample)->registry.losses == NULL)
     return 0;
   session_of(sample)->registry.losses->lost_sampler(
@@ -175,18 +175,11 @@ static int waits_for_sampler(tnk__sample_t *sample, const tnk__reply_t *reply) {
   return 1;
 }
 
-/* A refusal that the end of another service's session explains. For our own
- * session the retry table does the same. */
-static int is_lost_session(const tnk__sample_t *sample,
-                           const tnk__reply_t *reply) {
-  const tnk__foreign_t *foreign = sample->sampling->foreign;
-
-  if (foreign == NULL || !foreign->has_ended)
-    return 0;
-  return reply->status == 404 || reply->status == 410 ||
-         (!sample->job.is_accepted &&
-          (reply->status == 400 || reply->status == 409 ||
-           reply->status == 422));
+/* Returns whether the server has accepted the sample, and does not know it any
+ * more. */
+static int is_forgotten(const tnk__sample_t *sample,
+                        const tnk__reply_t *reply) {
+  return sample->job.is_accepted && reply->verdict.err == TNK_ENOTFOUND;
 }
 
 static void fail_reply(tnk__sample_t *sample, const tnk__reply_t *reply) {
@@ -196,13 +189,12 @@ static void fail_reply(tnk__sample_t *sample, const tnk__reply_t *reply) {
   char what[128];
   tnk__error_t *error;
 
-  if (!is_lost && !is_lost_session(sample, reply)) {
+  if (!is_lost && !is_forgotten(sample, reply)) {
     tnk__sample_fail(sample, reply->error);
     return;
   }
   pub.code = TNK_ESESSION;
-  snprintf(what, sizeof(what), "%s in %.80s", name_of(sample),
-           is_lost ? sampling->id : sampling->foreign->id);
+  snprintf(what, sizeof(what), "%s in %.80s", name_of(sample), sampling->id);
   error = tnk__error_from(&session_of(sample)->context->alloc, what, &pub);
   tnk__sample_fail(sample, error);
   if (is_lost)
@@ -228,6 +220,7 @@ static int tell_server(tnk__sample_t *sample) {
   if (!tnk__call_disown(call_of(sample)))
     return 0;
   call_of(sample)->owner.totals = NULL;
+  call_of(sample)->owner.elsewhere = NULL;
   sample->sampling = NULL; /* the client may be freed first */
   tnk__sample_leave(sample);
   tnk__list_remove(&sample->member.link);
@@ -614,6 +607,8 @@ static void prepare(tnk__sample_t *sample, tnk_sampling_t *sampling,
                 name_of(sample), "Sample");
   call_of(sample)->owner.totals = &sampling->totals;
   call_of(sample)->owner.method_name = method_name(sample);
+  if (sampling->foreign != NULL)
+    call_of(sample)->owner.elsewhere = &sampling->foreign->ended;
   sample->job.future.is_proto = 1;
   sample->job.future.is_sample = 1;
   sample->job.future.on_state = on_state;

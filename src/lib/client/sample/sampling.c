@@ -345,6 +345,8 @@ void tnk__create_sampling_for(tnk__session_t *session, tnk_promise_t *promise,
 typedef struct {
   tnk__service_op_t op;
   tnk__sampler_text_t sampler;
+  tnk__foreign_t *foreign; /* the sampler's session, until the client is made;
+                              NULL for the service's own */
 } join_t;
 
 static join_t *of_op(tnk__service_op_t *op) {
@@ -378,20 +380,18 @@ static uint64_t draw(tnk__session_t *session, const char *id) {
 static void hand_over_join(join_t *join, uint64_t clone) {
   const tnk__sampler_text_t *sampler = &join->sampler;
   tnk__session_t *session = join->op.session;
-  tnk__foreign_t *foreign;
-  tnk_sampling_t *sampling = NULL;
+  tnk_sampling_t *sampling =
+      tnk__sampling_new(session, sampler->sampling_session_id,
+                        sampler->base_model, sampler->record_stability_info);
 
-  if (tnk__foreign_enter(&foreign, &session->registry, session->start.id,
-                         sampler->session_id) == TNK_OK)
-    sampling =
-        tnk__sampling_new(session, sampler->sampling_session_id,
-                          sampler->base_model, sampler->record_stability_info);
   if (sampling == NULL) {
-    tnk__foreign_leave(foreign);
     tnk__service_op_fail_code(&join->op, join->op.name, TNK_ENOMEM);
     return;
   }
-  sampling->foreign = foreign;
+  sampling->foreign = join->foreign;
+  if (join->foreign != NULL)
+    join->foreign->n_joining--;
+  join->foreign = NULL;
   sampling->clone = clone;
   sampling->next_seq = clone * TNK__CLONE_NUMBERS;
   tnk__service_op_resolve(&join->op, TNK__RESULT_SAMPLING,
@@ -412,6 +412,24 @@ static int lacks_call(const tnk__reply_t *reply) {
   return reply->status == 400 || reply->status == 405 || reply->status == 501;
 }
 
+/* The string names a sampler that existed, so a server that does not know it
+ * has lost it. The program needs another string, as after any other loss. */
+static void fail_join(join_t *join, const tnk__reply_t *reply) {
+  tnk_error_t pub = reply->error->pub;
+  tnk__error_t *error;
+
+  if (reply->verdict.err != TNK_ENOTFOUND &&
+      reply->verdict.err != TNK_EEXPIRED) {
+    tnk__service_op_fail(&join->op, reply->error);
+    return;
+  }
+  pub.code = TNK_ESESSION;
+  error = tnk__error_from(&join->op.session->context->alloc,
+                          join->op.call.owner.name, &pub);
+  tnk__service_op_fail(&join->op, error);
+  tnk__error_unref(error);
+}
+
 static void on_joined(tnk__call_t *call, const tnk__reply_t *reply) {
   join_t *join = of_op(tnk__container_of(call, tnk__service_op_t, call));
   tnk__session_t *session = join->op.session;
@@ -419,7 +437,8 @@ static void on_joined(tnk__call_t *call, const tnk__reply_t *reply) {
   uint64_t clone = 0;
   int err;
 
-  if (reply->error != NULL && lacks_call(reply)) {
+  if (reply->error != NULL && reply->verdict.err != TNK_ESESSION &&
+      lacks_call(reply)) {
     tnk__log(&session->context->logger, TNK_LOG_INFO, "sampling",
              "%s: the server does not number its clients; a random number is "
              "used",
@@ -428,7 +447,7 @@ static void on_joined(tnk__call_t *call, const tnk__reply_t *reply) {
     return;
   }
   if (reply->error != NULL) {
-    tnk__service_op_fail(&join->op, reply->error);
+    fail_join(join, reply);
     return;
   }
   err = tnk__join_sampling_read(&clone, reply->body, reply->body_len);
@@ -446,6 +465,15 @@ static void begin_join(tnk__service_op_t *op) {
   tnk__session_t *session = op->session;
   const char *id = join->sampler.sampling_session_id;
 
+  /* The session is known from here on, so that a heartbeat can show whether it
+   * exists if the server refuses the call. */
+  if (tnk__foreign_enter(&join->foreign, &session->registry, session->start.id,
+                         join->sampler.session_id) != TNK_OK) {
+    tnk__service_op_fail_code(op, op->name, TNK_ENOMEM);
+    return;
+  }
+  if (join->foreign != NULL)
+    join->foreign->n_joining++;
   if (!session->start.flags.join_samplers) {
     hand_over_join(join, draw(session, id));
     return;
@@ -453,11 +481,23 @@ static void begin_join(tnk__service_op_t *op) {
   tnk__call_init(&op->call, &session->endpoint, TNK__ROUTE_JOIN_SAMPLING,
                  "join_sampling_session");
   op->call.owner.method_name = "SamplingClient.join_sampling_session";
+  if (join->foreign != NULL)
+    op->call.owner.elsewhere = &join->foreign->ended;
   tnk__join_sampling_write(&op->body, id);
   tnk__service_op_call(op, on_joined);
 }
 
 /* ---- Other clients: the start ---- */
+
+/* The call refers to the session. */
+static void clean_join(tnk__service_op_t *op) {
+  tnk__foreign_t *foreign = of_op(op)->foreign;
+
+  tnk__call_cancel(&op->call);
+  if (foreign != NULL)
+    foreign->n_joining--;
+  tnk__foreign_leave(foreign);
+}
 
 static int keep(join_t *join, const tnk__sampler_text_t *sampler) {
   tnk__arena_t *arena = &join->op.arena;
@@ -495,6 +535,7 @@ tnk_promise_t *tnk__join_sampling(tnk__session_t *session, const char *name,
   if (op == NULL)
     return promise;
   warn_of_another(session, sampler);
+  op->clean = clean_join;
   if (!keep(of_op(op), sampler))
     tnk__service_op_fail_code(op, name, TNK_ENOMEM);
   else

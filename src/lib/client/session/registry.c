@@ -42,7 +42,7 @@ static int ask(void *user) {
     n_asked++;
   }
   TNK__LIST_FOREACH (node, &registry->foreigners) {
-    if (foreign_at(node)->has_ended)
+    if (foreign_at(node)->ended != NULL)
       continue;
     tnk__heartbeat_ask(&foreign_at(node)->heartbeat);
     n_asked++;
@@ -65,10 +65,11 @@ static void on_ended(tnk__heartbeat_t *heartbeat, tnk__error_t *error) {
   tnk__foreign_t *foreign =
       tnk__container_of(heartbeat, tnk__foreign_t, heartbeat);
 
-  foreign->has_ended = 1;
+  foreign->ended = foreign->id;
   tnk__registry_answered(foreign->registry);
-  tnk__registry_tell(foreign->registry, foreign->id, TNK_QUEUE_SESSION_LOST,
-                     error->pub.text);
+  if (foreign->n_clients > foreign->n_joining)
+    tnk__registry_tell(foreign->registry, foreign->id, TNK_QUEUE_SESSION_LOST,
+                       error->pub.text);
 }
 
 static void on_kept(tnk__heartbeat_t *heartbeat) {

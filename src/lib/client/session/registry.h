@@ -62,7 +62,8 @@ typedef struct {
   tnk__registry_t *registry;
   char *id;
   size_t n_clients;
-  int has_ended; /* the server has reported its end */
+  size_t n_joining;  /* those among them whose promise will report a loss */
+  const char *ended; /* its id once the server has ended it; else NULL */
   tnk__heartbeat_t heartbeat;
 } tnk__foreign_t;
 
