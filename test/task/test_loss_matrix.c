@@ -46,6 +46,7 @@ typedef struct {
   tnk_promise_t *sample;
   int n_good_steps; /* since the last kill */
   int n_good_samples;
+  int n_failed;
   int n_not_found;
   int n_session_lost; /* reports since the last kill */
   int wants_step;     /* of an idle program */
@@ -100,6 +101,7 @@ static int over(run_t *run, tnk_promise_t **promise, int *status) {
   *status = tnk_promise_status(*promise);
   run->n_not_found += *status == TNK_ENOTFOUND || *status == TNK_EEXPIRED;
   run->is_failing = *status != TNK_OK;
+  run->n_failed += *status != TNK_OK;
   return 1;
 }
 
@@ -264,6 +266,19 @@ static void describe(const cell_t *cell, char *to, size_t size) {
       test_fail(__FILE__, __LINE__, "%s: %s", #condition, text);               \
   } while (0)
 
+/* The server dies before there is a session, so nothing can be lost: the start
+ * is repeated, no call fails, and no loss is reported, with recovery or
+ * without. */
+static void judge_lossless(const run_t *run, const char *text) {
+  HOLDS(run->n_failed == 0);
+  HOLDS(run->world.revealed_ms == 0);
+  HOLDS(run->world.reported_ms == 0 && run->n_session_lost == 0);
+  if (run->cell->clients & SAMPLES)
+    HOLDS(run->n_good_samples > 0);
+  if (run->cell->clients & TRAINS)
+    HOLDS(run->n_good_steps > 0);
+}
+
 static void judge(run_t *run) {
   const cell_t *cell = run->cell;
   const world_t *world = &run->world;
@@ -281,6 +296,8 @@ static void judge(run_t *run) {
     HOLDS(world->reported_ms != 0 &&
           world->reported_ms <=
               world->revealed_ms + 2 * TICK_MS + (is_delayed ? DELAY_MS : 0));
+  if (cell->moment == BEFORE_CONFIG || cell->moment == BEFORE_SESSION)
+    judge_lossless(run, text);
   if (!cell->recovers && world->revealed_ms != 0)
     return;
   if (cell->clients & SAMPLES)
