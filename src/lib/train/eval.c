@@ -21,12 +21,38 @@
 
 /* ---- Losses ---- */
 
+/* The usual weights of an example are 0 and one other number. Their sum is that
+ * number times its count: a float times a count below 2^29 is exact, and so is
+ * each sum on the way to it. Returns 0 if the weights are others. The loop has
+ * no exit, so that compilers use vectors. */
+static int alike_weight(const float *values, size_t n, double *sum) {
+  float value = 0;
+  uint32_t n_equal = 0, n_other = 0;
+  size_t i = 0;
+
+  while (i < n && values[i] == 0.0f)
+    i++;
+  if (i < n)
+    value = values[i];
+  if (n - i >= (size_t)1 << 29)
+    return 0;
+  for (; i < n; i++) {
+    n_equal += values[i] == value;
+    n_other += values[i] != value && values[i] != 0.0f;
+  }
+  *sum = (double)value * n_equal;
+  return n_other == 0;
+}
+
 static double tensor_weight(const tnk_tensor_t *tensor, int is_count) {
   const float *values = tensor->data;
   double sum = 0;
 
-  /* The usual weights. A step of tnk train spent an eighth of its time here. */
+  /* A step of tnk train spent an eighth of its time here. */
   if (tensor->dtype == TNK_F32 && !is_count) {
+    if (alike_weight(values, tensor->n_values, &sum))
+      return sum;
+    sum = 0;
     for (size_t i = 0; i < tensor->n_values; i++)
       sum += (double)values[i];
     return sum;

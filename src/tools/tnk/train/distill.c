@@ -106,7 +106,7 @@ static int take_answers(train_distill_t *distill, cli_ask_t *ask,
                                .n_prompt = prompt->n_tokens,
                                .logprobs = logprobs};
     answer->ids =
-        tnk__arena_alloc(&pass->packed, answer->n * sizeof(*answer->ids));
+        tnk__arena_alloc(&pass->arena, answer->n * sizeof(*answer->ids));
     if (answer->ids == NULL)
       return no_memory(ask);
     memcpy(answer->ids, prompt->tokens, prompt->n_tokens * sizeof(*ids));
@@ -124,7 +124,7 @@ static int take_answers(train_distill_t *distill, cli_ask_t *ask,
  * no advantage. */
 static int make(tnk_datum_t *out, train_pass_t *pass,
                 const train_answer_t *answer, const float *teacher) {
-  tnk__arena_t *arena = &pass->packed;
+  tnk__arena_t *arena = &pass->arena;
   const size_t n = answer->n - 1;
   const size_t first = answer->n_prompt - 1; /* target of the first one */
   const size_t n_sampled = n - first;

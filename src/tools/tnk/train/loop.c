@@ -114,13 +114,14 @@ static int is_sampled(const train_loop_t *loop, uint64_t number) {
          (loop->sample_every > 0 && number % loop->sample_every == 0);
 }
 
-/* An example of a packed file is in memory until its step is done. */
+/* An example of a packed file is in memory until its step is done and the
+ * library does not read it any more. */
 static int add_packed(const train_loop_t *loop, train_flight_t *flight,
                       uint64_t example) {
-  train_pass_t *pass = &flight->pass;
+  train_pass_t *pass = flight->pass;
   char why[512] = "";
   const int err =
-      train_packed_read(loop->data->train.packed, example, &pass->packed,
+      train_packed_read(loop->data->train.packed, example, &pass->arena,
                         &pass->data[pass->n], why, sizeof(why));
 
   if (err != TNK_OK)
@@ -134,7 +135,7 @@ static int add_packed(const train_loop_t *loop, train_flight_t *flight,
 static int add_example(const train_loop_t *loop, train_flight_t *flight,
                        uint64_t example) {
   const train_set_t *set = &loop->data->train;
-  train_pass_t *pass = &flight->pass;
+  train_pass_t *pass = flight->pass;
 
   if (set->packed != NULL)
     return add_packed(loop, flight, example);
@@ -152,18 +153,17 @@ static int add_example(const train_loop_t *loop, train_flight_t *flight,
 static int prepare_step(train_loop_t *loop, train_flight_t *flight,
                         uint64_t index) {
   const size_t n = (size_t)tnk_plan_count(loop->plan, index);
-  train_pass_t *pass = &flight->pass;
+  train_pass_t *pass = train_pass_renew(flight->pass);
   int result = FINE;
 
+  if (pass == NULL)
+    return cli_fail(loop->ask->cli, CLI_EXIT_FAILED, "out of memory");
+  flight->pass = pass;
   flight->step = (train_step_t){
       .number = index + 1,
       .eval = NAN,
       .rate = tnk_schedule_rate(loop->schedule, index),
   };
-  pass->n = 0;
-  pass->reward = 0;
-  tnk__arena_deinit(&pass->packed);
-  tnk__arena_init(&pass->packed, tnk__allocator_default(), SIZE_MAX / 2);
   for (size_t i = 0; i < n && result == FINE; i++)
     result = add_example(loop, flight, tnk_plan_example(loop->plan, index, i));
   if (result == FINE && loop->distill != NULL)
@@ -186,7 +186,7 @@ static int begin_step(train_loop_t *loop) {
   loop->n_begun++;
   loop->n_flying += flight->step.n_tokens;
   optim = learn_optim(&train_args.optimizer, flight->step.rate);
-  both[0] = train_pass_begin(loop->model, &flight->pass);
+  both[0] = train_pass_begin(loop->model, flight->pass);
   both[1] = tnk_training_optim_step(loop->model, &optim);
   flight->done = tnk_all(both, 2);
   if (is_evaluated(loop, index + 1))
@@ -231,7 +231,7 @@ static int end_pass(train_loop_t *loop, train_flight_t *flight) {
 
   if (await(loop, TRAIN_STEPS, flight->done) == TNK_OK)
     step->loss =
-        train_pass_end(tnk_promise_child(flight->done, 0), &flight->pass, step);
+        train_pass_end(tnk_promise_child(flight->done, 0), flight->pass, step);
   else
     result = failed(loop, flight->done);
   drop(&flight->done);
@@ -300,7 +300,7 @@ static int end_step(train_loop_t *loop) {
     return result;
   loop->n_done++;
   loop->n_flying -= step->n_tokens;
-  tnk__arena_deinit(&flight->pass.packed);
+  train_pass_clear(flight->pass);
   loop->loss = step->loss;
   loop->eval = step->eval;
   train_show_step(&loop->show, step);
@@ -617,22 +617,14 @@ int train_loop_run(train_loop_t *loop, uint64_t first) {
       loop->distill != NULL ? (size_t)train_args.group_size : 1;
   const size_t n = (size_t)tnk_plan_max_count(loop->plan) *
                    loop->data->train.per * n_answers;
-  const size_t n_passes = (size_t)train_args.n_passes;
   const uint64_t began_ns = uv_hrtime();
   int result = rewind_to(loop, first);
 
   loop->loss = loop->eval = NAN;
   loop->show.first = first;
   for (size_t i = 0; i < TRAIN_IN_FLIGHT && result == FINE; i++) {
-    train_pass_t *pass = &loop->flight[i].pass;
-
-    tnk__arena_init(&pass->packed, tnk__allocator_default(), SIZE_MAX / 2);
-    pass->data = calloc(n, sizeof(*pass->data));
-    pass->reference = calloc(n, sizeof(*pass->reference));
-    pass->parts = calloc(n_passes, sizeof(*pass->parts));
-    pass->begun = calloc(n_passes, sizeof(*pass->begun));
-    if (pass->data == NULL || pass->reference == NULL || pass->parts == NULL ||
-        pass->begun == NULL)
+    loop->flight[i].pass = train_pass_new(n);
+    if (loop->flight[i].pass == NULL)
       result = cli_fail(loop->ask->cli, CLI_EXIT_FAILED, "out of memory");
   }
   if (result == FINE) {
@@ -651,13 +643,8 @@ int train_loop_run(train_loop_t *loop, uint64_t first) {
 }
 
 void train_loop_free(train_loop_t *loop) {
-  for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++) {
-    free(loop->flight[i].pass.data);
-    free(loop->flight[i].pass.reference);
-    free(loop->flight[i].pass.parts);
-    free(loop->flight[i].pass.begun);
-    tnk__arena_deinit(&loop->flight[i].pass.packed);
-  }
+  for (size_t i = 0; i < TRAIN_IN_FLIGHT; i++)
+    train_pass_free(loop->flight[i].pass);
   train_reference_free(&loop->reference);
   if (loop->distill != NULL)
     train_distill_free(loop->distill);

@@ -21,7 +21,7 @@ typedef struct {
   tnk_promise_t *done;    /* the pass and the update */
   tnk_promise_t *eval;    /* or NULL */
   tnk_promise_t *weights; /* for its samples; or NULL */
-  train_pass_t pass;
+  train_pass_t *pass;
   train_step_t step;
 } train_flight_t;
 

@@ -2,7 +2,10 @@
 #include "tools/tnk/train/pass.h"
 
 #include <math.h>
+#include <stdlib.h>
 
+#include "lib/base/alloc.h"
+#include "lib/wire/data/data.h"
 #include "tnk/result.h"
 #include "tnk/rl.h"
 #include "tools/tnk/learn/drift.h"
@@ -13,8 +16,47 @@ static void add(train_step_t *step, const char *name, double value) {
     step->more[step->n_more++] = (tnk_number_t){name, value};
 }
 
-static double loss_sum(const tnk_promise_t *promise) {
-  return tnk_pass_loss_sum(tnk_promise_pass(promise));
+/* Add the loss of an example to *sum, from its logprobs, in the order in which
+ * the library adds it. Returns 0 if it cannot be computed. */
+static int add_cross_entropy(double *sum, const tnk_tensor_t *logprobs,
+                             const tnk_datum_t *datum) {
+  const size_t at = tnk__datum_find(datum, "weights");
+  const tnk_tensor_t weights = at != SIZE_MAX
+                                   ? tnk__datum_input_at(datum, at).tensor
+                                   : (tnk_tensor_t){0};
+  double loss = 0;
+
+  if (logprobs == NULL || logprobs->crow != NULL || weights.crow != NULL ||
+      tnk__dtype_is_int(logprobs->dtype) ||
+      (at != SIZE_MAX && (tnk__dtype_is_int(weights.dtype) ||
+                          weights.n_values != logprobs->n_values)))
+    return 0;
+  for (size_t i = 0; i < logprobs->n_values; i++) {
+    const double weight = at != SIZE_MAX ? tnk__tensor_float(&weights, i) : 1;
+
+    /* The logprob of a token without a weight may be undefined. */
+    if (weight != 0)
+      loss -= weight * tnk__tensor_float(logprobs, i);
+  }
+  *sum += loss;
+  return 1;
+}
+
+/* The library computes the loss for a server that sends no metrics, but not of
+ * data that it has not copied. */
+static double loss_sum(const tnk_promise_t *promise, const train_part_t *part) {
+  const tnk_pass_t *pass = tnk_promise_pass(promise);
+  const tnk_datum_t *data = part->pass->data + part->first;
+  double sum = 0;
+
+  if (train_args.method != TRAIN_SFT || tnk_pass_count(pass) != part->n ||
+      tnk_metrics_count(tnk_pass_metrics(pass)) > 0)
+    return tnk_pass_loss_sum(pass);
+  for (size_t i = 0; i < part->n; i++)
+    if (!add_cross_entropy(&sum, tnk_pass_tensor(pass, i, "logprobs"),
+                           &data[i]))
+      return NAN;
+  return sum;
 }
 
 /* ---- DPO ---- */
@@ -118,19 +160,89 @@ static void add_distill(train_step_t *step, const train_pass_t *pass) {
   add(step, "answer_tokens", pass->n_sampled / (double)pass->n);
 }
 
+/* ---- Memory ---- */
+
+static void destroy(train_pass_t *pass) {
+  free(pass->data);
+  free(pass->reference);
+  free(pass->parts);
+  free(pass->begun);
+  tnk__arena_deinit(&pass->arena);
+  free(pass);
+}
+
+train_pass_t *train_pass_new(size_t n_most) {
+  const size_t n_parts = (size_t)train_args.n_passes;
+  train_pass_t *pass = calloc(1, sizeof(*pass));
+
+  if (pass == NULL)
+    return NULL;
+  tnk__arena_init(&pass->arena, tnk__allocator_default(), SIZE_MAX / 2);
+  pass->n_most = n_most;
+  pass->data = calloc(n_most, sizeof(*pass->data));
+  pass->reference = calloc(n_most, sizeof(*pass->reference));
+  pass->parts = calloc(n_parts, sizeof(*pass->parts));
+  pass->begun = calloc(n_parts, sizeof(*pass->begun));
+  if (pass->data != NULL && pass->reference != NULL && pass->parts != NULL &&
+      pass->begun != NULL)
+    return pass;
+  destroy(pass);
+  return NULL;
+}
+
+void train_pass_free(train_pass_t *pass) {
+  if (pass == NULL)
+    return;
+  pass->is_left = 1;
+  if (pass->n_lent == 0)
+    destroy(pass);
+}
+
+void train_pass_clear(train_pass_t *pass) {
+  if (pass->n_lent == 0)
+    tnk__arena_deinit(&pass->arena);
+}
+
+train_pass_t *train_pass_renew(train_pass_t *pass) {
+  train_pass_t *other = pass;
+
+  if (pass->n_lent > 0)
+    other = train_pass_new(pass->n_most);
+  if (other == NULL)
+    return NULL;
+  if (other != pass)
+    train_pass_free(pass);
+  train_pass_clear(other);
+  other->n = 0;
+  other->reward = 0;
+  return other;
+}
+
 /* ---- Passes ---- */
+
+static void on_release(void *user) {
+  train_pass_t *pass = user;
+
+  pass->n_lent--;
+  if (pass->n_lent == 0 && pass->is_left)
+    destroy(pass);
+}
 
 static int is_sampled(void) {
   return train_args.method == TRAIN_RL || train_args.method == TRAIN_DISTILL;
 }
 
-static tnk_promise_t *begin_part(tnk_training_t *model, train_part_t *part) {
-  const tnk_datum_t *data = part->pass->data + part->first;
+static tnk_promise_t *begin_part(tnk_training_t *model, train_pass_t *pass,
+                                 train_part_t *part) {
+  const tnk_datum_t *data = pass->data + part->first;
   tnk_pass_options_t options = TNK_PASS_OPTIONS_INIT;
 
+  options.release = on_release;
+  options.release_user = pass;
+  pass->n_lent++;
   if (train_args.method == TRAIN_DPO)
     return tnk_training_forward_backward_custom(model, data, part->n, dpo, part,
-                                                NULL);
+                                                &options);
   if (is_sampled())
     learn_loss_set(&train_args.loss, &options);
   return tnk_training_forward_backward(model, data, part->n, &options);
@@ -151,7 +263,7 @@ tnk_promise_t *train_pass_begin(tnk_training_t *model, train_pass_t *pass) {
         .first = first * per,
         .n = ((i + 1) * n / n_parts - first) * per,
     };
-    pass->begun[i] = begin_part(model, &pass->parts[i]);
+    pass->begun[i] = begin_part(model, pass, &pass->parts[i]);
   }
   return tnk_all(pass->begun, n_parts);
 }
@@ -161,7 +273,7 @@ double train_pass_end(const tnk_promise_t *promise, const train_pass_t *pass,
   double loss = 0;
 
   for (size_t i = 0; i < pass->n_parts; i++)
-    loss += loss_sum(tnk_promise_child(promise, i));
+    loss += loss_sum(tnk_promise_child(promise, i), &pass->parts[i]);
   if (train_args.method == TRAIN_DISTILL)
     add_distill(step, pass);
   if (is_sampled())
