@@ -165,6 +165,7 @@ TEST(data_elements) {
   static const int64_t negative[] = {0, -1, 0};
   static const int64_t wide[] = {0, 0, 1LL << 31};
   static const int32_t ids[] = {5, -7};
+  static const int32_t narrow[] = {INT32_MAX, 0, -9};
   one_t one;
 
   make(&one);
@@ -182,6 +183,9 @@ TEST(data_elements) {
   expect(&one, NULL, "datum 0: \"target_tokens\" value 1 is -1");
   one.inputs[0].tensor.data = wide;
   expect(&one, NULL, "datum 0: \"target_tokens\" value 2 is 2147483648");
+  one.inputs[0].tensor =
+      (tnk_tensor_t){.dtype = TNK_I32, .data = narrow, .n_values = 3};
+  expect(&one, NULL, "datum 0: \"target_tokens\" value 2 is -9");
   one.inputs[0].tensor = tnk_tensor_f32(numbers, 3);
   expect(&one, NULL, "datum 0: \"target_tokens\" must be integers");
   make(&one);

@@ -68,8 +68,8 @@ static void read_all(const cli_pack_t *pack, size_t size) {
   FUZZ_CHECK(isfinite(pack->head.weight));
   for (uint64_t i = 0; i < pack->head.n_examples; i++) {
     char why[512] = "";
-    const int32_t *ids;
-    const float *weights;
+    int32_t *ids;
+    float *weights;
     tnk__arena_t arena;
     size_t n;
     int err;

@@ -227,6 +227,40 @@ TEST(each_kind_of_weight_counts) {
   CHECK(isnan(tnk_pass_loss_sum(NULL)));
 }
 
+/* The sum in the order of the tokens, without a shortcut. */
+static double sum_of(const float *weights, size_t n) {
+  double sum = 0;
+
+  for (size_t i = 0; i < n; i++)
+    sum += (double)weights[i];
+  return sum;
+}
+
+TEST(the_sum_of_weights_is_that_in_their_order) {
+  enum { LENGTH = 999 };
+  static const float kinds[][3] = {
+      {0, 0, 0},          {1, 1, 1},          {0, 1, 0},
+      {0, 0.1f, 0.1f},    {-0.7f, 0, -0.7f},  {1e-45f, 0, 1e-45f},
+      {3e38f, 3e38f, 0},  {0.1f, 0.2f, 0.3f}, {0, 1, -1},
+      {1e30f, 1, -1e30f}, {-0.0f, 0, 1},      {INFINITY, 0, INFINITY},
+      {INFINITY, 0, 1},   {NAN, 1, 1},        {1, 1, NAN}};
+  static int32_t all[LENGTH];
+  static float weights[LENGTH];
+
+  for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++)
+    for (size_t n = 0; n <= LENGTH; n += n < 40 ? 1 : 137) {
+      const tnk_datum_t datum = {.input = {.tokens = all, .n_tokens = n},
+                                 .weights = weights};
+      double got, wanted;
+
+      for (size_t i = 0; i < n; i++)
+        weights[i] = kinds[kind][i * 7 % 11 % 3];
+      got = tnk_data_weight(&datum, 1);
+      wanted = sum_of(weights, n);
+      CHECK(isnan(wanted) ? isnan(got) : got == wanted);
+    }
+}
+
 TEST(a_set_without_weight_has_no_mean) {
   const tnk_datum_t data[] = {datum_of(none), datum_of(none)};
   server_t server;

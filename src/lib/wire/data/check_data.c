@@ -349,6 +349,8 @@ static int check_targets(const tnk__where_t *where,
    * it and writes the sentence. */
   if (tensor->dtype == TNK_I64)
     i = tnk__scan_no_id(tensor->data, tensor->n_values);
+  else
+    i = tnk__scan_negative(tensor->data, tensor->n_values);
   for (; i < tensor->n_values; i++) {
     int64_t id = tnk__tensor_int(tensor, i);
 

@@ -28,30 +28,37 @@ static int append(learn_store_t *store, const tnk_datum_t *datum) {
   return TNK_OK;
 }
 
+/* The targets are the ids behind the first. As 64-bit integers they would need
+ * twice the memory of the ids, and each step reads them from there. */
 int learn_datum(tnk_datum_t *out, tnk__arena_t *arena, const int32_t *ids,
-                const float *weights, size_t n, float scale) {
-  int64_t *targets = tnk__arena_alloc(arena, (n - 1) * sizeof(int64_t));
-  float *scaled = tnk__arena_alloc(arena, (n - 1) * sizeof(*scaled));
+                const float *weights, size_t n) {
+  tnk_loss_input_t *targets = tnk__arena_alloc(arena, sizeof(*targets));
 
-  *out = (tnk_datum_t){
-      .input = {.tokens = tnk__arena_copy(arena, ids, (n - 1) * sizeof(*ids)),
-                .n_tokens = n - 1}};
-  if (targets == NULL || out->input.tokens == NULL || scaled == NULL)
+  if (targets == NULL)
     return TNK_ENOMEM;
-  for (size_t i = 0; i + 1 < n; i++) {
-    targets[i] = ids[i + 1];
-    scaled[i] = weights[i + 1] * scale;
-  }
-  out->targets = targets;
-  out->weights = scaled;
+  *targets = (tnk_loss_input_t){
+      .name = "target_tokens",
+      .tensor = {.dtype = TNK_I32, .data = ids + 1, .n_values = n - 1}};
+  *out = (tnk_datum_t){.input = {.tokens = ids, .n_tokens = n - 1},
+                       .weights = weights + 1,
+                       .loss_inputs = targets,
+                       .n_loss_inputs = 1};
   return TNK_OK;
 }
 
 int learn_store_add_tokens(learn_store_t *store, const int32_t *ids,
                            const float *weights, size_t n, float scale) {
+  tnk__arena_t *arena = &store->arena;
+  const int32_t *own = tnk__arena_copy(arena, ids, n * sizeof(*own));
+  float *scaled = tnk__arena_alloc(arena, n * sizeof(*scaled));
   tnk_datum_t datum;
-  const int err = learn_datum(&datum, &store->arena, ids, weights, n, scale);
+  int err;
 
+  if (own == NULL || scaled == NULL)
+    return TNK_ENOMEM;
+  for (size_t i = 0; i < n; i++)
+    scaled[i] = weights[i] * scale;
+  err = learn_datum(&datum, arena, own, scaled, n);
   return err == TNK_OK ? append(store, &datum) : err;
 }
 

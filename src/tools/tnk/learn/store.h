@@ -13,13 +13,13 @@ typedef struct {
 } learn_store_t;
 
 void learn_store_init(learn_store_t *store);
-/* Make an example of next-token training in memory of the arena: the model
- * reads all tokens except the last, and the weight of a token applies to it as
- * a target, times `scale`. The caller has checked them. All functions return
- * TNK_OK or TNK_ENOMEM. */
+/* Make an example of next-token training, as a view of its ids and weights: the
+ * model reads all ids except the last, and the weight of an id applies to it as
+ * a target. The caller has checked them. Needs a little memory of the arena.
+ * All functions return TNK_OK or TNK_ENOMEM. */
 int learn_datum(tnk_datum_t *out, tnk__arena_t *arena, const int32_t *ids,
-                const float *weights, size_t n, float scale);
-/* Add one. */
+                const float *weights, size_t n);
+/* Add one, a copy, with its weights times `scale`. */
 int learn_store_add_tokens(learn_store_t *store, const int32_t *ids,
                            const float *weights, size_t n, float scale);
 /* Add a prompt, which has only an input. */

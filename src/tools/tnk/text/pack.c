@@ -15,10 +15,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
+#include "lib/wire/format/scan.h"
 #include "tnk/error.h"
 #include "tools/common/base/digest.h"
+#include "tools/tnk/text/crc.h"
 
 /* Entries of the index that are in memory at once. */
 enum { ENTRIES = 4096, NEWEST_SUFFIX = 32 };
@@ -30,21 +31,17 @@ _Static_assert(sizeof(cli_pack_entry_t) == 16, "an entry has no gaps");
 /* Ids of an example, so that its bytes can be counted in 32 bits. */
 #define MAX_IDS ((size_t)INT32_MAX / EACH)
 
-static uint32_t sum_of(uint32_t sum, const void *bytes, size_t n) {
-  return (uint32_t)crc32(sum, bytes, (uInt)n);
-}
-
 static uint32_t head_sum(const cli_pack_head_t *head) {
-  return sum_of(0, head, offsetof(cli_pack_head_t, head_sum));
+  return cli_crc32(0, head, offsetof(cli_pack_head_t, head_sum));
 }
 
 static uint32_t example_sum(uint64_t i, const int32_t *ids,
                             const float *weights, uint32_t n) {
-  uint32_t sum = sum_of(0, &i, sizeof(i));
+  uint32_t sum = cli_crc32(0, &i, sizeof(i));
 
-  sum = sum_of(sum, &n, sizeof(n));
-  sum = sum_of(sum, ids, n * sizeof(*ids));
-  return sum_of(sum, weights, n * sizeof(*weights));
+  sum = cli_crc32(sum, &n, sizeof(n));
+  sum = cli_crc32(sum, ids, n * sizeof(*ids));
+  return cli_crc32(sum, weights, n * sizeof(*weights));
 }
 
 /* ---- Vocabulary ---- */
@@ -113,7 +110,7 @@ int cli_pack_add(cli_pack_writer_t *writer, const int32_t *ids,
   head->digest = cli_digest(head->digest, &n, sizeof(n));
   head->digest = cli_digest(head->digest, ids, n * sizeof(*ids));
   head->digest = cli_digest(head->digest, weights, n * sizeof(*weights));
-  head->index_sum = sum_of(head->index_sum, &entry, sizeof(entry));
+  head->index_sum = cli_crc32(head->index_sum, &entry, sizeof(entry));
   for (size_t i = 1; i < n; i++)
     head->weight += (double)weights[i];
   head->n_examples++;
@@ -279,7 +276,7 @@ static const char *check_index(const cli_pack_t *pack) {
                     pack->index + at * sizeof(*some));
     if (wrong != NULL)
       break;
-    index.sum = sum_of(index.sum, some, n * sizeof(*some));
+    index.sum = cli_crc32(index.sum, some, n * sizeof(*some));
     for (size_t i = 0; i < n && is_valid; i++)
       is_valid = is_next(&index, &some[i], pack->index);
   }
@@ -336,15 +333,32 @@ void cli_pack_close(cli_pack_t *pack) {
   if (pack->fd >= 0)
     close(pack->fd);
   free(pack->name);
+  free(pack->entries);
   *pack = (cli_pack_t){.fd = -1};
+}
+
+void cli_pack_keep_index(cli_pack_t *pack) {
+  const size_t size = (size_t)pack->head.n_examples * sizeof(*pack->entries);
+  cli_pack_entry_t *entries = malloc(size);
+
+  if (entries != NULL &&
+      read_at(pack->fd, entries, size, pack->index) == NULL &&
+      cli_crc32(0, entries, size) == pack->head.index_sum)
+    pack->entries = entries;
+  else
+    free(entries);
 }
 
 /* Read an entry, which may have changed since the file was opened. */
 static const char *read_entry(const cli_pack_t *pack, uint64_t i,
                               cli_pack_entry_t *entry) {
-  const char *wrong = read_at(pack->fd, entry, sizeof(*entry),
-                              pack->index + i * sizeof(*entry));
+  const char *wrong = NULL;
 
+  if (pack->entries != NULL)
+    *entry = pack->entries[i];
+  else
+    wrong = read_at(pack->fd, entry, sizeof(*entry),
+                    pack->index + i * sizeof(*entry));
   if (wrong != NULL)
     return wrong;
   return entry->offset >= sizeof(pack->head) && entry->offset < pack->index &&
@@ -378,18 +392,21 @@ int cli_pack_lengths(const cli_pack_t *pack, uint32_t *out) {
   return is_ok;
 }
 
-/* The checksum does not protect from a file that was made to do harm. */
+/* The checksum does not protect from a file that was made to do harm. The loop
+ * has no exit, so that compilers use vectors. */
 static const char *check_example(const cli_pack_t *pack, const int32_t *ids,
                                  const float *weights, size_t n) {
-  int is_trained = 0;
+  const uint32_t n_vocab = (uint32_t)pack->head.n_vocab;
+  uint32_t is_foreign = 0, is_trained = 0;
 
-  for (size_t i = 0; i < n; i++) {
-    if (ids[i] < 0 || (uint64_t)ids[i] >= pack->head.n_vocab)
-      return "it has an id that is not in its vocabulary";
-    if (!isfinite(weights[i]))
-      return "it has a weight that is not finite";
-    is_trained |= i > 0 && weights[i] != 0.0f;
-  }
+  for (size_t i = 0; i < n; i++)
+    is_foreign |= (uint32_t)ids[i] >= n_vocab;
+  if (is_foreign)
+    return "it has an id that is not in its vocabulary";
+  if (tnk__scan_not_finite(weights, n) < n)
+    return "it has a weight that is not finite";
+  for (size_t i = 1; i < n; i++)
+    is_trained |= weights[i] != 0.0f;
   return is_trained ? NULL : "nothing of it is trained";
 }
 
@@ -405,8 +422,8 @@ static int is_changed(const cli_pack_t *pack) {
 }
 
 int cli_pack_read(const cli_pack_t *pack, uint64_t i, tnk__arena_t *arena,
-                  const int32_t **ids, const float **weights, size_t *n,
-                  char *why, size_t n_why) {
+                  int32_t **ids, float **weights, size_t *n, char *why,
+                  size_t n_why) {
   cli_pack_entry_t entry;
   char text[160];
   const char *wrong = read_entry(pack, i, &entry);
@@ -424,7 +441,7 @@ int cli_pack_read(const cli_pack_t *pack, uint64_t i, tnk__arena_t *arena,
   if (wrong == NULL) {
     *n = entry.n;
     *ids = room;
-    *weights = (const float *)(const void *)(room + entry.n);
+    *weights = (float *)(void *)(room + entry.n);
     wrong = example_sum(i, *ids, *weights, entry.n) == entry.sum
                 ? check_example(pack, *ids, *weights, *n)
                 : "it is damaged: the checksum differs";

@@ -84,8 +84,9 @@ typedef struct {
   char *name;
   int fd;
   cli_pack_head_t head;
-  uint64_t index; /* its offset */
-  off_t size;     /* of the file, and its time, when it was opened */
+  uint64_t index;            /* its offset */
+  cli_pack_entry_t *entries; /* of cli_pack_keep_index(), or NULL */
+  off_t size;                /* of the file, and its time, when it was opened */
   tnk__system_time_t modified;
 } cli_pack_t;
 
@@ -99,14 +100,18 @@ int cli_pack_open(cli_pack_t *pack, const char *path, char *why, size_t n_why);
 int cli_pack_open_fd(cli_pack_t *pack, int fd, const char *name, char *why,
                      size_t n_why);
 void cli_pack_close(cli_pack_t *pack);
+/* Keep the index in memory, so that an example is read in one call. It stays in
+ * the file if that fails. */
+void cli_pack_keep_index(cli_pack_t *pack);
 /* The number of ids of example `i`; 0 if the file cannot be read any more,
  * which cli_pack_read() reports. */
 size_t cli_pack_length(const cli_pack_t *pack, uint64_t i);
 /* Those of all examples, [n_examples]. Returns 0 if they cannot be read. */
 int cli_pack_lengths(const cli_pack_t *pack, uint32_t *out);
-/* Read an example into memory of the arena. Returns as cli_pack_open(). */
+/* Read an example into memory of the arena, which the caller may change.
+ * Returns as cli_pack_open(). */
 int cli_pack_read(const cli_pack_t *pack, uint64_t i, tnk__arena_t *arena,
-                  const int32_t **ids, const float **weights, size_t *n,
-                  char *why, size_t n_why);
+                  int32_t **ids, float **weights, size_t *n, char *why,
+                  size_t n_why);
 
 #endif

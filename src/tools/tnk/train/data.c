@@ -322,6 +322,7 @@ int train_all_tokens(const train_set_t *set, uint64_t *out) {
 
 /* Add an example, which is `per` data. */
 static void add(train_set_t *set, const tnk_datum_t *data) {
+  const double weight = tnk_data_weight(data, set->per);
   int is_whole;
 
   for (size_t i = 0; i < set->per; i++) {
@@ -331,7 +332,9 @@ static void add(train_set_t *set, const tnk_datum_t *data) {
     if (n > set->longest)
       set->longest = (size_t)n;
   }
-  set->weight += tnk_data_weight(data, set->per);
+  if (set->weights != NULL)
+    set->weights[set->n] = weight;
+  set->weight += weight;
   set->n_tokens += train_tokens(set, set->n++);
 }
 
@@ -422,8 +425,9 @@ static int divide(train_data_t *data, const cli_t *cli) {
   data->train.data = calloc(n + 1, sizeof(*all));
   data->eval.data = calloc(n + 1, sizeof(*all));
   data->train.rewards = calloc(n + 1, sizeof(float));
+  data->train.weights = calloc(n + 1, sizeof(double));
   if (data->train.data == NULL || data->eval.data == NULL ||
-      data->train.rewards == NULL)
+      data->train.rewards == NULL || data->train.weights == NULL)
     return cli_fail(cli, CLI_EXIT_FAILED, "out of memory");
   data->train.per = data->eval.per = per;
   n /= per;
@@ -476,6 +480,7 @@ void train_data_free(train_data_t *data) {
   train_packed_free(&data->packed);
   free(data->rewards);
   free(data->train.rewards);
+  free(data->train.weights);
   free(data->train.data);
   free(data->eval.data);
   learn_store_free(&data->store);

@@ -28,8 +28,9 @@ typedef struct {
   size_t per;        /* 1; 2 for pairs, with the chosen one first */
   uint64_t n_tokens; /* of the model inputs */
   float *rewards;    /* [n], of RL; NaN: none. NULL: none at all */
-  double weight;
-  size_t longest; /* tokens of the longest input; 0: see train_longest() */
+  double *weights;   /* [n], of tnk_data_weight(); NULL for packed files */
+  double weight;     /* their sum */
+  size_t longest;    /* tokens of the longest input; 0: see train_longest() */
 } train_set_t;
 
 /* The data of a run. */

@@ -128,6 +128,7 @@ static int add_packed(const train_loop_t *loop, train_flight_t *flight,
     return cli_fail(loop->ask->cli,
                     err == TNK_ENOMEM ? CLI_EXIT_FAILED : CLI_EXIT_FILE, "%s",
                     err == TNK_ENOMEM ? "out of memory" : why);
+  pass->weight += tnk_data_weight(&pass->data[pass->n], 1);
   flight->step.n_tokens += pass->data[pass->n++].input.n_tokens;
   return FINE;
 }
@@ -145,6 +146,7 @@ static int add_example(const train_loop_t *loop, train_flight_t *flight,
     pass->data[pass->n++] = set->data[at];
   }
   pass->reward += (double)set->rewards[example];
+  pass->weight += set->weights[example];
   flight->step.n_tokens += train_tokens(set, example);
   return FINE;
 }
@@ -169,7 +171,6 @@ static int prepare_step(train_loop_t *loop, train_flight_t *flight,
   if (result == FINE && loop->distill != NULL)
     result = train_distill_step(loop->distill, loop->ask, loop->model, pass,
                                 &flight->step);
-  pass->weight = tnk_data_weight(pass->data, pass->n);
   return result;
 }
 

@@ -50,6 +50,9 @@ static int check_vocabulary(const cli_t *cli, const cli_pack_t *pack,
 
 /* ---- Files ---- */
 
+/* Examples whose entries of the index are in memory: a mebibyte. */
+enum { MAX_ENTRIES = 1 << 16 };
+
 int train_packed_add(train_packed_t *packed, const cli_t *cli, const char *path,
                      const cli_tokenizer_t *which, int is_bytes) {
   cli_pack_t *packs =
@@ -65,6 +68,8 @@ int train_packed_add(train_packed_t *packed, const cli_t *cli, const char *path,
     return cli_fail(cli, CLI_EXIT_FILE, "%s",
                     err == TNK_ENOMEM ? "out of memory" : why);
   packed->n_examples += packs[packed->n - 1].head.n_examples;
+  if (packed->n_examples <= MAX_ENTRIES)
+    cli_pack_keep_index(&packs[packed->n - 1]);
   return check_vocabulary(cli, &packs[packed->n - 1], which, is_bytes);
 }
 
@@ -134,22 +139,26 @@ int train_packed_read(const train_packed_t *packed, uint64_t i,
                       size_t n_why) {
   uint64_t at = place(packed, i);
   const cli_pack_t *pack = find(packed, &at);
-  const int32_t *ids;
-  const float *weights;
+  int32_t *ids;
+  float *weights;
+  float scale;
   size_t n;
   const int err =
       cli_pack_read(pack, at, arena, &ids, &weights, &n, why, n_why);
 
   if (err != TNK_OK)
     return err;
-  return learn_datum(out, arena, ids, weights, n, train_scale_of(weights, n));
+  scale = train_scale_of(weights, n);
+  for (size_t k = 0; k < n && scale != 1; k++)
+    weights[k] *= scale;
+  return learn_datum(out, arena, ids, weights, n);
 }
 
 int train_packed_keep(const train_packed_t *packed, uint64_t i,
                       learn_store_t *store, char *why, size_t n_why) {
   const cli_pack_t *pack = find(packed, &i);
-  const int32_t *ids;
-  const float *weights;
+  int32_t *ids;
+  float *weights;
   size_t n;
   tnk__arena_t arena;
   int err;

@@ -214,7 +214,7 @@ train_pass_t *train_pass_renew(train_pass_t *pass) {
     train_pass_free(pass);
   train_pass_clear(other);
   other->n = 0;
-  other->reward = 0;
+  other->weight = other->reward = 0;
   return other;
 }
 

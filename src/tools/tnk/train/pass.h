@@ -28,7 +28,7 @@ struct train_pass {
   size_t n_lent; /* parts that it may still read */
   int is_left;   /* it is freed with the last one */
   size_t n;
-  double weight;                /* of the data */
+  double weight;                /* of the data, unless they are sampled */
   double reward;                /* sum for RL; NaN: none */
   double teacher_kl, n_sampled; /* sums of distillation */
   train_part_t *parts;          /* [--passes] */
