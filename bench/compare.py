@@ -19,9 +19,10 @@ from groups import GROUPS as BASIC
 from lab import Lab, line, markdown
 from numbers_of_rl import GROUPS as NUMBERS
 from rest import GROUPS as REST
+from train_lab import GROUPS as TRAIN
 from wire import GROUPS as WIRE
 
-GROUPS = {**BASIC, **WIRE, **REST, **NUMBERS, **CHAT}
+GROUPS = {**BASIC, **WIRE, **REST, **NUMBERS, **CHAT, **TRAIN}
 
 
 def arguments():
