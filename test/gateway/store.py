@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A server of Valkey or Redis for tests of a shared record."""
+"""A server of Valkey or Redis for tests of a shared record.
+
+TNK_TEST_STORE_SERVER: the command that starts the server, with arguments before its options if it
+needs some. Without it, valkey-server or redis-server is used, as far as one is installed."""
+import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -9,7 +14,8 @@ from ports import reserve
 
 PASSWORD = "canary/of the store"
 IN_URL = "canary%2Fof%20the%20store"
-SERVER = shutil.which("valkey-server") or shutil.which("redis-server")
+FOUND = shutil.which("valkey-server") or shutil.which("redis-server")
+SERVER = shlex.split(os.environ.get("TNK_TEST_STORE_SERVER", "")) or ([FOUND] if FOUND else None)
 
 
 class Store:
@@ -32,7 +38,7 @@ class Store:
     def start(self):
         tls = ["--tls-port", str(self.tls_port), *map(str, self.tls)] if self.tls else []
         self.process = subprocess.Popen(
-            [SERVER, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder, "--save", "",
+            [*SERVER, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder, "--save", "",
              "--appendonly", "yes", "--appendfsync", "no", "--requirepass", PASSWORD, *tls],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(600):
@@ -45,6 +51,7 @@ class Store:
 
     def __enter__(self):
         self.start()
+        print(f"# the store: {self.version()}")
         return self
 
     def __exit__(self, *what):
@@ -65,6 +72,12 @@ class Store:
                 file.flush()
                 answer = read_reply(file)
             return answer
+
+    def version(self):
+        """The name and version of the server, which the log of a run shows."""
+        about = dict(line.split(":", 1) for line in self.ask("INFO", "server").splitlines() if ":" in line)
+        name = about.get("server_name", "redis")
+        return f"{name} {about.get(f'{name}_version')}"
 
     def lines(self, name):
         """The lines of a record; what was sent twice is read once. Scripts of the
