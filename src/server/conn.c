@@ -233,6 +233,15 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
 
 /* ---- The connection: turns of the loop ---- */
 
+static void report(const tnk__srv_conn_t *conn, int code) {
+  const tnk__srv_config_t *config = &conn->http->config;
+  char why[2 * TNK__SRV_SUBJECT];
+
+  if (config->on_refused != NULL &&
+      tnk__srv_tls_why(conn->tls, code, why, sizeof(why)))
+    config->on_refused(why, config->user);
+}
+
 static void shake(tnk__srv_conn_t *conn) {
   tnk__srv_tls_conn_t *tls = conn->tls;
   int r;
@@ -240,6 +249,8 @@ static void shake(tnk__srv_conn_t *conn) {
   tls->in = tls->rest.data;
   tls->n_in = tls->rest.len;
   r = tnk__srv_tls_shake(tls);
+  if (r < 0)
+    report(conn, r);
   /* On failure this sends the alert of TLS. */
   if (tnk__srv_write_tls(conn) != 0 || r < 0) {
     tnk__srv_conn_close(conn);
@@ -288,6 +299,7 @@ int tnk__srv_conn_init(tnk__srv_conn_t *conn, tnk__srv_t *http,
     conn->tls = tnk__srv_tls_conn_new(http->tls, conn);
     if (conn->tls == NULL)
       return TNK_ENOMEM;
+    conn->h1.req.tls = conn->tls;
   }
   if (uv_tcp_init(loop, &conn->tcp) == 0)
     return TNK_OK;

@@ -67,6 +67,7 @@ static int on_begin_headers(nghttp2_session *session,
   stream->h2 = h2;
   stream->id = frame->hd.stream_id;
   tnk__srv_req_init(&stream->req, http, &tnk__srv_h2_ops);
+  stream->req.tls = h2->conn->tls;
   tnk__list_append(&h2->streams, &stream->link);
   h2->n_streams++;
   nghttp2_session_set_stream_user_data(session, stream->id, stream);

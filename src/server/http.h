@@ -6,6 +6,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/list.h"
+#include "server/certificate.h"
 #include "server/full.h"
 #include "tnk/common.h"
 
@@ -24,6 +25,7 @@ enum {
 };
 
 struct tnk__srv_req;
+struct tnk__srv_tls_conn;
 
 /* A response; `body` was allocated with the server's allocator. */
 typedef struct {
@@ -74,6 +76,7 @@ typedef struct {
 typedef struct tnk__srv_req {
   tnk__srv_t *http;
   const tnk__srv_req_ops_t *ops;
+  const struct tnk__srv_tls_conn *tls; /* NULL: no TLS */
   const char *method;
   const char *path;    /* percent-decoded, NUL-terminated */
   const char *query;   /* raw, without '?'; may be "" */
@@ -123,6 +126,11 @@ typedef struct {
   /* PEM or DER files. Both NULL: no TLS. */
   const char *tls_cert;
   const char *tls_key;
+  /* PEM or DER file of the authorities that sign the certificates of clients.
+   * NULL: no client is asked for a certificate. */
+  const char *tls_client_ca;
+  const char *tls_client_crl; /* file of revocation lists, or NULL */
+  int tls_client_optional;    /* clients without a certificate are served too */
   /* Receives a sentence if opening fails for a reason that a code cannot
    * express. May be NULL. Not used after tnk__srv_open(). */
   char *why;
@@ -132,6 +140,9 @@ typedef struct {
   /* Fault injection. May be NULL. Must outlive the server. */
   const tnk__srv_hooks_t *hooks;
   void *hooks_user;
+  /* Called when a TLS handshake has failed because of the certificate of the
+   * client. `why` is a sentence of printable ASCII. May be NULL. */
+  void (*on_refused)(const char *why, void *user);
   /* Called when the head of a request has arrived, before its body is read.
    * Returns 0, or a status to refuse it with. May be NULL. */
   int (*admit)(tnk__srv_req_t *req, void *user);
@@ -223,6 +234,13 @@ size_t tnk__srv_req_count(const tnk__srv_req_t *req, const char *name);
 /* Decode a query parameter into `out`. Returns 1 if it is present and fits. */
 int tnk__srv_req_query(const tnk__srv_req_t *req, const char *name, char *out,
                        size_t size);
+/* Compare the verified certificate of a client with a name that was read. */
+tnk__srv_certificate_t tnk__srv_req_certificate(const tnk__srv_req_t *req,
+                                                const char *name);
+/* Write the subject of the client's certificate in printable ASCII; "" without
+ * a certificate. */
+void tnk__srv_req_subject(const tnk__srv_req_t *req,
+                          char out[TNK__SRV_SUBJECT]);
 /*
  * Send a response. Takes `body`, which the server's allocator has allocated; it
  * is NULL if `len` is 0. `extra` is NULL or complete header lines. The request

@@ -309,9 +309,7 @@ static int make_parts(tnk__srv_t *http) {
   err = tnk__srv_h2_setup(&http->versions->h2, config->alloc);
   if (err != TNK_OK || config->tls_cert == NULL)
     return err;
-  return tnk__srv_tls_open(&http->tls, config->alloc, config->tls_cert,
-                           config->tls_key, http->versions->h2 != NULL,
-                           config->why, config->n_why);
+  return tnk__srv_tls_open(&http->tls, config, http->versions->h2 != NULL);
 }
 
 int tnk__srv_open(tnk__srv_t *http, uv_loop_t *loop,

@@ -6,6 +6,7 @@
 
 #include "lib/base/alloc.h"
 #include "lib/base/limits.h"
+#include "server/tls.h"
 #include "tnk/error.h"
 
 /* ---- Requests ---- */
@@ -280,6 +281,16 @@ size_t tnk__srv_req_count(const tnk__srv_req_t *req, const char *name) {
   while (next_value(req, name, &at) != NULL)
     n++;
   return n;
+}
+
+tnk__srv_certificate_t tnk__srv_req_certificate(const tnk__srv_req_t *req,
+                                                const char *name) {
+  return tnk__srv_certificate_is(tnk__srv_tls_client(req->tls), name);
+}
+
+void tnk__srv_req_subject(const tnk__srv_req_t *req,
+                          char out[TNK__SRV_SUBJECT]) {
+  tnk__srv_certificate_subject(tnk__srv_tls_client(req->tls), out);
 }
 
 int tnk__srv_req_query(const tnk__srv_req_t *req, const char *name, char *out,

@@ -9,6 +9,7 @@
 #include <mbedtls/pk.h>
 #include <mbedtls/ssl_ticket.h>
 #include <mbedtls/version.h>
+#include <mbedtls/x509_crl.h>
 #include <mbedtls/x509_crt.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +37,8 @@ struct tnk__srv_tls {
   mbedtls_pk_context key;
   mbedtls_ssl_ticket_context tickets;
   mbedtls_ssl_config config;
+  mbedtls_x509_crt authorities; /* of the certificates of clients */
+  mbedtls_x509_crl revoked;
   char plain[RECORD];  /* the record that was read last */
   char joined[RECORD]; /* joins small buffers into one record */
 };
@@ -95,8 +98,8 @@ static int is_pair(tnk__srv_tls_t *tls) {
 #endif
 }
 
-static int read_files(tnk__srv_tls_t *tls, const char *cert, const char *key,
-                      const reason_t *reason) {
+static int read_pair(tnk__srv_tls_t *tls, const char *cert, const char *key,
+                     const reason_t *reason) {
   int err = check_file(reason, "certificate", cert);
 
   if (err == TNK_OK)
@@ -117,8 +120,58 @@ static int read_files(tnk__srv_tls_t *tls, const char *cert, const char *key,
                                " does not belong to the certificate");
 }
 
+/* A file is refused if one of its parts cannot be parsed. */
+static int read_client_files(tnk__srv_tls_t *tls, const char *ca,
+                             const char *crl, const reason_t *reason) {
+  int err = check_file(reason, "client authorities", ca);
+
+  if (err == TNK_OK && mbedtls_x509_crt_parse_file(&tls->authorities, ca) != 0)
+    return refuse(reason, TNK_ETLS, "cannot parse a certificate in ", ca, "");
+  if (err != TNK_OK || crl == NULL)
+    return err;
+  err = check_file(reason, "revocation list", crl);
+  if (err == TNK_OK && mbedtls_x509_crl_parse_file(&tls->revoked, crl) != 0)
+    return refuse(reason, TNK_ETLS, "cannot parse a revocation list in ", crl,
+                  "");
+  return err;
+}
+
+static int read_files(tnk__srv_tls_t *tls, const tnk__srv_config_t *config,
+                      const reason_t *reason) {
+  int err = read_pair(tls, config->tls_cert, config->tls_key, reason);
+
+  return err == TNK_OK && config->tls_client_ca != NULL
+             ? read_client_files(tls, config->tls_client_ca,
+                                 config->tls_client_crl, reason)
+             : err;
+}
+
+static int use_tickets(tnk__srv_tls_t *tls) {
+  int err =
+      mbedtls_ssl_ticket_setup(&tls->tickets, mbedtls_ctr_drbg_random,
+                               &tls->rng, MBEDTLS_CIPHER_AES_256_GCM, TICKET_S);
+
+  if (err == 0)
+    mbedtls_ssl_conf_session_tickets_cb(&tls->config, mbedtls_ssl_ticket_write,
+                                        mbedtls_ssl_ticket_parse,
+                                        &tls->tickets);
+  return err;
+}
+
+/* A resumed session would not check again whether the certificate has expired
+ * or was revoked, and tickets of TLS 1.3 have no certificate. So there are no
+ * tickets. */
+static void ask_for_certificates(tnk__srv_tls_t *tls, int is_optional) {
+  mbedtls_ssl_conf_ca_chain(&tls->config, &tls->authorities,
+                            tls->revoked.raw.p != NULL ? &tls->revoked : NULL);
+  mbedtls_ssl_conf_authmode(&tls->config, is_optional
+                                              ? MBEDTLS_SSL_VERIFY_OPTIONAL
+                                              : MBEDTLS_SSL_VERIFY_REQUIRED);
+}
+
 /* Returns 0 or a code of mbedTLS. */
-static int configure(tnk__srv_tls_t *tls, int offers_h2) {
+static int configure(tnk__srv_tls_t *tls, const tnk__srv_config_t *files,
+                     int offers_h2) {
   /* In order of preference. */
   static const char *const both[] = {"h2", "http/1.1", NULL};
   mbedtls_ssl_config *config = &tls->config;
@@ -133,32 +186,30 @@ static int configure(tnk__srv_tls_t *tls, int offers_h2) {
 #if defined(MBEDTLS_SSL_RENEGOTIATION)
   mbedtls_ssl_conf_renegotiation(config, MBEDTLS_SSL_RENEGOTIATION_DISABLED);
 #endif
-  err =
-      mbedtls_ssl_ticket_setup(&tls->tickets, mbedtls_ctr_drbg_random,
-                               &tls->rng, MBEDTLS_CIPHER_AES_256_GCM, TICKET_S);
-  if (err != 0)
-    return err;
-  mbedtls_ssl_conf_session_tickets_cb(config, mbedtls_ssl_ticket_write,
-                                      mbedtls_ssl_ticket_parse, &tls->tickets);
-  err = mbedtls_ssl_conf_own_cert(config, &tls->chain, &tls->key);
+  if (files->tls_client_ca != NULL)
+    ask_for_certificates(tls, files->tls_client_optional);
+  else
+    err = use_tickets(tls);
+  if (err == 0)
+    err = mbedtls_ssl_conf_own_cert(config, &tls->chain, &tls->key);
   if (err != 0)
     return err;
   return mbedtls_ssl_conf_alpn_protocols(config,
                                          (const char **)both + !offers_h2);
 }
 
-static int open_parts(tnk__srv_tls_t *tls, const char *cert, const char *key,
+static int open_parts(tnk__srv_tls_t *tls, const tnk__srv_config_t *config,
                       int offers_h2, const reason_t *reason) {
   char words[128];
   int err = mbedtls_ctr_drbg_seed(&tls->rng, mbedtls_entropy_func,
                                   &tls->entropy, (const uint8_t *)"tnk", 3);
 
   if (err == 0) {
-    int code = read_files(tls, cert, key, reason);
+    int code = read_files(tls, config, reason);
 
     if (code != TNK_OK)
       return code;
-    err = configure(tls, offers_h2);
+    err = configure(tls, config, offers_h2);
   }
   if (err == 0)
     return TNK_OK;
@@ -166,10 +217,10 @@ static int open_parts(tnk__srv_tls_t *tls, const char *cert, const char *key,
   return refuse(reason, TNK_ETLS, "TLS: ", words, "");
 }
 
-int tnk__srv_tls_open(tnk__srv_tls_t **out, const tnk_allocator_t *alloc,
-                      const char *cert, const char *key, int offers_h2,
-                      char *why, size_t n_why) {
-  const reason_t reason = {why, n_why};
+int tnk__srv_tls_open(tnk__srv_tls_t **out, const tnk__srv_config_t *config,
+                      int offers_h2) {
+  const reason_t reason = {config->why, config->n_why};
+  const tnk_allocator_t *alloc = config->alloc;
   tnk__srv_tls_t *tls = tnk__calloc(alloc, 1, sizeof(*tls));
   int err;
 
@@ -187,10 +238,12 @@ int tnk__srv_tls_open(tnk__srv_tls_t **out, const tnk_allocator_t *alloc,
   mbedtls_entropy_init(&tls->entropy);
   mbedtls_ctr_drbg_init(&tls->rng);
   mbedtls_x509_crt_init(&tls->chain);
+  mbedtls_x509_crt_init(&tls->authorities);
+  mbedtls_x509_crl_init(&tls->revoked);
   mbedtls_pk_init(&tls->key);
   mbedtls_ssl_ticket_init(&tls->tickets);
   mbedtls_ssl_config_init(&tls->config);
-  err = open_parts(tls, cert, key, offers_h2, &reason);
+  err = open_parts(tls, config, offers_h2, &reason);
   if (err != TNK_OK)
     tnk__srv_tls_free(tls);
   else
@@ -204,6 +257,8 @@ void tnk__srv_tls_free(tnk__srv_tls_t *tls) {
   mbedtls_ssl_config_free(&tls->config);
   mbedtls_ssl_ticket_free(&tls->tickets);
   mbedtls_pk_free(&tls->key);
+  mbedtls_x509_crl_free(&tls->revoked);
+  mbedtls_x509_crt_free(&tls->authorities);
   mbedtls_x509_crt_free(&tls->chain);
   mbedtls_ctr_drbg_free(&tls->rng);
   mbedtls_entropy_free(&tls->entropy);
@@ -233,6 +288,23 @@ static int bio_recv(void *user, unsigned char *data, size_t n) {
   return (int)n;
 }
 
+/* mbedTLS calls this for each certificate of the client's chain. Its own one
+ * has the depth 0. */
+static int on_certificate(void *user, mbedtls_x509_crt *crt, int depth,
+                          uint32_t *flags) {
+  tnk__srv_tls_conn_t *conn = user;
+
+  conn->has_seen = 1;
+  conn->flags |= *flags;
+  if ((*flags & MBEDTLS_X509_BADCERT_EXPIRED) != 0)
+    conn->date = crt->valid_to;
+  else if ((*flags & MBEDTLS_X509_BADCERT_FUTURE) != 0)
+    conn->date = crt->valid_from;
+  if (depth == 0)
+    tnk__srv_certificate_subject(crt, conn->subject);
+  return 0;
+}
+
 tnk__srv_tls_conn_t *tnk__srv_tls_conn_new(tnk__srv_tls_t *tls, void *owner) {
   tnk__srv_tls_conn_t *conn = tnk__calloc(tls->alloc, 1, sizeof(*conn));
 
@@ -249,6 +321,7 @@ tnk__srv_tls_conn_t *tnk__srv_tls_conn_new(tnk__srv_tls_t *tls, void *owner) {
     return NULL;
   }
   mbedtls_ssl_set_bio(&conn->ssl, conn, bio_send, bio_recv, NULL);
+  mbedtls_ssl_set_verify(&conn->ssl, on_certificate, conn);
   return conn;
 }
 
@@ -261,6 +334,24 @@ void tnk__srv_tls_conn_free(tnk__srv_tls_conn_t *conn) {
   tnk__free(conn->tls->alloc, conn);
 }
 
+/* If certificates are optional, mbedTLS accepts an invalid one as well. */
+static int check_client(tnk__srv_tls_conn_t *conn) {
+  const uint32_t flags = mbedtls_ssl_get_verify_result(&conn->ssl);
+  unsigned char alert = MBEDTLS_SSL_ALERT_MSG_BAD_CERT;
+
+  if (!conn->has_seen || flags == 0)
+    return 0;
+  if ((flags & MBEDTLS_X509_BADCERT_REVOKED) != 0)
+    alert = MBEDTLS_SSL_ALERT_MSG_CERT_REVOKED;
+  else if ((flags & MBEDTLS_X509_BADCERT_NOT_TRUSTED) != 0)
+    alert = MBEDTLS_SSL_ALERT_MSG_UNKNOWN_CA;
+  else if ((flags & MBEDTLS_X509_BADCERT_EXPIRED) != 0)
+    alert = MBEDTLS_SSL_ALERT_MSG_CERT_EXPIRED;
+  (void)mbedtls_ssl_send_alert_message(&conn->ssl,
+                                       MBEDTLS_SSL_ALERT_LEVEL_FATAL, alert);
+  return MBEDTLS_ERR_X509_CERT_VERIFY_FAILED;
+}
+
 int tnk__srv_tls_shake(tnk__srv_tls_conn_t *conn) {
   int err;
 
@@ -269,8 +360,75 @@ int tnk__srv_tls_shake(tnk__srv_tls_conn_t *conn) {
   do
     err = mbedtls_ssl_handshake(&conn->ssl);
   while (err == MBEDTLS_ERR_SSL_WANT_READ && conn->n_in > 0);
+  if (err == 0)
+    err = check_client(conn);
   conn->is_open = err == 0;
   return err == 0 ? 1 : err == MBEDTLS_ERR_SSL_WANT_READ ? 0 : err;
+}
+
+/* In order of importance. The date follows, where it is meant. */
+static const struct {
+  uint32_t flag;
+  const char *text;
+} meanings[] = {
+    {MBEDTLS_X509_BADCERT_REVOKED, "it has been revoked"},
+    {MBEDTLS_X509_BADCERT_NOT_TRUSTED,
+     "it is not signed by an authority of --client-ca"},
+    {MBEDTLS_X509_BADCERT_EXPIRED, "it has expired on "},
+    {MBEDTLS_X509_BADCERT_FUTURE, "it is not valid before "},
+    {MBEDTLS_X509_BADCRL_EXPIRED, "the revocation list is out of date"},
+    {MBEDTLS_X509_BADCERT_KEY_USAGE | MBEDTLS_X509_BADCERT_EXT_KEY_USAGE |
+         MBEDTLS_X509_BADCERT_NS_CERT_TYPE,
+     "it is not meant for clients"},
+    {MBEDTLS_X509_BADCERT_BAD_MD | MBEDTLS_X509_BADCERT_BAD_PK |
+         MBEDTLS_X509_BADCERT_BAD_KEY,
+     "it is signed with a weak key or algorithm"},
+};
+
+static const char *meaning_of(uint32_t flags, uint32_t *flag) {
+  for (size_t i = 0; i < sizeof(meanings) / sizeof(*meanings); i++)
+    if ((flags & meanings[i].flag) != 0) {
+      *flag = meanings[i].flag;
+      return meanings[i].text;
+    }
+  *flag = 0;
+  return "it is not valid";
+}
+
+int tnk__srv_tls_why(const tnk__srv_tls_conn_t *conn, int code, char *out,
+                     size_t size) {
+  const mbedtls_x509_time *date = &conn->date;
+  char day[16] = "";
+  const char *text = "its key was not proven";
+  uint32_t flag = 0, flags;
+
+  if (code == MBEDTLS_ERR_SSL_NO_CLIENT_CERTIFICATE) {
+    (void)snprintf(out, size, "a client has no certificate");
+    return 1;
+  }
+  if (!conn->has_seen)
+    return 0;
+  /* mbedTLS compares the purpose of a certificate after the callback. */
+  flags = mbedtls_ssl_get_verify_result(&conn->ssl);
+  flags = flags == UINT32_MAX ? conn->flags : flags | conn->flags;
+  if (flags != 0)
+    text = meaning_of(flags, &flag);
+  if (flag == MBEDTLS_X509_BADCERT_EXPIRED ||
+      flag == MBEDTLS_X509_BADCERT_FUTURE)
+    (void)snprintf(day, sizeof(day), "%04d-%02d-%02d", date->year % 10000,
+                   date->mon % 100, date->day % 100);
+  (void)snprintf(out, size,
+                 "the certificate of a client, %s, was refused: "
+                 "%s%s",
+                 conn->subject, text, day);
+  return 1;
+}
+
+const mbedtls_x509_crt *tnk__srv_tls_client(const tnk__srv_tls_conn_t *conn) {
+  if (conn == NULL || !conn->is_open || !conn->has_seen ||
+      mbedtls_ssl_get_verify_result(&conn->ssl) != 0)
+    return NULL;
+  return mbedtls_ssl_get_peer_cert(&conn->ssl);
 }
 
 int tnk__srv_tls_wants_h2(const tnk__srv_tls_conn_t *conn) {

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 
+from authority import Authority
 from gateway import CLEAN, Client, gateway, local
 from ports import reserve
 from store import SERVER, Store
@@ -23,29 +24,9 @@ from tap import check, plan, skip
 TNK = sys.argv[1]
 
 
-class Authority:
-    """Makes certificates in a folder."""
-
-    def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
-        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
-                     "ca.key", "-out", "ca.pem", "-subj", "/CN=test authority", "-days", "2")
-        self.ca = self.folder / "ca.pem"
-
-    def openssl(self, *words):
-        subprocess.run(["openssl", *words], cwd=self.folder, check=True, capture_output=True)
-
-    def sign(self, name, subject, days=2):
-        (self.folder / f"{name}.ext").write_text(f"subjectAltName={subject}\n")
-        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
-                     f"{name}.key", "-out", f"{name}.csr", "-subj", "/CN=test")
-        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
-                     "-days", str(days), "-extfile", f"{name}.ext", "-out", f"{name}.pem")
-        return self.folder / f"{name}.pem", self.folder / f"{name}.key"
-
-    def serving(self, pair, clients="no"):
-        return ("--tls-cert-file", pair[0], "--tls-key-file", pair[1], "--tls-ca-cert-file", self.ca,
-                "--tls-auth-clients", clients)
+def serving(authority, pair, clients="no"):
+    return ("--tls-cert-file", pair[0], "--tls-key-file", pair[1], "--tls-ca-cert-file", authority.ca,
+            "--tls-auth-clients", clients)
 
 
 def try_open(service, *options, env=None):
@@ -75,7 +56,7 @@ def bad_certificates(service, authority, folder):
         pair = authority.sign(name, subject, days)
         place = pathlib.Path(folder) / f"data-{name}"
         place.mkdir()
-        with Store(place, authority.serving(pair)) as store:
+        with Store(place, serving(authority, pair)) as store:
             refused(service, [(f"a certificate ({name})",
                                ("--record", store.secure_url("x"), "--record-ca", authority.ca), part)])
             check(store.ask("EXISTS", "tnk:{x}:lines") == "0", f"nothing is in the store ({name})")
@@ -119,7 +100,7 @@ def client_certificates(service, authority, pair, folder):
     place = pathlib.Path(folder) / "data-clients"
     place.mkdir()
     mine = authority.sign("client", "DNS:client")
-    with Store(place, authority.serving(pair, "yes")) as store:
+    with Store(place, serving(authority, pair, "yes")) as store:
         options = ("--record", store.secure_url("x"), "--record-ca", authority.ca)
         refused(service, [("a missing client certificate", options, "client certificate")])
         status = try_open(service, *options, "--record-cert", mine[0], "--record-key", mine[1])
@@ -134,7 +115,7 @@ def turns_bad(service, store, authority, good, expired):
         check(Client(g.url).chat("hi")[0] == 200, "a record begins")
         before = store.lines("turns")
         store.kill()
-        store.tls = authority.serving(expired)
+        store.tls = serving(authority, expired)
         store.start()
         asker = threading.Thread(target=lambda: answers.append(Client(g.url).chat("more")[0]))
         asker.start()
@@ -142,7 +123,7 @@ def turns_bad(service, store, authority, good, expired):
             asker.join(0.05)
         check(not answers and store.lines("turns") == before, "nothing is answered with a bad certificate", answers)
         store.kill()
-        store.tls = authority.serving(good)
+        store.tls = serving(authority, good)
         store.start()
         asker.join()
     check(answers == [200], "the request is answered with a good one", answers)
@@ -159,7 +140,7 @@ def main():
         authority = Authority(folder)
         good = authority.sign("good", "IP:127.0.0.1")
         try:
-            store = Store(folder, authority.serving(good)).__enter__()
+            store = Store(folder, serving(authority, good)).__enter__()
         except RuntimeError:
             skip("a shared record over TLS", "the server has no TLS")
             plan()
