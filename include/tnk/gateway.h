@@ -221,6 +221,24 @@ typedef struct {
    * (tnk_otlp_event()), the operations of a request are below its span. NULL
    * means no export. */
   tnk_otlp_t *otlp;
+  /** PEM file of the authorities that sign the certificates of clients. With it
+   * every client needs a certificate of one of them, that has not expired and
+   * has no other purpose than clients; otherwise the TLS handshake fails.
+   * Needs `tls_cert`. TLS sessions are not resumed then, so that each
+   * connection is checked. NULL means that no client is asked for a
+   * certificate. */
+  const char *client_ca_file;
+  /** PEM file of revocation lists of these authorities, which is read when the
+   * gateway opens. A client with a revoked certificate is refused, and so are
+   * all clients of an authority whose list is out of date. NULL means no list.
+   */
+  const char *client_crl_file;
+  /** TNK_YES also serves clients without a certificate, such as load balancers
+   * that ask for /healthz. Keys that are bound to a certificate are refused to
+   * them. A client with an invalid certificate is still refused. Default: no.
+   */
+  tnk_choice_t client_optional;
+  uint32_t reserved; /**< Must be 0. */
 } tnk_gateway_options_t;
 
 #define TNK_GATEWAY_OPTIONS_INIT TNK_SIZED(tnk_gateway_options_t)
@@ -325,6 +343,13 @@ typedef struct {
   /** TNK_YES permits POST /tnk/reward for this session. Default: no. */
   tnk_choice_t may_reward;
   uint32_t reserved; /**< Must be 0. */
+  /** The certificate of the client that may use the key, so that the key alone
+   * is useless to a thief. It is the SHA-256 of the certificate as
+   * "sha256:HEX", or a name in it: "DNS:agent-7.example",
+   * "URI:spiffe://example/agent-7" or "CN:agent-7". At most 255 bytes. Needs
+   * `client_ca_file` of the gateway. Without the certificate a request gets
+   * 403. NULL means any client. Copied. */
+  const char *certificate;
 } tnk_gateway_key_options_t;
 
 #define TNK_GATEWAY_KEY_OPTIONS_INIT TNK_SIZED(tnk_gateway_key_options_t)

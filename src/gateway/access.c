@@ -25,7 +25,9 @@ typedef enum {
   REPEATED,
   EXPIRED,
   TOO_FAST,
-  TOO_MANY
+  TOO_MANY,
+  NO_CERTIFICATE,
+  OTHER_CERTIFICATE
 } note_t;
 
 enum { SECONDS = 8 /* shift of the seconds */ };
@@ -129,6 +131,16 @@ static int admit_grant(tnk_gateway_t *gateway, tnk__srv_req_t *req,
 
   if (grant == NULL)
     return 401;
+  if (grant->limits.certificate != NULL) {
+    tnk__srv_certificate_t is =
+        tnk__srv_req_certificate(req, grant->limits.certificate);
+
+    if (is != TNK__SRV_CERTIFICATE_IS)
+      return refuse(req, 403,
+                    is == TNK__SRV_CERTIFICATE_NONE ? NO_CERTIFICATE
+                                                    : OTHER_CERTIFICATE,
+                    0);
+  }
   switch (tnk__gw_grant_enter(&gateway->grants, grant, &wait_s)) {
   case TNK__GW_EXPIRED:
     return refuse(req, 401, EXPIRED, 0);
@@ -194,7 +206,11 @@ void tnk__gw_explain(const tnk__srv_req_t *req, tnk__gw_fault_t *fault) {
                    "once",
       [EXPIRED] = "this key has expired",
       [TOO_FAST] = "this key may not send so many requests in a minute",
-      [TOO_MANY] = "this key may not have more requests in progress"};
+      [TOO_MANY] = "this key may not have more requests in progress",
+      [NO_CERTIFICATE] = "this key is bound to a client certificate, and the "
+                         "connection has none",
+      [OTHER_CERTIFICATE] = "this key is bound to another client certificate "
+                            "than that of the connection"};
   note_t note = (note_t)(req->note & ((1U << SECONDS) - 1));
 
   if (note >= OF_A_PAGE)

@@ -197,6 +197,11 @@ static const char *check(const tnk_gateway_options_t *o) {
     return "max_attempts is above 16";
   if ((o->tls_cert == NULL) != (o->tls_key == NULL))
     return "a certificate and its key go together";
+  if (o->client_ca_file != NULL && o->tls_cert == NULL)
+    return "client_ca_file needs tls_cert";
+  if ((o->client_crl_file != NULL || o->client_optional == TNK_YES) &&
+      o->client_ca_file == NULL)
+    return "client_crl_file and client_optional need client_ca_file";
   if ((o->keep_sessions > 0 || o->keep_age_ms > 0 ||
        o->keep_unexported == TNK_YES) &&
       (o->record == NULL || !tnk__gw_is_where(o->record)))
@@ -360,6 +365,10 @@ static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
           o->max_connections > 0 ? o->max_connections : MAX_CONNECTIONS,
       .tls_cert = o->tls_cert,
       .tls_key = o->tls_key,
+      .tls_client_ca = o->client_ca_file,
+      .tls_client_crl = o->client_crl_file,
+      .tls_client_optional = o->client_optional == TNK_YES,
+      .on_refused = tnk__gw_log_refused,
       .why = why,
       .n_why = why_size,
       .alloc = &gateway->alloc,
@@ -378,6 +387,7 @@ static int listen_on(tnk_gateway_t *gateway, const tnk_gateway_options_t *o,
   uv_timer_init(gateway->loop, &gateway->sweeper);
   uv_timer_start(&gateway->sweeper, on_sweep, SWEEP_MS, SWEEP_MS);
   uv_unref((uv_handle_t *)&gateway->sweeper);
+  gateway->has_client_ca = o->client_ca_file != NULL;
   gateway->keep_alive_ms =
       o->keep_alive_ms > 0 ? o->keep_alive_ms : KEEP_ALIVE_MS;
   tick = gateway->keep_alive_ms / KEEP_TICKS + 1;

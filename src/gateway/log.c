@@ -42,15 +42,19 @@ static const char *printable(const char *path, char *out) {
 static void write_line(const tnk_gateway_t *gateway, const tnk__srv_req_t *req,
                        int status, const char *about) {
   const uint64_t began = req->tag & ~OF_A_JOB;
-  char path[MAX_PATH], result[32], line[MAX_LINE];
+  char path[MAX_PATH], result[32], line[MAX_LINE + TNK__SRV_SUBJECT];
+  char subject[TNK__SRV_SUBJECT];
   int n;
 
+  tnk__srv_req_subject(req, subject);
   (void)snprintf(result, sizeof(result), status < 0 ? "client gone" : "%d",
                  status);
-  n = snprintf(line, sizeof(line), "%s %s: %s%s, %" PRIu64 " ms",
+  n = snprintf(line, sizeof(line), "%s %s: %s%s%s%s%s, %" PRIu64 " ms",
                req->method != NULL ? req->method : "?",
                printable(req->path != NULL ? req->path : "?", path), result,
-               about, began > 0 ? uv_now(gateway->loop) + 1 - began : 0);
+               about, subject[0] != '\0' ? ", certificate \"" : "", subject,
+               subject[0] != '\0' ? "\"" : "",
+               began > 0 ? uv_now(gateway->loop) + 1 - began : 0);
   if (n >= (int)sizeof(line))
     n = (int)sizeof(line) - 1;
   gateway->logger.write(TNK_LOG_INFO, "gateway", line, (size_t)n,
@@ -83,6 +87,10 @@ void tnk__gw_log_note(const tnk_gateway_t *gateway, const char *format, ...) {
     n = (int)sizeof(line) - 1;
   gateway->logger.write(TNK_LOG_INFO, "gateway", line, (size_t)n,
                         gateway->logger.user);
+}
+
+void tnk__gw_log_refused(const char *why, void *user) {
+  tnk__gw_log_note(user, "%s", why);
 }
 
 void tnk__gw_log_reply(tnk__srv_req_t *req, int status, void *user) {

@@ -19,6 +19,19 @@ enum { MAX_BODY = 64 << 20 };
 
 /* ---- Options ---- */
 
+static const char *check_certificate(const tnk_gateway_t *gateway,
+                                     const char *certificate) {
+  char name[TNK__SRV_CERTIFICATE];
+
+  if (!gateway->has_client_ca)
+    return "certificate needs a gateway that checks the certificates of "
+           "clients (--client-ca)";
+  return tnk__srv_certificate_read(certificate, name) == 0
+             ? NULL
+             : "certificate must be sha256:HEX, DNS:NAME, URI:TEXT or CN:TEXT, "
+               "of at most 255 bytes";
+}
+
 /* Returns a sentence, or NULL if the options are valid. */
 static const char *check(const tnk_gateway_t *gateway,
                          const tnk_gateway_key_options_t *o) {
@@ -45,7 +58,8 @@ static const char *check(const tnk_gateway_t *gateway,
            "have";
   if (o->max_per_minute > TNK__GW_MAX_RATE)
     return "max_per_minute is more than 1000000";
-  return NULL;
+  return o->certificate != NULL ? check_certificate(gateway, o->certificate)
+                                : NULL;
 }
 
 static tnk__gw_limits_t limits_of(const tnk_gateway_t *gateway,
@@ -70,20 +84,26 @@ static tnk__gw_limits_t limits_of(const tnk_gateway_t *gateway,
 /* `options` are valid. */
 static int create(tnk_gateway_t *gateway, const tnk_gateway_key_options_t *o,
                   char key[TNK__GW_KEY_TEXT], tnk__gw_grant_t **out) {
-  const tnk__gw_limits_t limits = limits_of(gateway, o);
+  tnk__gw_limits_t limits = limits_of(gateway, o);
+  char certificate[TNK__SRV_CERTIFICATE];
   char name[TNK__GW_ID_TEXT];
   int err;
 
   *out = NULL;
+  if (o->certificate != NULL &&
+      tnk__srv_certificate_read(o->certificate, certificate) == 0)
+    limits.certificate = certificate;
   err = o->session == NULL ? tnk__gw_secret_id(name) : TNK_OK;
   if (err == TNK_OK)
     err = tnk__gw_grant_new(&gateway->grants,
                             o->session != NULL ? o->session : name, &limits,
                             key, out);
   if (err == TNK_OK)
-    tnk__gw_log_note(gateway, "%s was created for session %s%s", (*out)->id,
+    tnk__gw_log_note(gateway, "%s was created for session %s%s%s%s", (*out)->id,
                      (*out)->session,
-                     limits.may_reward ? ", with its own rewards" : "");
+                     limits.may_reward ? ", with its own rewards" : "",
+                     o->certificate != NULL ? ", for the certificate " : "",
+                     o->certificate != NULL ? certificate : "");
   return err;
 }
 
@@ -146,6 +166,8 @@ static int put_grant(const tnk__gw_grant_t *grant, const char *key,
   if (grant->limits.expires_s > 0)
     tnk__json_put_int(&w, "expires_at", grant->limits.expires_s);
   tnk__json_put_bool(&w, "may_reward", grant->limits.may_reward);
+  if (grant->limits.certificate != NULL)
+    tnk__json_put_text(&w, "certificate", grant->limits.certificate);
   put_limits(&w, &grant->limits);
   tnk__json_key(&w, "used");
   tnk__json_begin_object(&w);
@@ -175,9 +197,9 @@ static const char *read_options(const json_t *body,
                                 tnk_gateway_key_options_t *o, int is_watched,
                                 const char **group) {
   static const char *const known[] = {
-      "session",    "expires_in_s",  "max_requests", "max_tokens",
-      "max_turns",  "max_usd",       "max_body",     "max_concurrent",
-      "may_reward", "max_per_minute"};
+      "session",    "expires_in_s",   "max_requests", "max_tokens",
+      "max_turns",  "max_usd",        "max_body",     "max_concurrent",
+      "may_reward", "max_per_minute", "certificate"};
   uint64_t concurrent = 0, per_minute = 0;
   const struct {
     const char *name;
@@ -208,6 +230,9 @@ static const char *read_options(const json_t *body,
       return counts[i].name;
   if (tnk__json_get_text(body, "session", &o->session) == TNK__JSON_WRONG)
     return "session";
+  if (tnk__json_get_text(body, "certificate", &o->certificate) ==
+      TNK__JSON_WRONG)
+    return "certificate";
   if (is_watched &&
       (tnk__json_get_text(body, "group", group) == TNK__JSON_WRONG))
     return "group";

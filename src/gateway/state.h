@@ -61,7 +61,8 @@ struct tnk_gateway {
   tnk__srv_t http;
   tnk__gw_record_t *record;
   tnk_chat_template_t *template_;
-  int is_plain; /* it is the library's own, and not one that was given */
+  int has_client_ca; /* clients have certificates, or may have one */
+  int is_plain;      /* it is the library's own, and not one that was given */
   tnk_chat_tokenizer_t tokenizer;
   tnk_chat_family_t family;
   int keeps_controls;      /* control tokens in user and tool messages count */
@@ -266,6 +267,8 @@ void tnk__gw_log_job(const tnk__gw_job_t *job, const tnk__srv_req_t *req,
 __attribute__((format(printf, 2, 3)))
 #endif
 void tnk__gw_log_note(const tnk_gateway_t *gateway, const char *format, ...);
+/* Why a client could not connect. */
+void tnk__gw_log_refused(const char *why, void *gateway);
 /* Log any other request. It is called with each response. */
 void tnk__gw_log_reply(tnk__srv_req_t *req, int status, void *user);
 

@@ -330,6 +330,11 @@ TEST(options_out_of_range_are_refused) {
       {{.port = 70000}, "the port is out of range"},
       {{.max_tokens = -1}, "max_tokens is below 0"},
       {{.tls_cert = "x"}, "a certificate and its key go together"},
+      {{.client_ca_file = "x"}, "client_ca_file needs tls_cert"},
+      {{.client_crl_file = "x"},
+       "client_crl_file and client_optional need client_ca_file"},
+      {{.client_optional = TNK_YES},
+       "client_crl_file and client_optional need client_ca_file"},
       {{.variables = &variable, .n_variables = 1},
        "the variable thinks is not JSON, or its name is not UTF-8"},
   };

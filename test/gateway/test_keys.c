@@ -240,10 +240,11 @@ static void check_limits(const tnk__gw_limits_t *a, const tnk__gw_limits_t *b) {
   CHECK_INT(a->max_concurrent, b->max_concurrent);
   CHECK_INT(a->max_per_minute, b->max_per_minute);
   CHECK_INT(a->may_reward, b->may_reward);
+  CHECK_STR(a->certificate, b->certificate);
 }
 
 TEST(a_restart_keeps_keys_and_their_use) {
-  const tnk__gw_limits_t all = {2000, 3, 100, 5, 6000, 7, 8, 9, 1};
+  const tnk__gw_limits_t all = {2000, 3, 100, 5, 6000, 7, 8, 9, 1, "CN:a"};
   const tnk__gw_use_t most = {1, 40, 2, 500};
   const tnk__gw_use_t used = {1, 30, 1, 400};
   char key[TNK__GW_KEY_TEXT], old[TNK__GW_KEY_TEXT], id[TNK__GW_ID_TEXT];

@@ -83,10 +83,10 @@ def status_in(block):
 
 
 class Http2:
-    """A connection with prior knowledge."""
+    """A connection with prior knowledge. `peer` is one that is open already."""
 
-    def __init__(self, url):
-        self.peer = dial(url)
+    def __init__(self, url, peer=None):
+        self.peer = peer or dial(url)
         self.read = self.peer.makefile("rb")
         self.stream = -1
         self.statuses = {}  # of streams that nobody has asked about yet

@@ -84,13 +84,19 @@ tnk__gw_grant_t *tnk__gw_grant_make(const tnk__gw_grants_t *grants,
                                     const char *session,
                                     const tnk__gw_limits_t *limits) {
   size_t n = strlen(session) + 1;
-  tnk__gw_grant_t *grant = tnk__calloc(grants->alloc, 1, sizeof(*grant) + n);
+  size_t n_certificate =
+      limits->certificate != NULL ? strlen(limits->certificate) + 1 : 0;
+  tnk__gw_grant_t *grant =
+      tnk__calloc(grants->alloc, 1, sizeof(*grant) + n + n_certificate);
 
   if (grant == NULL)
     return NULL;
   memcpy(grant->session, session, n);
   tnk__list_init(&grant->link);
   grant->limits = *limits;
+  if (n_certificate > 0)
+    grant->limits.certificate =
+        memcpy(grant->session + n, limits->certificate, n_certificate);
   grant->credit_ms = grants->now_ms();
   grant->credit = (uint64_t)limits->max_per_minute * 60000;
   return grant;

@@ -33,6 +33,7 @@ typedef struct {
   uint32_t max_concurrent;
   uint32_t max_per_minute;
   int may_reward;
+  const char *certificate; /* of its clients, as it is compared; NULL: any */
 } tnk__gw_limits_t;
 
 typedef struct {
@@ -55,7 +56,7 @@ typedef struct {
   int is_revoked;
   uint64_t credit; /* for `max_per_minute`: 60,000 for each request */
   int64_t credit_ms;
-  char session[];
+  char session[]; /* and then the text of `limits.certificate` */
 } tnk__gw_grant_t;
 
 typedef struct {

@@ -55,6 +55,8 @@ int tnk__gw_grant_put(tnk__gw_grants_t *grants, const tnk__gw_grant_t *grant,
   tnk__json_put_int(&w, "concurrent", limits->max_concurrent);
   tnk__json_put_int(&w, "per_minute", limits->max_per_minute);
   tnk__json_put_bool(&w, "may_reward", limits->may_reward);
+  if (limits->certificate != NULL)
+    tnk__json_put_text(&w, "certificate", limits->certificate);
   return end(grants, grant->session, &line, &w);
 }
 
@@ -161,7 +163,9 @@ static int read_limits(const json_t *line, tnk__gw_limits_t *limits) {
       get(line, "concurrent", UINT32_MAX, &concurrent) != 0 ||
       get(line, "per_minute", TNK__GW_MAX_RATE, &per_minute) != 0 ||
       tnk__json_get_bool(line, "may_reward", &limits->may_reward) !=
-          TNK__JSON_FOUND)
+          TNK__JSON_FOUND ||
+      tnk__json_get_text(line, "certificate", &limits->certificate) ==
+          TNK__JSON_WRONG)
     return -1;
   limits->expires_s = (int64_t)expires;
   limits->max_requests = most.n_requests;

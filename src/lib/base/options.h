@@ -81,9 +81,10 @@
   X(tnk_chat_template_options_t, TNK_CHAT_TEMPLATE_OPTIONS_INIT, stops, 48,    \
     stops, NO)                                                                 \
   X(tnk_chat_options_t, TNK_CHAT_OPTIONS_INIT, user, 64, is_canceled, NO)      \
-  X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144, otlp, NO)   \
+  X(tnk_gateway_options_t, TNK_GATEWAY_OPTIONS_INIT, tls_key, 144, reserved,   \
+    YES)                                                                       \
   X(tnk_gateway_key_options_t, TNK_GATEWAY_KEY_OPTIONS_INIT, reserved, 80,     \
-    reserved, YES)
+    certificate, YES)
 
 /* Their members of type tnk_choice_t, which allow only its three values.
  * test/hygiene/check_sized.py finds a missing one. */
@@ -120,6 +121,7 @@
   X(tnk_gateway_options_t, keep_control_tokens)                                \
   X(tnk_gateway_options_t, share_port)                                         \
   X(tnk_gateway_options_t, keep_unexported)                                    \
+  X(tnk_gateway_options_t, client_optional)                                    \
   X(tnk_gateway_key_options_t, may_reward)
 
 #define TNK__STRUCTS_OUT(X)                                                    \

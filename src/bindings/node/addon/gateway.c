@@ -39,6 +39,9 @@ static const field_t gateway_fields[] = {
     OPTION(keep_unexported, "keepUnexported", FIELD_CHOICE),
     OPTION(keep_sessions, "keepSessions", FIELD_U64),
     OPTION(keep_age_ms, "keepAgeMs", FIELD_U64),
+    OPTION(client_ca_file, "clientCaFile", FIELD_TEXT),
+    OPTION(client_crl_file, "clientCrlFile", FIELD_TEXT),
+    OPTION(client_optional, "clientOptional", FIELD_CHOICE),
 };
 #undef OPTION
 
@@ -145,6 +148,7 @@ static napi_value js_key_create(napi_env env, napi_callback_info info) {
       OPTION(max_concurrent, "maxConcurrent", FIELD_U32),
       OPTION(max_per_minute, "maxPerMinute", FIELD_U32),
       OPTION(may_reward, "mayReward", FIELD_CHOICE),
+      OPTION(certificate, "certificate", FIELD_TEXT),
   };
 #undef OPTION
   tnk_gateway_key_options_t options = TNK_GATEWAY_KEY_OPTIONS_INIT;

@@ -517,6 +517,11 @@ export interface GatewayOptions {
   keepUnexported?: boolean;
   keepSessions?: number;
   keepAgeMs?: number;
+  /** Authorities of the certificates of clients, revocation lists of them, and whether
+   * clients without a certificate are served too. */
+  clientCaFile?: string;
+  clientCrlFile?: string;
+  clientOptional?: boolean;
 }
 
 export interface WeightsOptions extends OperationOptions {
@@ -539,6 +544,8 @@ export interface GatewayKeyOptions {
   maxConcurrent?: number;
   maxPerMinute?: number;
   mayReward?: boolean;
+  /** Of the client that may use the key: "sha256:HEX", "DNS:NAME", "URI:TEXT" or "CN:TEXT". */
+  certificate?: string;
 }
 
 /** A server of chat APIs for agents, which records every sampled token. */

@@ -607,9 +607,9 @@ const GATEWAY = new Set(['tokenizer', 'template', 'host', 'key', 'model', 'recor
   'maxRequests', 'maxTokens', 'maxMemory', 'maxBody', 'maxConnections', 'keepAliveMs', 'tlsCert', 'tlsKey',
   'recordSync', 'keepControlTokens', 'adminKey', 'usdPrompt', 'usdSampled', 'usdCached', 'formats', 'maxAttempts',
   'recordCaFile', 'recordCertFile', 'recordKeyFile', 'worker', 'repeatMs', 'sharePort',
-  'keepUnexported', 'keepSessions', 'keepAgeMs']);
+  'keepUnexported', 'keepSessions', 'keepAgeMs', 'clientCaFile', 'clientCrlFile', 'clientOptional']);
 const KEY = new Set(['session', 'expiresInSeconds', 'maxRequests', 'maxTokens', 'maxTurns', 'maxUsd', 'maxBody',
-  'maxConcurrent', 'maxPerMinute', 'mayReward']);
+  'maxConcurrent', 'maxPerMinute', 'mayReward', 'certificate']);
 const WEIGHTS = names('modelPath', 'baseModel', 'exported', 'recordStabilityInfo');
 
 class Gateway extends Client {

@@ -309,7 +309,10 @@ static const member_t gateway_options[] = {ONE(T, host, TEXT),
                                            ONE(T, repeat_ms, U32),
                                            ONE(T, keep_unexported, CHOICE),
                                            ONE(T, keep_sessions, U64),
-                                           ONE(T, keep_age_ms, U64)};
+                                           ONE(T, keep_age_ms, U64),
+                                           ONE(T, client_ca_file, TEXT),
+                                           ONE(T, client_crl_file, TEXT),
+                                           ONE(T, client_optional, CHOICE)};
 #undef T
 #define T tnk_gateway_key_options_t
 static const member_t gateway_key_options[] = {
@@ -317,7 +320,8 @@ static const member_t gateway_key_options[] = {
     ONE(T, max_requests, U64),   ONE(T, max_tokens, U64),
     ONE(T, max_turns, U64),      ONE(T, max_usd, F64),
     ONE(T, max_body, U64),       ONE(T, max_concurrent, U32),
-    ONE(T, max_per_minute, U32), ONE(T, may_reward, CHOICE)};
+    ONE(T, max_per_minute, U32), ONE(T, may_reward, CHOICE),
+    ONE(T, certificate, TEXT)};
 #undef T
 #define T tnk_gateway_stats_t
 static const member_t gateway_stats[] = {

@@ -157,12 +157,15 @@ class Gateway:
         max_concurrent: int | None = None,
         max_per_minute: int | None = None,
         may_reward: bool | None = None,
+        certificate: str | None = None,
     ) -> Key:
-        """A key that samples in one session only. The gateway must have a key itself."""
+        """A key that samples in one session only. The gateway must have a key itself.
+        `certificate` binds the key to the certificate of a client: "sha256:HEX",
+        "DNS:NAME", "URI:TEXT" or "CN:TEXT"."""
         options = dict(
             session=session, expires_in_s=expires_in_s, max_requests=max_requests, max_tokens=max_tokens,
             max_turns=max_turns, max_usd=max_usd, max_body=max_body, max_concurrent=max_concurrent,
-            max_per_minute=max_per_minute, may_reward=may_reward,
+            max_per_minute=max_per_minute, may_reward=may_reward, certificate=certificate,
         )  # fmt: skip
         return Key(*self._call(_native.gateway_key_create, options))
 

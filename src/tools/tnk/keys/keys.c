@@ -20,7 +20,7 @@ enum { MAX_BODY = 64 << 10, MAX_PATH = 1024, MAX_USD = 1000000 };
 
 static struct {
   cli_place_t place;
-  const char *session;
+  const char *session, *certificate;
   int64_t expires_in_s, max_requests, max_tokens, max_turns, max_body;
   int64_t max_concurrent, max_per_minute;
   double max_usd;
@@ -142,6 +142,8 @@ static int print_key(const cli_t *cli, const json_t *key) {
     cli_table_add(table, "never");
   if (is_set(key, "may_reward"))
     cli_table_add_row(table, "May reward", "yes");
+  if (tnk__json_str(key, "certificate") != NULL)
+    cli_table_add_row(table, "Certificate", tnk__json_str(key, "certificate"));
   add_limits(table, key);
   cli_note(cli, "The key is shown once. The gateway has only its hash.");
   return cli_table_end(table, cli);
@@ -208,6 +210,8 @@ static char *create_body(void) {
   put_limit(&json.w, "max_per_minute", args.max_per_minute);
   if (args.max_usd > 0)
     tnk__json_put_double(&json.w, "max_usd", args.max_usd);
+  if (args.certificate != NULL)
+    cli_json_put_odd_text(&json, "certificate", args.certificate);
   if (args.may_reward)
     tnk__json_put_bool(&json.w, "may_reward", 1);
   return cli_json_take(&json);
@@ -278,6 +282,12 @@ static const cli_option_t create_options[] = {
     {.name = "may-reward",
      .flag = &args.may_reward,
      .help = "Let the key set rewards of its own session."},
+    {.name = "certificate",
+     .value = "NAME",
+     .text = &args.certificate,
+     .help = "Bind the key to the certificate of a client: sha256:HEX, or a "
+             "name in it, DNS:NAME, URI:TEXT or CN:TEXT. The gateway needs "
+             "--client-ca."},
     PLACE_OPTIONS,
     {.name = NULL}};
 

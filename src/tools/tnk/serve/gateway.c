@@ -39,10 +39,11 @@ static struct {
   const char *datums, *atif, *tls_cert, *tls_key, *admin_key, *admin_file;
   const char *prices, *formats;
   const char *record_ca, *record_cert, *record_key;
+  const char *client_ca, *client_crl;
   int64_t port, max_tokens, linger_s, drain_s, format_attempts, repeat_s;
   int64_t workers, quiet_s, keep_sessions, keep_age_s;
   int only_rewarded, follows, exit_with_stdin, syncs, keeps_controls;
-  int keeps_unexported, has_no_marks;
+  int keeps_unexported, has_no_marks, client_optional;
   const char *state;
 } args = {.max_tokens = 1024, .drain_s = 30, .repeat_s = 30, .quiet_s = -1};
 
@@ -94,6 +95,24 @@ static const cli_option_t options[] = {
      .text = &args.tls_key,
      .offer = CLI_OFFER_FILES,
      .help = "The certificate's key, without passphrase."},
+    {.name = "client-ca",
+     .value = "FILE",
+     .text = &args.client_ca,
+     .offer = CLI_OFFER_FILES,
+     .help = "With --tls-cert: serve only clients that have a certificate of "
+             "an authority in this file, in PEM. A key can be bound to a "
+             "certificate: see tnk gateway keys create --certificate."},
+    {.name = "client-crl",
+     .value = "FILE",
+     .text = &args.client_crl,
+     .offer = CLI_OFFER_FILES,
+     .help = "With --client-ca: refuse the certificates that these revocation "
+             "lists name, in PEM. The file is read at the start."},
+    {.name = "client-optional",
+     .flag = &args.client_optional,
+     .help = "With --client-ca: serve clients without a certificate too, "
+             "except with keys that are bound to one. An invalid certificate "
+             "is still refused."},
     {.name = "record",
      .value = "FILE",
      .text = &args.record,
@@ -340,6 +359,11 @@ static const char *check(const cli_t *cli) {
     return "--admin-key and --admin-key-file exclude each other";
   if ((args.tls_cert == NULL) != (args.tls_key == NULL))
     return "--tls-cert and --tls-key need each other";
+  if (args.client_ca != NULL && args.tls_cert == NULL)
+    return "--client-ca needs --tls-cert";
+  if ((args.client_crl != NULL || args.client_optional) &&
+      args.client_ca == NULL)
+    return "--client-crl and --client-optional need --client-ca";
   wrong = cli_words_check(&args.words);
   if (wrong == NULL)
     wrong = check_keep();
@@ -440,6 +464,9 @@ static int open_gateway(work_t *work, const char *admin_key) {
       .max_tokens = (int32_t)args.max_tokens,
       .tls_cert = args.tls_cert,
       .tls_key = args.tls_key,
+      .client_ca_file = args.client_ca,
+      .client_crl_file = args.client_crl,
+      .client_optional = args.client_optional ? TNK_YES : TNK_NO,
       .record_sync = args.syncs ? TNK_YES : TNK_NO,
       .keep_sessions = (uint64_t)args.keep_sessions,
       .keep_age_ms = (uint64_t)args.keep_age_s * 1000,

@@ -137,8 +137,13 @@ static int open_http(cli_web_t *web) {
   const tnk_allocator_t *alloc = tnk__allocator_default();
   const tnk__proxy_options_t from = {0};
   char reason[256] = "";
-  tnk__http_options_t options = {
-      .proxies = &web->proxies, .why = reason, .why_size = sizeof(reason)};
+  const char *cert = tnk__env("TNK_CERT_FILE");
+  const char *key = tnk__env("TNK_KEY_FILE");
+  tnk__http_options_t options = {.proxies = &web->proxies,
+                                 .cert_file = cert,
+                                 .key_file = key != NULL ? key : cert,
+                                 .why = reason,
+                                 .why_size = sizeof(reason)};
   const char *why = NULL;
   int err = tnk__proxies_load(&web->proxies, alloc, &from, &web->url, &why);
 

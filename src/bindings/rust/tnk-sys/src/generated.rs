@@ -1959,9 +1959,25 @@ pub struct tnk_gateway_options_t {
     /// the exporter also observes the service (tnk_otlp_event()), the operations of a request
     /// are below its span. NULL means no export.
     pub otlp: *mut tnk_otlp_t,
+    /// PEM file of the authorities that sign the certificates of clients. With it every client
+    /// needs a certificate of one of them, that has not expired and has no other purpose than
+    /// clients; otherwise the TLS handshake fails. Needs `tls_cert`. TLS sessions are not
+    /// resumed then, so that each connection is checked. NULL means that no client is asked for
+    /// a certificate.
+    pub client_ca_file: *const c_char,
+    /// PEM file of revocation lists of these authorities, which is read when the gateway opens.
+    /// A client with a revoked certificate is refused, and so are all clients of an authority
+    /// whose list is out of date. NULL means no list.
+    pub client_crl_file: *const c_char,
+    /// TNK_YES also serves clients without a certificate, such as load balancers that ask for
+    /// /healthz. Keys that are bound to a certificate are refused to them. A client with an
+    /// invalid certificate is still refused. Default: no.
+    pub client_optional: tnk_choice_t,
+    /// Must be 0.
+    pub reserved: u32,
 }
 #[cfg(target_pointer_width = "64")]
-const _: [(); 272] = [(); size_of::<tnk_gateway_options_t>()];
+const _: [(); 296] = [(); size_of::<tnk_gateway_options_t>()];
 #[cfg(target_pointer_width = "64")]
 const _: [(); 8] = [(); align_of::<tnk_gateway_options_t>()];
 
@@ -1994,9 +2010,15 @@ pub struct tnk_gateway_key_options_t {
     pub may_reward: tnk_choice_t,
     /// Must be 0.
     pub reserved: u32,
+    /// The certificate of the client that may use the key, so that the key alone is useless to
+    /// a thief. It is the SHA-256 of the certificate as "sha256:HEX", or a name in it:
+    /// "DNS:agent-7.example", "URI:spiffe://example/agent-7" or "CN:agent-7". At most 255
+    /// bytes. Needs `client_ca_file` of the gateway. Without the certificate a request gets
+    /// 403. NULL means any client. Copied.
+    pub certificate: *const c_char,
 }
 #[cfg(target_pointer_width = "64")]
-const _: [(); 80] = [(); size_of::<tnk_gateway_key_options_t>()];
+const _: [(); 88] = [(); size_of::<tnk_gateway_key_options_t>()];
 #[cfg(target_pointer_width = "64")]
 const _: [(); 8] = [(); align_of::<tnk_gateway_key_options_t>()];
 

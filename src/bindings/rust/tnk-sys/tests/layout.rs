@@ -580,6 +580,10 @@ fn tnk_gateway_options_t() {
     at!(tnk_gateway_options_t, keep_sessions, 248);
     at!(tnk_gateway_options_t, keep_age_ms, 256);
     at!(tnk_gateway_options_t, otlp, 264);
+    at!(tnk_gateway_options_t, client_ca_file, 272);
+    at!(tnk_gateway_options_t, client_crl_file, 280);
+    at!(tnk_gateway_options_t, client_optional, 288);
+    at!(tnk_gateway_options_t, reserved, 292);
 }
 
 #[test]
@@ -596,6 +600,7 @@ fn tnk_gateway_key_options_t() {
     at!(tnk_gateway_key_options_t, max_per_minute, 68);
     at!(tnk_gateway_key_options_t, may_reward, 72);
     at!(tnk_gateway_key_options_t, reserved, 76);
+    at!(tnk_gateway_key_options_t, certificate, 80);
 }
 
 #[test]
