@@ -66,7 +66,7 @@ def hints(folder):
         a = client.chat(TALK, stream=True, response_format=CHAT, max_tokens=99)[1]
         check("".join(c["choices"][0]["delta"].get("content") or "" for c in events(a)) == GOOD, "as a stream", a)
         n = len(turns(path))
-        for name, bad in (("pattern", {"pattern": "a"}), ("$ref", {"$ref": "#/$defs/none"})):
+        for name, bad in (("pattern", {"pattern": "(?=a)"}), ("$ref", {"$ref": "#/$defs/none"})):
             status, a = client.chat(TALK, response_format={
                 "type": "json_schema", "json_schema": {"name": "x", "schema": bad}})
             check(status == 400 and a["error"]["param"] == "response_format", f"refused: {name}", a)

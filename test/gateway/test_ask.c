@@ -80,7 +80,7 @@ static const struct {
     {TNK__GW_CHAT, "{\"response_format\":{}}", "response_format"},
     {TNK__GW_CHAT,
      "{\"response_format\":{\"type\":\"json_schema\",\"json_schema\":"
-     "{\"schema\":{\"pattern\":\"a\"}}}}",
+     "{\"schema\":{\"pattern\":\"(?=a)\"}}}}",
      "response_format"},
     {TNK__GW_MESSAGE,
      "{\"max_tokens\":1,\"output_format\":{\"type\":\"json_object\"}}",

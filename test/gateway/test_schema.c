@@ -80,6 +80,10 @@ static const struct {
      "{\"type\":\"string\"}}]},\"b\":{\"$ref\":"
      "\"#/properties/a/anyOf/1/items\"}}}",
      "[{\"b\":\"x\"}]", "[{\"b\":1}]", "$.b: must be of type string"},
+    {"{\"pattern\":\"^[a-z]{2,3}$\"}", "[\"ab\",\"abc\",7,null]",
+     "[\"a\",\"abcd\",\"ab\\n\",\"\"]", "$: violates pattern"},
+    {"{\"items\":{\"pattern\":\"b\",\"minLength\":2}}", "[[\"abc\",\"bb\"]]",
+     "[[\"b\"],[\"bb\",\"cc\"]]", "$[1]: violates pattern"},
     {"{\"format\":\"date\"}", "[\"2024-02-29\",5]",
      "[\"2023-02-29\",\"2024-13-01\",\"2024-1-1\",\"2024-01-01x\"]",
      "$: is not a text of format date"},
@@ -140,7 +144,11 @@ TEST(what_is_not_checked_is_refused_by_name) {
     const char *why;
   } refused[] = {
       {"1", "a schema must be an object, true or false"},
-      {"{\"pattern\":\"a\"}", "\"pattern\" is not supported in a schema here"},
+      {"{\"patternProperties\":{}}",
+       "\"patternProperties\" is not supported in a schema here"},
+      {"{\"pattern\":1}", "\"pattern\" must be a regular expression"},
+      {"{\"items\":{\"pattern\":\"(?=a)\"}}",
+       "\"pattern\" has a lookahead or a lookbehind, which is not supported"},
       {"{\"items\":{\"if\":{}}}", "\"if\" is not supported in a schema here"},
       {"{\"type\":\"float\"}", "\"type\" names an unknown type"},
       {"{\"type\":[]}", "\"type\" must be a name, or a list of names"},
@@ -172,6 +180,229 @@ TEST(what_is_not_checked_is_refused_by_name) {
     CHECK_STR(why, refused[i].why);
     json_decref(schema);
   }
+}
+
+/* ---- Patterns ---- */
+
+/* `found` and `missed` are texts that are separated by a line feed. */
+static const struct {
+  const char *pattern;
+  const char *found;
+  const char *missed;
+} patterns[] = {
+    {"", "\na", NULL},
+    {"b", "b\nabc", "\na\nB"},
+    {"^ab$", "ab", "\nxab\nabx"},
+    {"a|^b|", "\nx", NULL},
+    {"^(a|b|cd)$", "a\nb\ncd", "c\nab\n"},
+    {"^a*$", "\na\naaa", "b\naab"},
+    {"^a+b?$", "a\naab", "\nb\nabb"},
+    {"^a{2}$", "aa", "a\naaa"},
+    {"^a{2,}$", "aa\naaaa", "a"},
+    {"^a{1,3}b$", "ab\naab\naaab", "b\naaaab"},
+    {"^a{0}b$", "b", "ab"},
+    {"^(ab){2}$", "abab", "ab\nababab"},
+    {"^a{1,3}?$", "a\naaa", "aaaa"},
+    {"^(?:a(?<n>b)*)+$", "a\nabba", "b\nabc"},
+    {"^(a*)*b$", "b\naaab", "aaaa"},
+    {"^(|a)+$", "\naa", "b"},
+    {"^.$", "a\n\xc3\xa9\n\xf0\x9f\x98\x80", "\r\n\xe2\x80\xa8\nab\n"},
+    {"^[^a-c]$", "d\n-", "a\nb\nc\n"},
+    {"^[a\\-c]$", "a\n-\nc", "b"},
+    {"^[-a]$", "-\na", "b"},
+    {"^[a-]$", "-\na", "b"},
+    {"^[\\]\\\\^]$", "]\n\\\n^", "["},
+    {"^[[.*]$", "[\n.\n*", "a"},
+    {"^\\d$", "0\n9", "a\n\xd9\xa0"},
+    {"^\\D\\W\\S$", "a-b", "1-b\naab\na- "},
+    {"^[\\d_]+$", "1_2", "a"},
+    {"^[^\\s\\w]$", "-\n\xc3\xa9", "a\n "},
+    {"^[\\D]$", "a", "1"},
+    {"^\\s$", " \n\xc2\xa0\n\xef\xbb\xbf\n\xe3\x80\x80", "a\n\xe2\x80\x8b"},
+    {"\\bab\\b", "ab\nx ab y\nab.", "cab\nabc"},
+    {"a\\Bb", "ab", "a b"},
+    {"^\\x41\\u00e9\\u{1F600}\\ud83d\\ude00$",
+     "A\xc3\xa9\xf0\x9f\x98\x80\xf0\x9f\x98\x80", "A\xc3\xa9\xf0\x9f\x98\x80"},
+    {"^[\\u{1F600}-\\u{1F602}]$", "\xf0\x9f\x98\x81", "\xf0\x9f\x98\x83"},
+    {"^\\t\\.\\/\\-\\@\\{}]$", "\t./-@{}]", "."},
+    {"^[\\b]$", "\b", "b"},
+    {"^\\d{4}-\\d{2}$", "2026-11", "2026-1\n226-111"},
+};
+
+/* Report the first text with another result. */
+static void check_texts(const char *pattern, const char *texts, int wanted) {
+  char schema_why[TNK__GW_SCHEMA_WHY];
+  json_t *schema = json_pack("{s:s}", "pattern", pattern);
+
+  if (tnk__gw_schema_read(schema, schema_why) != 0)
+    test_fail(__FILE__, __LINE__, "%s: %s", pattern, schema_why);
+  while (texts != NULL) {
+    size_t n = strcspn(texts, "\n");
+    json_t *value = json_stringn(texts, n);
+
+    if ((tnk__gw_schema_fit(schema, value, schema_why) == TNK__GW_FITS) !=
+        wanted)
+      test_fail(__FILE__, __LINE__, "%s: %.*s", pattern, (int)n, texts);
+    json_decref(value);
+    texts = texts[n] == '\n' ? texts + n + 1 : NULL;
+  }
+  json_decref(schema);
+}
+
+TEST(patterns_are_found_or_missed) {
+  for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
+    check_texts(patterns[i].pattern, patterns[i].found, 1);
+    check_texts(patterns[i].pattern, patterns[i].missed, 0);
+  }
+  check_texts("^a$", "a", 1);
+}
+
+/* What other languages read in another way, or what needs more than one look at
+ * each character. */
+TEST(patterns_beyond_the_subset_are_refused) {
+  static const struct {
+    const char *pattern;
+    const char *why;
+  } refused[] = {
+      {"a(?!b)", "\"pattern\" has a lookahead or a lookbehind, which is not "
+                 "supported"},
+      {"(?<=a)b", "\"pattern\" has a lookahead or a lookbehind, which is not "
+                  "supported"},
+      {"(a)\\1", "\"pattern\" has a back reference, which is not supported"},
+      {"(?<n>a)\\k<n>",
+       "\"pattern\" has a back reference, which is not supported"},
+      {"\\p{L}", "\"pattern\" has a property of Unicode (\\p), which is not "
+                 "supported"},
+      {"(?i)a",
+       "\"pattern\" has a group with flags or of an unknown kind, which "
+       "is not supported"},
+      {"(?P<n>a)", "\"pattern\" has a group with flags or of an unknown kind, "
+                   "which is not supported"},
+      {"(?<1>a)", "\"pattern\" has a group with a malformed name"},
+      {"\\Aa\\Z", "\"pattern\" has an unknown escape of a letter"},
+      {"a\\", "\"pattern\" ends with a backslash"},
+      {"\\x4", "\"pattern\" has an incomplete escape of a character"},
+      {"\\u{}", "\"pattern\" has an incomplete escape of a character"},
+      {"\\u{110000}", "\"pattern\" has an escape of no character"},
+      {"[]a]", "\"pattern\" has an empty class"},
+      {"[^]", "\"pattern\" has an empty class"},
+      {"[a", "\"pattern\" has a [ without a ]"},
+      {"[b-a]",
+       "\"pattern\" has a range that does not go from one character to "
+       "a later one"},
+      {"[\\w-a]", "\"pattern\" has a range that does not go from one character "
+                  "to a later one"},
+      {"[a-\\d]", "\"pattern\" has a range that does not go from one character "
+                  "to a later one"},
+      {"(a", "\"pattern\" has a ( without a )"},
+      {"a)", "\"pattern\" has a ) without a ("},
+      {"*a", "\"pattern\" has a quantifier without anything before it"},
+      {"a**", "\"pattern\" has a quantifier without anything before it"},
+      {"a|+", "\"pattern\" has a quantifier without anything before it"},
+      {"a{,3}", "\"pattern\" has a { that begins no repeat"},
+      {"a{b", "\"pattern\" has a { that begins no repeat"},
+      {"a{3,2}",
+       "\"pattern\" has a repeat whose bounds are in the wrong order"},
+      {"^*", "\"pattern\" repeats a ^, $, \\b or \\B"},
+      {"a{70000}", "\"pattern\" is too large"},
+      {"a{3000}", "\"pattern\" is too large"},
+      {"((a{100}){100}){100}", "\"pattern\" is too large"},
+      {"((((){1000}){1000}){1000}){1000}", "\"pattern\" is too large"},
+  };
+  char why[TNK__GW_SCHEMA_WHY];
+
+  for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+    json_t *schema = json_pack("{s:s}", "pattern", refused[i].pattern);
+
+    CHECK_INT(tnk__gw_schema_read(schema, why), -1);
+    CHECK_STR(why, refused[i].why);
+    json_decref(schema);
+  }
+}
+
+/* Parts that are too many: each is one more than the limit. */
+TEST(patterns_have_a_size) {
+  static const struct {
+    const char *part;
+    int n;
+  } rows[] = {{"a", 1023}, {"[ab]", 512}, {"(", 65}, {"a|", 600}};
+  char why[TNK__GW_SCHEMA_WHY];
+  char text[8192];
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    size_t at = 0, n = strlen(rows[i].part);
+    json_t *schema;
+
+    for (int k = 0; k <= rows[i].n; k++, at += n)
+      memcpy(text + at, rows[i].part, n + 1);
+    schema = json_pack("{s:s}", "pattern", text);
+    CHECK_INT(tnk__gw_schema_read(schema, why), -1);
+    CHECK_STR(why, rows[i].part[0] == '(' ? "\"pattern\" is nested too deeply"
+                                          : "\"pattern\" is too large");
+    json_decref(schema);
+  }
+}
+
+/* Each of these takes exponential time where patterns are matched by trying,
+ * and the last ones have many states or a long text. */
+TEST(patterns_take_linear_time) {
+  static const struct {
+    const char *pattern;
+    size_t n; /* letters a before an x */
+    tnk__gw_fit_t fits;
+  } rows[] = {
+      {"^(a+)+$", 5000, TNK__GW_MISFIT},
+      {"^(a|a)*$", 5000, TNK__GW_MISFIT},
+      {"^(a|aa)+$", 5000, TNK__GW_MISFIT},
+      {"^(a*)*$", 5000, TNK__GW_MISFIT},
+      {"^(a?){500}a{500}x$", 900, TNK__GW_FITS},
+      {"(x+x+)+y", 5000, TNK__GW_MISFIT},
+      {"^[a-z]{0,1000}$", 5000, TNK__GW_MISFIT},
+      {"a{0,1000}y", 5000, TNK__GW_UNDECIDED},
+      {"^(.*)y$", 300000, TNK__GW_UNDECIDED},
+  };
+  char why[TNK__GW_SCHEMA_WHY];
+
+  for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    json_t *schema = json_pack("{s:s}", "pattern", rows[i].pattern);
+    char *text = malloc(rows[i].n + 2);
+    json_t *value;
+
+    CHECK(text != NULL);
+    memset(text, 'a', rows[i].n);
+    memcpy(text + rows[i].n, "x", 2);
+    value = json_string(text);
+    CHECK_INT(tnk__gw_schema_read(schema, why), 0);
+    if (tnk__gw_schema_fit(schema, value, why) != rows[i].fits)
+      test_fail(__FILE__, __LINE__, "%s: %s", rows[i].pattern, why);
+    json_decref(schema);
+    json_decref(value);
+    free(text);
+  }
+}
+
+/* Reading counts too: many patterns, each of which is read again for each item.
+ */
+TEST(reading_patterns_is_bounded) {
+  static const char large[] = "(a{0,30}){30}";
+  char why[TNK__GW_SCHEMA_WHY];
+  json_t *list = json_array();
+  json_t *schema = json_pack("{s:o}", "allOf", list);
+  json_t *value = json_array();
+
+  for (int i = 0; i < 1000; i++)
+    CHECK_INT(json_array_append_new(list, json_pack("{s:s}", "pattern", large)),
+              0);
+  CHECK_INT(tnk__gw_schema_read(schema, why), -1);
+  CHECK_STR(why, "the schema is too large");
+  json_decref(schema);
+  schema = json_pack("{s:{s:s}}", "items", "pattern", large);
+  CHECK_INT(tnk__gw_schema_read(schema, why), 0);
+  for (int i = 0; i < 1000; i++)
+    CHECK_INT(json_array_append_new(value, json_string("a")), 0);
+  CHECK_INT(tnk__gw_schema_fit(schema, value, why), TNK__GW_UNDECIDED);
+  json_decref(schema);
+  json_decref(value);
 }
 
 /* A check that needs too much work has no result, and ends soon. */

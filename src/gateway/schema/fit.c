@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gateway/schema/keyword.h"
+#include "gateway/schema/pattern.h"
 #include "gateway/schema/schema.h"
 
 /*
@@ -184,11 +185,36 @@ static size_t n_chars(const json_t *text) {
   return n;
 }
 
+static int fit_pattern(fitter_t *f, const json_t *schema, const json_t *value) {
+  const json_t *text = json_object_get(schema, "pattern");
+  tnk__gw_pattern_t pattern;
+  size_t all, left;
+  int is_there;
+
+  if (text == NULL)
+    return 1;
+  if (tnk__gw_pattern_read(&pattern, json_string_value(text),
+                           json_string_length(text)) != NULL)
+    return misfit(f, "has an unknown pattern");
+  f->n_checks += tnk__gw_pattern_cost(&pattern);
+  if (is_spent(f))
+    return 0;
+  all = left = (TNK__GW_MAX_CHECKS - f->n_checks) * TNK__GW_VISITS;
+  is_there = tnk__gw_pattern_find(&pattern, json_string_value(value),
+                                  json_string_length(value), &left);
+  f->n_checks += (all - left) / TNK__GW_VISITS;
+  if (is_there < 0)
+    f->is_undecided = 1;
+  return is_there > 0 ? 1 : misfit(f, "violates pattern");
+}
+
 static int fit_text(fitter_t *f, const json_t *schema, const json_t *value) {
   const char *format = json_string_value(json_object_get(schema, "format"));
 
   f->n_checks += json_string_length(value) / 64; /* as it is read whole */
   if (!fit_counts(f, schema, n_chars(value), "minLength", "maxLength"))
+    return 0;
+  if (!fit_pattern(f, schema, value))
     return 0;
   return format == NULL ||
                  tnk__gw_has_format(format, json_string_value(value)) == 1

@@ -47,6 +47,7 @@ static const struct {
     {"uniqueItems", TNK__GW_BOOL},
     {"$ref", TNK__GW_REF},
     {"format", TNK__GW_FORMAT},
+    {"pattern", TNK__GW_PATTERN},
 };
 
 tnk__gw_keyword_t tnk__gw_keyword(const char *name) {

@@ -20,7 +20,8 @@ typedef enum {
   TNK__GW_POSITIVE, /* a number above 0 */
   TNK__GW_BOOL,
   TNK__GW_REF,
-  TNK__GW_FORMAT
+  TNK__GW_FORMAT,
+  TNK__GW_PATTERN
 } tnk__gw_keyword_t;
 
 tnk__gw_keyword_t tnk__gw_keyword(const char *name);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gateway/schema/keyword.h"
+#include "gateway/schema/pattern.h"
 #include "gateway/schema/schema.h"
 #include "lib/base/limits.h"
 
@@ -98,6 +99,19 @@ static int read_format(const reader_t *reader, const json_t *value) {
                 "is not a format that is supported here");
 }
 
+static int read_pattern(reader_t *reader, const json_t *value) {
+  tnk__gw_pattern_t pattern;
+  const char *why;
+
+  if (!json_is_string(value))
+    return refuse(reader, "pattern", "must be a regular expression");
+  why = tnk__gw_pattern_read(&pattern, json_string_value(value),
+                             json_string_length(value));
+  if (is_large(reader, 1 + tnk__gw_pattern_cost(&pattern)))
+    return -1;
+  return why == NULL ? 0 : refuse(reader, "pattern", why);
+}
+
 static int read_keyword(reader_t *reader, const char *name, const json_t *value,
                         int depth) {
   switch (tnk__gw_keyword(name)) {
@@ -136,6 +150,8 @@ static int read_keyword(reader_t *reader, const char *name, const json_t *value,
     return read_ref(reader, value);
   case TNK__GW_FORMAT:
     return read_format(reader, value);
+  case TNK__GW_PATTERN:
+    return read_pattern(reader, value);
   }
   return -1;
 }
