@@ -38,10 +38,16 @@ static const char *printable(const char *path, char *out) {
   return out;
 }
 
+static uint64_t took_ms(const tnk_gateway_t *gateway,
+                        const tnk__srv_req_t *req) {
+  const uint64_t began = req->tag & ~OF_A_JOB;
+
+  return began > 0 ? uv_now(gateway->loop) + 1 - began : 0;
+}
+
 /* `about`: what is known about a job, or "". */
 static void write_line(const tnk_gateway_t *gateway, const tnk__srv_req_t *req,
                        int status, const char *about) {
-  const uint64_t began = req->tag & ~OF_A_JOB;
   char path[MAX_PATH], result[32], line[MAX_LINE + TNK__SRV_SUBJECT];
   char subject[TNK__SRV_SUBJECT];
   int n;
@@ -53,8 +59,7 @@ static void write_line(const tnk_gateway_t *gateway, const tnk__srv_req_t *req,
                req->method != NULL ? req->method : "?",
                printable(req->path != NULL ? req->path : "?", path), result,
                about, subject[0] != '\0' ? ", certificate \"" : "", subject,
-               subject[0] != '\0' ? "\"" : "",
-               began > 0 ? uv_now(gateway->loop) + 1 - began : 0);
+               subject[0] != '\0' ? "\"" : "", took_ms(gateway, req));
   if (n >= (int)sizeof(line))
     n = (int)sizeof(line) - 1;
   gateway->logger.write(TNK_LOG_INFO, "gateway", line, (size_t)n,
@@ -94,8 +99,19 @@ void tnk__gw_log_refused(const char *why, void *user) {
 }
 
 void tnk__gw_log_reply(tnk__srv_req_t *req, int status, void *user) {
-  const tnk_gateway_t *gateway = user;
+  tnk_gateway_t *gateway = user;
 
-  if ((req->tag & OF_A_JOB) == 0 && is_on(gateway))
+  if ((req->tag & OF_A_JOB) != 0)
+    return;
+  if (is_on(gateway))
     write_line(gateway, req, status, "");
+  tnk__gw_refusal_end(
+      gateway->otlp, &gateway->refusals,
+      &(tnk__gw_refusal_t){
+          .method = req->method != NULL ? req->method : "",
+          .path = tnk__gw_path_below(req->path != NULL ? req->path : ""),
+          .model = tnk__gw_metrics_model(gateway),
+          .status = status,
+          .took_ms = took_ms(gateway, req),
+          .now_ms = uv_now(gateway->loop) + 1});
 }

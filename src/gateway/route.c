@@ -226,11 +226,9 @@ static tnk__gw_api_t api_of(const char *path) {
   return TNK__GW_CHAT;
 }
 
-/* The path after the name of a session. */
-static const char *path_below(const tnk__srv_req_t *req) {
-  const char *slash = strncmp(req->path, "/s/", 3) == 0
-                          ? strchr(req->path + 3, '/')
-                          : req->path;
+const char *tnk__gw_path_below(const char *path) {
+  const char *slash =
+      strncmp(path, "/s/", 3) == 0 ? strchr(path + 3, '/') : path;
 
   return slash != NULL ? slash : "";
 }
@@ -239,7 +237,7 @@ static tnk__gw_call_t call_of(tnk_gateway_t *gateway, tnk__srv_req_t *req) {
   return (tnk__gw_call_t){.gateway = gateway,
                           .req = req,
                           .path = req->path,
-                          .api = api_of(path_below(req))};
+                          .api = api_of(tnk__gw_path_below(req->path))};
 }
 
 void tnk__gw_refuse_early(tnk__srv_req_t *req, int status, const char *text,
@@ -311,7 +309,7 @@ static int is_writing(const tnk__srv_req_t *req) {
     return 0;
   for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++)
     if (routes[i].serve == serve_count &&
-        strcmp(routes[i].path, path_below(req)) == 0)
+        strcmp(routes[i].path, tnk__gw_path_below(req->path)) == 0)
       return 0;
   return 1;
 }

@@ -7,6 +7,7 @@
 #include "gateway/keys/grant.h"
 #include "gateway/keys/watch.h"
 #include "gateway/telemetry/metrics.h"
+#include "gateway/telemetry/refusal.h"
 #include "gateway/record/record.h"
 #include "gateway/wire/answer.h"
 #include "server/http.h"
@@ -61,6 +62,7 @@ struct tnk_gateway {
   tnk__srv_t http;
   tnk__gw_record_t *record;
   tnk_chat_template_t *template_;
+  tnk__gw_refusals_t refusals;
   int has_client_ca; /* clients have certificates, or may have one */
   int is_plain;      /* it is the library's own, and not one that was given */
   tnk_chat_tokenizer_t tokenizer;
@@ -267,6 +269,8 @@ void tnk__gw_log_job(const tnk__gw_job_t *job, const tnk__srv_req_t *req,
 __attribute__((format(printf, 2, 3)))
 #endif
 void tnk__gw_log_note(const tnk_gateway_t *gateway, const char *format, ...);
+/* The path after the name of a session. */
+const char *tnk__gw_path_below(const char *path);
 /* Why a client could not connect. */
 void tnk__gw_log_refused(const char *why, void *gateway);
 /* Log any other request. It is called with each response. */

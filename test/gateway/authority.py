@@ -32,7 +32,7 @@ class Authority:
     def __init__(self, folder, name="ca"):
         self.folder, self.name = pathlib.Path(folder), name
         self.openssl("req", "-x509", *CURVE, "-keyout", f"{name}.key", "-out", f"{name}.pem",
-                     "-subj", f"/CN=test authority {name}", "-days", "2")
+                     "-subj", f"/CN=test authority {name}", "-days", "2", "-addext", "keyUsage=keyCertSign,cRLSign")
         self.ca = self.folder / f"{name}.pem"
         self.file(".conf").write_text(CONFIG.format(name=name))
         self.file(".index").write_text("")
@@ -53,7 +53,8 @@ class Authority:
     def sign(self, name, alternative, days=2, since=-1, subject="/CN=test", usage=None):
         """A certificate for subjectAltName, or none for None, that is valid from `since` to
         `days`, both in days from now."""
-        lines = [f"subjectAltName={alternative}"] if alternative else ["basicConstraints=CA:FALSE"]
+        lines = ["subjectKeyIdentifier=hash", "authorityKeyIdentifier=keyid", "basicConstraints=CA:FALSE"]
+        lines += [f"subjectAltName={alternative}"] if alternative else []
         lines += [f"extendedKeyUsage={usage}"] if usage else []
         (self.folder / f"{name}.ext").write_text("\n".join(lines) + "\n")
         self.openssl("req", *CURVE, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", subject)

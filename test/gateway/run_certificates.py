@@ -32,9 +32,10 @@ URI = "spiffe://example/agent-1"
 class Client:
     """Requests with one certificate, or with none."""
 
-    def __init__(self, url, ca, pair=None):
+    def __init__(self, url, ca, pair=None, latest=ssl.TLSVersion.MAXIMUM_SUPPORTED):
         self.url, self.pair = url, pair
         self.context = ssl.create_default_context(cafile=ca)
+        self.context.maximum_version = latest
         if pair:
             self.context.load_cert_chain(*pair)
 
@@ -66,6 +67,7 @@ class Client:
 
     def new_key(self, **options):
         status, text = self.ask(ADMIN, path="/tnk/sessions", body=json.dumps(options).encode())
+        check(status != REFUSED, "the administrator is served", text)
         return status, json.loads(text)
 
 
@@ -82,7 +84,8 @@ class Place:
         self.one = self.ca.sign("one", **one, usage="clientAuth")
         self.ten = self.ca.sign("ten", "DNS:agent-1.example.org,URI:spiffe://example/agent-10", subject="/CN=agent-10")
         self.short = self.ca.sign("short", "DNS:agent-1,URI:spiffe://example/agent", subject="/CN=agent")
-        self.named = self.ca.sign("named", "DNS:agent-1.example.evil", subject="/CN=agent-1.example/CN=" + URI.replace("/", "\\/"))
+        names = "/CN=agent-1.example/CN=" + URI.replace("/", "\\/")
+        self.named = self.ca.sign("named", "DNS:agent-1.example.evil", subject=names)
         self.revoked = self.ca.sign("revoked", **one)
         self.bad = {
             "no certificate": (None, "a client has no certificate"),
@@ -102,20 +105,29 @@ class Place:
         command = gateway(TNK, service, "-v", *self.options(*more), log=self.log)
         return command
 
-    def client(self, url, pair=None):
-        return Client(url, self.ca.ca, pair)
+    def client(self, url, pair=None, **options):
+        return Client(url, self.ca.ca, pair, **options)
+
+
+def refusals(place, why):
+    return [line for line in place.log.read_text().splitlines() if why in line]
 
 
 def try_bad(place, url, key, is_optional):
-    """The certificates that nothing is served to, and what the log says of them."""
-    for what, (pair, why) in place.bad.items():
-        client = place.client(url, pair)
-        wanted = 200 if is_optional and pair is None else REFUSED
-        for version, got in (("1.1", client.ask(key)[0]), ("2", client.ask2(key))):
-            check(got == wanted, f"{what}: {wanted or 'no connection'}, HTTP/{version}", got)
-        if wanted == REFUSED:
-            said = [line for line in place.log.read_text().splitlines() if why in line]
-            check(len(said) == 2 and (pair is None or "CN=agent-1, was refused" in said[0]),
+    """The certificates that nothing is served to, and what the log says of them. A client of TLS 1.3 ends its
+    handshake before the server has seen its certificate."""
+    for latest in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        with place.client(url, place.one, latest=latest).connect("h2") as peer:
+            tls = peer.version()
+        for what, (pair, why) in place.bad.items():
+            client = place.client(url, pair, latest=latest)
+            wanted = 200 if is_optional and pair is None else REFUSED
+            n = len(refusals(place, why))
+            for version, got in (("1.1", client.ask(key)[0]), ("2", client.ask2(key))):
+                check(got == wanted, f"{what}: {wanted or 'no connection'}, HTTP/{version} over {tls}", got)
+            said = refusals(place, why)[n:]
+            named = all(pair is None or "CN=agent-1, was refused" in line for line in said)
+            check(len(said) == (0 if wanted else 2) and named,
                   f"{what}: the log says why", place.log.read_text()[-2000:])
 
 
@@ -130,13 +142,15 @@ def try_bound(place, url, keys, is_optional):
         for what, pair, wanted, part in rows:
             client = place.client(url, pair)
             status, text = client.ask(key)
-            check(status == wanted and part in text, f"a key for {binding} with {what}: {wanted}, HTTP/1.1", (status, text))
+            check(status == wanted and part in text, f"a key for {binding} with {what}: {wanted}, HTTP/1.1",
+                  (status, text))
             status = client.ask2(key)
             check(status == wanted, f"the same over HTTP/2: {wanted}", status)
 
 
 def used(client):
-    return {key["id"]: key["used"]["requests"] for key in json.loads(client.ask(ADMIN, "GET", "/tnk/sessions", b"")[1])["data"]}
+    keys = json.loads(client.ask(ADMIN, "GET", "/tnk/sessions", b"")[1])["data"]
+    return {key["id"]: key["used"]["requests"] for key in keys}
 
 
 def required(place, service):
@@ -156,7 +170,8 @@ def required(place, service):
         check(set(used(one).values()) == {2}, "refused requests use nothing", used(one))
         for name in ("agent-1", "sha256:12", "CN:", "CN:" + 300 * "x", "CN:a\n", 7):
             status, text = one.new_key(certificate=name)
-            check(status == 400 and "certificate" in text["error"]["message"], f"{str(name)[:20]!r} is no certificate", text)
+            check(status == 400 and "certificate" in text["error"]["message"], f"{str(name)[:20]!r} is no certificate",
+                  text)
         first = one.connect("http/1.1")
         first.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         first.recv(1000)
@@ -172,7 +187,8 @@ def required(place, service):
     log = place.log.read_text()
     check(f'{CHAT}: 200, session bound' in log and 'certificate "CN=agent-1"' in log
           and '/tnk/sessions: 200, certificate "CN=agent-10"' in log
-          and f'{CHAT}: 403, certificate "CN=agent-10"' in log and "was created for session bound, for the certificate sha256:" in log,
+          and f'{CHAT}: 403, certificate "CN=agent-10"' in log
+          and "was created for session bound, for the certificate sha256:" in log,
           "the log names the certificates", log[-3000:])
     check(ADMIN not in log and free not in log, "the log has no key")
     return keys, free
@@ -188,7 +204,8 @@ def restarted(place, service, keys, free):
         check(client.ask(free)[0] == 200, "without --client-ca a key without a certificate works")
         for what, key in keys.items():
             status, text = client.ask(key)
-            check(status == 403 and "the connection has none" in text, f"without --client-ca a key for {what} does not", text)
+            check(status == 403 and "the connection has none" in text, f"without --client-ca a key for {what} does not",
+                  text)
         status, text = client.new_key(certificate="CN:a")
         check(status == 400 and "--client-ca" in text["error"]["message"], "nor can one be created", text)
 
@@ -202,8 +219,10 @@ def refused(place, service):
                           ((*tls, "--client-optional"), "need --client-ca"),
                           ((*tls, "--client-ca", none), f"cannot read the client authorities in {none}"),
                           ((*tls, "--client-ca", junk), f"cannot parse a certificate in {junk}"),
-                          ((*tls, "--client-ca", place.ca.ca, "--client-crl", none), f"cannot read the revocation list in {none}"),
-                          ((*tls, "--client-ca", place.ca.ca, "--client-crl", junk), f"cannot parse a revocation list in {junk}")):
+                          ((*tls, "--client-ca", place.ca.ca, "--client-crl", none),
+                           f"cannot read the revocation list in {none}"),
+                          ((*tls, "--client-ca", place.ca.ca, "--client-crl", junk),
+                           f"cannot parse a revocation list in {junk}")):
         try:
             with gateway(TNK, service, *options):
                 said = "it serves"

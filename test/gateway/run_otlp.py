@@ -107,11 +107,40 @@ def errors(g, collector):
     is_a_span(span, "chat m", http__response__status_code=400, error__type="400", gen_ai__usage__input_tokens=None,
               gen_ai__response__id=None)
     check(not span["is_error"], "is the client's fault", span)
-    # Refused before a request of a model, and requests of other kinds.
-    check(Client(g.url).chat("x")[0] == 401 and client.ask("GET", "/v1/models")[0] == 200 and
+    # Requests of other kinds.
+    check(Client(g.url).ask("GET", "/v1/models")[0] == 401 and client.ask("GET", "/v1/models")[0] == 200 and
+          client.ask("GET", "/v1/messages")[0] == 405 and client.post("/tnk/reward", {})[0] == 403 and
+          client.post("/v1/messages/x", {})[0] == 404 and
           client.post("/v1/messages/count_tokens", {"model": "m", "messages": [{"role": "user", "content": "x"}]})[0]
           == 200 and client.chat(PROMPT + "!")[0] == 200, "other requests")
     check(len(ours(only(collector))) == 1, "have no span")
+
+
+def refused(g, collector):
+    """Requests for samples that are refused before they are read: so many at most, each with a trace of its own."""
+    names = {"/v1/chat/completions": "chat m", "/v1/completions": "text_completion m",
+             "/s/run-1/v1/messages/": "chat m"}
+    for path, name in names.items():
+        client = Client(g.url, traceparent=f"00-{TRACE}-{PARENT}-01")
+        check(client.post(path, {})[0] == 401, f"{path} without a key")
+        (span,) = ours(only(collector))
+        is_a_span(span, name, http__response__status_code=401, error__type="401", gen_ai__conversation__id=None,
+                  http__route=path.replace("/s/run-1", "").rstrip("/"), gen_ai__response__id=None)
+        check(span["trace"] != TRACE and span["parent"] is None and not span["is_error"], "begins a trace", span)
+    client = Client(g.url, authorization="Bearer agents:" + 200 * "x")
+    check(client.chat("x")[0] == 400, "a wrong session")
+    (span,) = ours(only(collector))
+    check(span["attributes"]["http.response.status_code"] == 400, "has a span too", span)
+    client, began = Client(g.url), time.monotonic()
+    for _ in range(300):
+        client.post("/v1/messages", {})
+    took = time.monotonic() - began
+    check(Client(g.url, authorization="Bearer agents").chat(PROMPT + "??")[0] == 200, "a request after a flood")
+    served = lambda: [s for s in ours(collector.spans) if s["attributes"]["http.response.status_code"] == 200]
+    check(collector.wait(lambda: len(served()) > 0), "has its span", len(collector.spans))
+    n = len(ours(collector.spans)) - 1
+    check(90 <= n <= 100 + 10 * took + 1, f"{n} of 300 refused requests have one", took)
+    collector.spans = []
 
 
 def service_fails(collector):
@@ -151,6 +180,7 @@ def one_gateway(service, folder):
             streams(g, collector)
             continues_traces(g, collector)
             errors(g, collector)
+            refused(g, collector)
             text = Client(g.url, x_api_key="master").ask("GET", "/metrics")[1]
             check(re.search(r"^tnk_gateway_otlp_exported_spans_total [1-9]", text, re.M) and
                   "tnk_gateway_otlp_dropped_spans_total 0" in text, "/metrics counts the spans", text)

@@ -2,6 +2,7 @@
 #include "gateway/telemetry/span.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "tnk/sampling.h"
 
@@ -36,6 +37,18 @@ static const char *const routes[] = {[TNK__GW_CHAT] = "/v1/chat/completions",
                                      [TNK__GW_COMPLETION] = "/v1/completions",
                                      [TNK__GW_MESSAGE] = "/v1/messages",
                                      [TNK__GW_RESPONSE] = "/v1/responses"};
+
+int tnk__gw_span_is_route(const char *path, tnk__gw_api_t *api) {
+  for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++) {
+    const size_t n = strlen(routes[i]);
+
+    *api = (tnk__gw_api_t)i;
+    if (strncmp(routes[i], path, n) == 0 &&
+        (path[n] == '\0' || strcmp(path + n, "/") == 0))
+      return 1;
+  }
+  return 0;
+}
 
 /* The parameters of the request. Without a body nothing could be read. */
 static void put_request(attributes_t *all, const tnk__gw_ask_t *ask) {

@@ -23,6 +23,10 @@ typedef struct {
   int is_repeat;       /* it got the answer of another request */
 } tnk__gw_span_of_t;
 
+/* Returns whether a path, without a session, is that of a request for a sample.
+ * A slash at its end is ignored. */
+int tnk__gw_span_is_route(const char *path, tnk__gw_api_t *api);
+
 void tnk__gw_span_end(tnk_otlp_t *otlp, const tnk_otlp_span_t *span,
                       const tnk__gw_span_of_t *of);
 
