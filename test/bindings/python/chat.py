@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import pathlib
+import random
 import tempfile
 import threading
 
@@ -22,6 +23,56 @@ def text_of(ids):
 
 def trained(encoded):
     return text_of(array.array("i", [t for t, w in zip(encoded.tokens.tolist(), encoded.weights.tolist()) if w]))
+
+
+class Index:
+    """An integer of another type, as those of numpy, that does something when it is read."""
+
+    def __init__(self, value, then=lambda: None):
+        self.value, self.then = value, then
+
+    def __index__(self):
+        self.then()
+        return self.value
+
+
+class Int(int):
+    pass
+
+
+def lists():
+    """Ids in lists are read as those in arrays, whatever objects they are."""
+    far = {"(z": 257, "(a": 65535, "(b": 65536, "(c": 150000}
+    file = {**FILE, "added_tokens": [], "model": {**FILE["model"], "vocab": {**FILE["model"]["vocab"], **far}}}
+    tokenizer = chat.Tokenizer.from_bytes(json.dumps(file).encode())
+    ids = [0, 1, 97, 255, 256, *far.values()]
+    pick = random.Random(1)
+    kinds = [int, int, int, Int, Index, lambda number: bool(number) if number < 2 else number]
+    bad = []
+    for _ in range(300):
+        numbers = pick.choices(ids, k=pick.randrange(40))
+        objects = [pick.choice(kinds)(number) for number in numbers]
+        if tokenizer.decode(objects) != tokenizer.decode(array.array("i", numbers)):
+            bad.append(objects)
+    check(not bad, "ids in lists are those in arrays", bad[:1])
+    for number in ((1 << 30) - 1, 1 << 30, (1 << 31) - 1, -1, -97, -(1 << 30), -(1 << 31)):
+        found = [reason(lambda ids=ids: tokenizer.decode(ids)) for ids in ([97, number], array.array("i", [97, number]))]
+        check(found[0] == found[1], f"an id of {number} is read", found)
+    for number in (1 << 31, -(1 << 31) - 1, 1 << 60, 1 << 62, 1 << 63, -(1 << 80)):
+        check("OverflowError" in reason(lambda number=number: tokenizer.decode([97, number])), f"an id of {number} is refused")
+    changing = [97]
+    changing += [Index(98, lambda: changing.append(100)), 99]
+    check(tokenizer.decode(changing) == "abc", "a list may grow while it is read")
+    changing[1] = Index(98, lambda: changing.clear())
+    check("IndexError" in reason(lambda: tokenizer.decode(changing)), "one that shrinks is refused")
+
+
+def reason(call):
+    """The result of a call, or its error."""
+    try:
+        return repr(call())
+    except Exception as error:
+        return repr(error)
 
 
 def template():
@@ -239,6 +290,7 @@ def shares():
 
 def run():
     tokenizers()
+    lists()
     renders()
     encodes()
     parses()

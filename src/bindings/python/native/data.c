@@ -85,59 +85,6 @@ static Py_buffer *view_of(op_t *op, PyObject *object) {
 
 /* ---- Lists ---- */
 
-static int int_at(int64_t *out, PyObject *list, Py_ssize_t i) {
-  PyObject *item = PyList_GetItem(list, i);
-
-  if (item == NULL)
-    return -1;
-  *out = PyLong_AsLongLong(item);
-  if (*out != -1 || !PyErr_Occurred())
-    return 0;
-  /* Integers of numpy are not of Python's type. */
-  PyErr_Clear();
-  item = PyNumber_Index(item);
-  if (item == NULL)
-    return -1;
-  *out = PyLong_AsLongLong(item);
-  Py_DECREF(item);
-  return *out == -1 && PyErr_Occurred() ? -1 : 0;
-}
-
-static int tokens_of_list(op_t *op, const int32_t **out, size_t *n,
-                          PyObject *list) {
-  const Py_ssize_t length = PyList_Size(list);
-  int32_t *tokens = op_alloc(op, (size_t)length + 1, sizeof(*tokens));
-  /* In registers, so that a call takes no detour over the linker's table. */
-  PyObject *(*const get)(PyObject *, Py_ssize_t) = PyList_GetItem;
-  long long (*const number_of)(PyObject *) = PyLong_AsLongLong;
-  long long token;
-  int64_t number;
-  Py_ssize_t i;
-
-  if (tokens == NULL)
-    return -1;
-  for (i = 0; i < length; i++) {
-    PyObject *item = get(list, i);
-
-    /* -1 may be an error; int_at() finds out. */
-    token = item != NULL ? number_of(item) : -1;
-    if (token == -1) {
-      PyErr_Clear();
-      if (int_at(&number, list, i) != 0)
-        return -1;
-      token = number;
-    }
-    if (token != (int32_t)token) {
-      PyErr_Format(PyExc_OverflowError, "token %zd does not fit 32 bits", i);
-      return -1;
-    }
-    tokens[i] = (int32_t)token;
-  }
-  *out = tokens;
-  *n = (size_t)length;
-  return 0;
-}
-
 static int as_list(PyObject **out, PyObject *sequence) {
   *out =
       PyList_Check(sequence) ? Py_NewRef(sequence) : PySequence_List(sequence);
@@ -161,7 +108,7 @@ int read_ids(op_t *op, const int32_t **out, size_t *n, PyObject *tokens) {
   }
   if (as_list(&list, tokens) != 0)
     return -1;
-  err = tokens_of_list(op, out, n, list);
+  err = read_tokens(op, out, n, list);
   Py_DECREF(list);
   return err;
 }
@@ -514,7 +461,7 @@ int read_stop(op_t *op, tnk_sampling_params_t *out, PyObject *stop) {
   if (first != NULL && PyUnicode_Check(first))
     err = stop_texts(op, out, list);
   else
-    err = tokens_of_list(op, &out->stop_tokens, &out->n_stop_tokens, list);
+    err = read_tokens(op, &out->stop_tokens, &out->n_stop_tokens, list);
   Py_DECREF(list);
   return err;
 }

@@ -61,15 +61,12 @@ op_t *op_new(queue_t *queue, const char *function, uint64_t tag) {
   return op;
 }
 
-/* Zeroed memory that lives as long as the arguments. */
-void *op_alloc(op_t *op, size_t n, size_t size) {
-  block_t *block;
+/* Memory that lives as long as the arguments. */
+void *op_take(op_t *op, size_t n, size_t size) {
+  block_t *block = NULL;
 
-  if (size != 0 && n > (SIZE_MAX - sizeof(block_t)) / size) {
-    PyErr_NoMemory();
-    return NULL;
-  }
-  block = calloc(1, sizeof(*block) + n * size);
+  if (size == 0 || n <= (SIZE_MAX - sizeof(block_t)) / size)
+    block = malloc(sizeof(*block) + n * size);
   if (block == NULL) {
     PyErr_NoMemory();
     return NULL;
@@ -77,6 +74,13 @@ void *op_alloc(op_t *op, size_t n, size_t size) {
   block->next = op->blocks;
   op->blocks = block;
   return block->data;
+}
+
+/* The same, zeroed. */
+void *op_alloc(op_t *op, size_t n, size_t size) {
+  void *data = op_take(op, n, size);
+
+  return data != NULL ? memset(data, 0, n * size) : NULL;
 }
 
 Py_buffer *op_buffer(op_t *op) {

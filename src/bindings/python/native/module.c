@@ -364,7 +364,7 @@ PyMODINIT_FUNC PyInit__native(void) {
   module = PyModule_Create(&definition);
   if (module == NULL)
     return NULL;
-  if (add_types(module) != 0 ||
+  if (ints_learn() != 0 || add_types(module) != 0 ||
       PyModule_AddFunctions(module, tokenizer_methods) != 0 ||
       PyModule_AddFunctions(module, chat_methods) != 0 ||
       PyModule_AddFunctions(module, parser_methods) != 0 ||

@@ -107,6 +107,7 @@ void engine_after_fork(void);
 op_t *op_make(void);
 op_t *op_new(queue_t *queue, const char *function, uint64_t tag);
 void *op_alloc(op_t *op, size_t n, size_t size);
+void *op_take(op_t *op, size_t n, size_t size);
 Py_buffer *op_buffer(op_t *op);
 void op_ref(op_t *op);
 void op_unref(op_t *op);
@@ -116,6 +117,11 @@ void queue_extra(op_t *op, int status);
 PyObject *raise_code(int code);
 PyObject *raise_text(int status, const char *why);
 void op_closed(void *op);
+
+/* ints.c */
+int ints_learn(void);
+int int_at(int64_t *out, PyObject *list, Py_ssize_t i);
+int read_tokens(op_t *op, const int32_t **out, size_t *n, PyObject *list);
 
 /* data.c */
 int read_input(op_t *op, tnk_model_input_t *out, PyObject *input);
