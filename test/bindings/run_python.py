@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 SUPPORT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(SUPPORT / "support"))
@@ -145,6 +146,17 @@ def awaits(sampler):
     async def left():
         return sampler.sample(PROMPT, 1, PARAMS)
     check(asyncio.run(left()).result(60).sequences, "a result outlives its loop")
+
+    async def at_once():
+        started = [sampler.sample(PROMPT, 1, PARAMS) for _ in range(200)]
+        time.sleep(0.2)  # They have probably arrived.
+        counts = [0]
+        while counts[-1] < len(started):
+            await asyncio.sleep(0)
+            counts.append(sum(future.done() for future in started))
+        return [after - before for before, after in zip(counts, counts[1:])]
+    settled = asyncio.run(at_once())
+    check(max(settled) <= 32, "a turn of a loop takes few results", settled)
     names = [thread.name for thread in threading.enumerate()]
 
     async def plain():

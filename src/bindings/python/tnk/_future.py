@@ -56,8 +56,9 @@ class Pump:
         self._has_thread = False
         self._is_ended = False
         self._loop = weakref.ref(loop) if loop is not None else None
-        # So that no turn of a loop takes long.
-        self._batch = 512 if loop is None else 64
+        # So that no turn of a loop takes long: each result wakes a task, and what the task
+        # does belongs to the same turn.
+        self._batch = 512 if loop is None else 32
         if loop is not None:
             for fd in self.native.filenos():
                 loop.add_reader(fd, self.on_readable)
