@@ -23,7 +23,8 @@ def reset_peak():
 
 class Watch:
     """The longest time for which the caller's loop did not get to us: in wall
-    time, and how much CPU time all threads of the process used meanwhile."""
+    time, how much CPU time all threads of the process used meanwhile, and the most
+    that the loop's own thread used."""
 
     STEP = 0.001
 
@@ -32,16 +33,18 @@ class Watch:
         self.task = asyncio.create_task(self.run())
 
     def begin(self):
-        self.wall = self.used = 0.0
+        self.wall = self.used = self.own = 0.0
 
     async def run(self):
         while True:
-            began, used = time.perf_counter(), time.process_time()
+            began, used, own = time.perf_counter(), time.process_time(), time.thread_time()
             await asyncio.sleep(self.STEP)
             wall = time.perf_counter() - began - self.STEP
             self.wall = max(self.wall, wall)
             self.used = max(self.used, min(wall, time.process_time() - used))
+            self.own = max(self.own, time.thread_time() - own)
 
     def result(self, prefix=""):
         return {prefix + "stall_ms": round(self.wall * 1000, 2),
-                prefix + "stall_cpu_ms": round(self.used * 1000, 2)}
+                prefix + "stall_cpu_ms": round(self.used * 1000, 2),
+                prefix + "stall_own_ms": round(self.own * 1000, 2)}

@@ -38,6 +38,8 @@ class Lab:
         if is_tnk and program[0] != "-c":
             head += ["-m", "tnk", "run"]
         env = {**self.env, "PYTHONPATH": f"{self.args.package if is_tnk else ''}:{HERE}"}
+        if "arrays" in program:
+            env["TNK_TYPES"] = "own"
         ran = subprocess.run([*head, *map(str, program)], env=env, capture_output=True, text=True, check=True, cwd=HERE)
         return json.loads(ran.stdout.splitlines()[-1])
 
@@ -49,18 +51,26 @@ class Lab:
 
 def rows(lab):
     n = 2000 if lab.args.quick else 10000
+    samples = [HERE / "official.py", "--in-flight", 1000, "--stall", 1, "--samples"]
+    passes = [HERE / "official_passes.py", 256, 4096, "cross_entropy"]
     for what, program, names in [
-        ("threads", lambda t: [HERE / "official_threads.py", n if t else n // 5, 1000], {"per_cpu_s": 1}),
-        ("asyncio", lambda t: [HERE / "official.py", "--samples", n if t else n // 5, "--in-flight", 1000, "--stall", 1],
-         {"per_cpu_s": 1, "stall_cpu_ms": 0}),
-        ("a pass of 1 M tokens", lambda t: [HERE / "official_passes.py", 256, 4096], {"cpu_ms": 0}),
-        ("import", lambda t: ["-c", IMPORT.format("tnk" if t else "tinker")], {"import_ms": 0, "import_mib": 0}),
+        ("threads", lambda t: [HERE / "official_threads.py", n if t else n // 5, 1000], ["per_cpu_s"]),
+        ("asyncio", lambda t: [*samples, n if t else n // 5],
+         ["per_cpu_s", "send_stall_cpu_ms", "send_stall_own_ms", "stall_cpu_ms", "stall_own_ms"]),
+        ("a pass of 1 M tokens, lists", lambda t: passes, ["cpu_ms"]),
+        ("a pass of 1 M tokens, arrays", lambda t: [*passes, *["arrays"] * t], ["cpu_ms"]),
+        ("a pass of 1 M tokens, lists, in asyncio", lambda t: [*passes, "stall"], ["stall_cpu_ms", "stall_own_ms"]),
+        ("import", lambda t: ["-c", IMPORT.format("tnk" if t else "tinker")], ["import_ms", "import_mib"]),
     ]:
         for name, (official, tnk) in lab.medians(program, names).items():
-            yield what, name, official, tnk, tnk / official if names[name] else official / max(tnk, 0.01)
+            yield what, name, official, tnk, tnk / official if name == "per_cpu_s" else official / max(tnk, 0.01)
 
 
-LABELS = {"per_cpu_s": "samples per CPU second, 1,000 in flight", "stall_cpu_ms": "longest stall of the loop, ms",
+LABELS = {"per_cpu_s": "samples per CPU second, 1,000 in flight",
+          "send_stall_cpu_ms": "longest stall of the loop while they start, CPU ms of all threads",
+          "send_stall_own_ms": "the same, CPU ms of the loop's thread",
+          "stall_cpu_ms": "longest stall of the loop, CPU ms of all threads",
+          "stall_own_ms": "the same, CPU ms of the loop's thread",
           "cpu_ms": "CPU ms", "import_ms": "CPU ms", "import_mib": "MiB"}
 
 
