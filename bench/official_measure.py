@@ -34,17 +34,27 @@ class Watch:
 
     def begin(self):
         self.wall = self.used = self.own = 0.0
+        self.mark()
+
+    def mark(self):
+        self.last = time.perf_counter(), time.process_time(), time.thread_time()
+
+    def note(self):
+        """Also of a stall that has not ended yet."""
+        wall, used, own = self.last
+        wall = time.perf_counter() - wall - self.STEP
+        self.wall = max(self.wall, wall)
+        self.used = max(self.used, min(wall, time.process_time() - used))
+        self.own = max(self.own, time.thread_time() - own)
 
     async def run(self):
         while True:
-            began, used, own = time.perf_counter(), time.process_time(), time.thread_time()
+            self.mark()
             await asyncio.sleep(self.STEP)
-            wall = time.perf_counter() - began - self.STEP
-            self.wall = max(self.wall, wall)
-            self.used = max(self.used, min(wall, time.process_time() - used))
-            self.own = max(self.own, time.thread_time() - own)
+            self.note()
 
     def result(self, prefix=""):
+        self.note()
         return {prefix + "stall_ms": round(self.wall * 1000, 2),
                 prefix + "stall_cpu_ms": round(self.used * 1000, 2),
                 prefix + "stall_own_ms": round(self.own * 1000, 2)}

@@ -30,13 +30,18 @@ PRELOAD = sys.argv[6] if len(sys.argv) > 6 else None
 TARGET = BUILD / "rust"
 # The crates, and the programs of the documents as examples.
 COPY = BUILD / "rust-crates"
+# A build without the tokenizers has no other libraries either.
+HAS_ALL = all((BUILD / "meson-uninstalled" / f"{name}-uninstalled.pc").exists()
+              for name in ("tnk-chat", "tnk-tokenizers"))
+FEATURES = ["--features", "tnk/chat,tnk/tokenizers"] if HAS_ALL else []
 # Every so many allocations one fails, in so many processes.
 STRIDE, N_PROCESSES = 29, 2
 
 
 def environment(**more):
     path = [str(BUILD / "meson-uninstalled"), os.environ.get("PKG_CONFIG_PATH")]
-    libraries = [str(BUILD / "src"), os.environ.get("LD_LIBRARY_PATH")]
+    libraries = [*(str(BUILD / "src" / part) for part in ("", "chat", "tokenizers")),
+                 os.environ.get("LD_LIBRARY_PATH")]
     return {**os.environ, "CARGO_TARGET_DIR": str(TARGET), "PKG_CONFIG_PATH": ":".join(filter(None, path)),
             "LD_LIBRARY_PATH": ":".join(filter(None, libraries)), "TNK_COMMAND": str(TNK), "no_proxy": "*",
             "TINKER_API_KEY": KEY, "RUST_BACKTRACE": "0", "CARGO_INCREMENTAL": "0", **more}
@@ -80,6 +85,8 @@ def copy_crates():
     made = 0
     for path in (SOURCE / "README.md", ROOT / "examples/guides/rust.md"):
         for block in re.findall(r"```rust\n(.*?)```", path.read_text(encoding="utf-8"), re.S):
+            if "chat::" in block and not HAS_ALL:
+                continue
             program = COPY / f"tnk/examples/program_{made}.rs"
             program.write_text(block, encoding="utf-8")
             os.utime(program, (path.stat().st_atime, path.stat().st_mtime))
@@ -88,9 +95,11 @@ def copy_crates():
 
 
 def passes_tests():
-    code, out, err = run("cargo", "test", "--locked", "--offline", "--workspace")
+    code, out, err = run("cargo", "test", "--locked", "--offline", "--workspace", *FEATURES)
     tests = re.findall(r"^test (\S+) \.\.\. (\w+)$", out, re.M)
     check(code == 0 and "test result: FAILED" not in out, "the tests of the crates pass", out[-6000:] + err[-6000:])
+    code, _, lean = run("cargo", "check", "--locked", "--offline", "-p", "tnk")
+    check(code == 0 and "warning" not in lean, "the crate compiles without features", lean)
     check("warning" not in err, "and everything compiles without warnings", err)
     names = {name for name, ok in tests if ok == "ok"}
     for name in sorted(names):
@@ -126,7 +135,7 @@ def resumes(url, folder):
 
 def leaves(url):
     """However a program ends, it does not crash, and the server knows that its session has ended."""
-    ways = {"drop": 0, "forget": 0, "exit": 0, "thread": 0, "waker": 0, "panic": 101}
+    ways = {"drop": 0, "forget": 0, "exit": 0, "thread": 0, "waker": 0, "loss": 0, "panic": 101}
     for way, wanted in ways.items():
         for _ in range(10):
             code, out, err = run(TARGET / "debug/examples/leave", way, TINKER_BASE_URL=url, timeout=60)
@@ -138,9 +147,18 @@ def leaves(url):
         check(len(states) >= 10 and set(states[:10]) == {"client_finished"}, "and so do its sessions", states)
 
 
+def leaves_inside(url):
+    """A loss function may end the process. Nobody tells the server then."""
+    for _ in range(10):
+        code, out, err = run(TARGET / "debug/examples/leave", "loss exit", TINKER_BASE_URL=url, timeout=60)
+        if code != 0:
+            break
+    check(code == 0 and not err, "a loss function ends the process", (code, err))
+
+
 def documents(url, folder, made):
     """The programs of the README and the guide, as they are."""
-    check(made == 7, "all programs of the documents were found", made)
+    check(made == 8 + HAS_ALL, "all programs of the documents were found", made)
     for i in range(made):
         code, out, err = run(TARGET / f"debug/examples/program_{i}", TINKER_BASE_URL=url, TMPDIR=str(folder))
         check(code == 0 and out and not err, f"program {i} of the documents runs", (out, err))
@@ -195,6 +213,7 @@ def main():
         documents(url, folder, made)
         resumes(url, folder)
         leaves(url)
+        leaves_inside(url)
         passes_valgrind(url, folder)
         fails_allocations(url, folder)
     server.stdin.close()

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 
-use tnk::{AdamParams, LoraOptions, Service};
+use tnk::{AdamParams, Datum, LoraOptions, Service};
 
 struct Exit;
 impl Wake for Exit {
@@ -34,6 +34,24 @@ fn main() {
         "waker" => {
             let waker = Waker::from(Arc::new(Exit));
             let _ = Pin::new(&mut step).poll(&mut Context::from_waker(&waker));
+        }
+        "loss" | "loss exit" => {
+            let (begin, began) = std::sync::mpsc::channel();
+            let data = vec![Datum::next_token(&[104, 105])];
+            let does_exit = how == "loss exit";
+            let pass = training.forward_backward_custom(data, move |_| {
+                begin.send(())?;
+                if does_exit {
+                    std::process::exit(0);
+                }
+                // While the process ends.
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                Ok(1.0)
+            });
+            began.recv().unwrap();
+            if does_exit {
+                let _ = pass.wait();
+            }
         }
         "panic" => panic!("as it was asked for"),
         _ => panic!("unknown: {}", how),

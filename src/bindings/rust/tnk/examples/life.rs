@@ -28,6 +28,12 @@ fn live() -> Result<Vec<i32>> {
     let step = training.optim_step(AdamParams::new().learning_rate(0.01));
     assert!(pass.wait_timeout(LIMIT)?.loss().is_some());
     step.wait_timeout(LIMIT)?;
+    let custom = training.forward_backward_custom(vec![Datum::next_token(&tokens)], |loss| {
+        loss.metric("length", loss.logprobs(0).len() as f64);
+        loss.gradient(0).fill(-1.0);
+        Ok(1.0)
+    });
+    assert_eq!(custom.wait_timeout(LIMIT)?.metrics().get("length"), Some(4.0));
     let saved = training.save_weights_for_sampler("life", SaveOptions::new());
     // The name exists in a later life.
     let _ = saved.wait_timeout(LIMIT);

@@ -322,8 +322,13 @@ impl PassArgs {
         })
     }
 
+    /// Options that name no loss.
+    pub fn bare_options() -> tnk_pass_options_t {
+        unsafe { crate::text::init("tnk_pass_options_t\0") }
+    }
+
     pub fn options(&self) -> tnk_pass_options_t {
-        let mut options: tnk_pass_options_t = unsafe { crate::text::init("tnk_pass_options_t\0") };
+        let mut options = PassArgs::bare_options();
         self.loss.set(&mut options);
         options
     }

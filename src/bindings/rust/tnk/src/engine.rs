@@ -12,11 +12,12 @@ use std::os::unix::io::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;
-use std::sync::{mpsc, Arc, Mutex, MutexGuard, Once, Weak};
+use std::sync::{mpsc, Arc, Condvar, Mutex, MutexGuard, Once, Weak};
 use std::thread::{self, JoinHandle, ThreadId};
 
 use tnk_sys::*;
 
+use crate::custom::is_loss_thread;
 use crate::error::{Code, Error, Result};
 use crate::observe::Observers;
 
@@ -95,6 +96,13 @@ enum Phase {
     Stopped,
 }
 
+/// Loss functions of the program that run, for which the runtime waits at its end.
+#[derive(Default)]
+struct Losses {
+    n_running: usize,
+    is_closing: bool,
+}
+
 struct Pending {
     jobs: Vec<Job>,
     /// False with jobs in the list: there was no memory, and the next post tries again.
@@ -113,6 +121,8 @@ pub(crate) struct Engine {
     queue: *mut tnk_queue_t,
     pid: u32,
     pending: Mutex<Pending>,
+    losses: Mutex<Losses>,
+    loss_ended: Condvar,
     /// Held while the runtime stops.
     stop: Mutex<()>,
     /// For the thread that takes results. `poke` wakes it.
@@ -207,6 +217,8 @@ impl Engine {
             queue,
             pid: std::process::id(),
             pending: Mutex::new(pending),
+            losses: Mutex::new(Losses::default()),
+            loss_ended: Condvar::new(),
             stop: Mutex::new(()),
             extras: Mutex::new(Vec::new()),
             poke,
@@ -407,8 +419,30 @@ impl Engine {
         lock(&LIVE).retain(|one| !Arc::ptr_eq(one, &self));
     }
 
+    /// Count a loss function that begins. False at the end, when none may begin.
+    pub fn begin_loss(&self) -> bool {
+        let mut losses = lock(&self.losses);
+        losses.n_running += usize::from(!losses.is_closing);
+        !losses.is_closing
+    }
+
+    pub fn end_loss(&self) {
+        lock(&self.losses).n_running -= 1;
+        self.loss_ended.notify_all();
+    }
+
+    /// A runtime that stops takes no results of loss functions, and would wait for them.
+    fn end_losses(&self) {
+        let mut losses = lock(&self.losses);
+        losses.is_closing = true;
+        while losses.n_running > 0 {
+            losses = self.loss_ended.wait(losses).unwrap_or_else(|error| error.into_inner());
+        }
+    }
+
     /// Stop the runtime. It closes what is open, and returns when its thread has ended.
     fn stop_runtime(&self) {
+        self.end_losses();
         let _stopping = lock(&self.stop);
         if lock(&self.pending).phase == Phase::Stopped {
             return;
@@ -483,7 +517,8 @@ pub(crate) unsafe fn loop_of(engine: &Engine) -> Loop<'_> {
 extern "C" fn at_exit() {
     let engines = lock(&LIVE).clone();
     for engine in engines {
-        if engine.pid != std::process::id() {
+        // A loss function that ends the process cannot end before it.
+        if engine.pid != std::process::id() || is_loss_thread() {
             continue;
         }
         engine.stop_runtime();

@@ -152,6 +152,11 @@ impl Error {
         }))
     }
 
+    pub(crate) fn with_text(mut self, text: String) -> Self {
+        self.0.text = text;
+        self
+    }
+
     /// What kind of error it is.
     pub fn code(&self) -> Code {
         self.0.code

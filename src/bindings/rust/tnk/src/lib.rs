@@ -15,6 +15,9 @@
 #![warn(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+#[cfg(feature = "chat")]
+pub mod chat;
+mod custom;
 mod data;
 mod engine;
 mod error;
@@ -23,12 +26,14 @@ mod loss;
 mod observe;
 mod operation;
 mod result;
+pub mod rl;
 mod sampling;
 mod service;
 mod stream;
 mod text;
 mod training;
 
+pub use custom::{CustomLoss, LossResult};
 pub use data::{Chunk, Datum, Elements, ImageFormat, ModelInput, Tensor};
 pub use error::{Category, Code, Error, Ran, Result};
 pub use ledger::{Entry, Ledger, LedgerOptions, LedgerSave};

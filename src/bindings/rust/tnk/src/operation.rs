@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use tnk_sys::*;
 
+use crate::custom::explained;
 use crate::engine::{lock, Complete, Engine, Loop, LoopCell, Promise, Raw};
 use crate::error::{Code, Error, Result};
 
@@ -87,7 +88,7 @@ impl<T: Send + 'static> Complete for Shared<T> {
     fn complete(&self, promise: Promise, status: i64) {
         self.is_settled.store(true, Ordering::Release);
         let result = match self.keep() {
-            _ if status != 0 => Err(Error::of_promise(&promise)),
+            keep if status != 0 => Err(explained(Error::of_promise(&promise), keep)),
             Some(keep) => (self.read)(promise, keep),
             None => return,
         };

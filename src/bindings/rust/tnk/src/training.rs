@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use tnk_sys::*;
 
+use crate::custom::{on_loss, Custom, CustomLoss, LossResult};
 use crate::data::{Datum, PassArgs};
-use crate::engine::{Loop, Promise};
+use crate::engine::{Engine, Loop, Promise};
 use crate::error::{string, Code, Error, Result};
 use crate::loss::Loss;
 use crate::operation::{Keep, Operation, Starter};
@@ -24,6 +25,10 @@ pub(crate) struct TrainingInner {
 }
 
 impl TrainingInner {
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.service.lease.engine
+    }
+
     pub fn handle(&self, _: &Loop) -> Option<*mut tnk_training_t> {
         let promise = self.promise.as_ref()?;
         Some(unsafe { tnk_promise_training(promise.raw()) }).filter(|handle| !handle.is_null())
@@ -118,6 +123,32 @@ pub struct Training {
     pub(crate) inner: Arc<TrainingInner>,
 }
 
+/// Call a pass function. The library keeps a reference to the data until it has read them.
+///
+/// # Safety
+/// `before` are the arguments of the function before its options.
+unsafe fn call_with_data(
+    on: &Loop,
+    starter: &Starter<Pass>,
+    function: &'static str,
+    before: &[tnk_value_t],
+    args: &Arc<PassArgs>,
+    mut options: tnk_pass_options_t,
+) {
+    extern "C" fn release(user: *mut c_void) {
+        drop(unsafe { Arc::from_raw(user as *const PassArgs) });
+    }
+    let lent = Arc::into_raw(args.clone());
+    options.release = Some(release);
+    options.release_user = lent as *mut c_void;
+    let mut values = before.to_vec();
+    values.push(at(&options));
+    if !unsafe { starter.call(on, function, &values) } {
+        // The function was not called, so it does not release them.
+        release(lent as *mut c_void);
+    }
+}
+
 type Save = (&'static str, CString, SaveOptions);
 
 impl Training {
@@ -154,23 +185,8 @@ impl Training {
         self.start(
             |promise, _| Ok(Pass::new(promise)),
             move |on, starter, training| {
-                extern "C" fn release(user: *mut c_void) {
-                    drop(unsafe { Arc::from_raw(user as *const PassArgs) });
-                }
-                let mut options = args.options();
-                let lent = Arc::into_raw(args.clone());
-                options.release = Some(release);
-                options.release_user = lent as *mut c_void;
-                let values = [
-                    at(training),
-                    at(args.datums.as_ptr()),
-                    number(args.datums.len()),
-                    at(&options),
-                ];
-                if !unsafe { starter.call(on, function, &values) } {
-                    // The function was not called, so it does not release them.
-                    release(lent as *mut c_void);
-                }
+                let before = [at(training), at(args.datums.as_ptr()), number(args.datums.len())];
+                unsafe { call_with_data(on, starter, function, &before, &args, args.options()) };
             },
         )
     }
@@ -191,6 +207,46 @@ impl Training {
     /// Run a forward pass only: losses and logprobs, no gradients.
     pub fn forward(&self, data: impl Into<Arc<[Datum]>>, loss: impl Into<Loss>) -> Operation<Pass> {
         self.pass("tnk_training_forward\0", data.into(), loss.into())
+    }
+
+    /// Run a forward pass, compute the loss and its gradient here, and run the backward pass.
+    /// Each example needs `target_tokens`.
+    ///
+    /// The function is called once, on a thread of its own. It writes the derivatives of the loss
+    /// by the logprobs and returns the loss, which is the metric "loss:sum" of the pass. If it
+    /// returns an error or panics, the operation fails with [`Code::EUSER`] and the words of the
+    /// error, and no backward pass is sent. Later calls of the client reach the service after the
+    /// backward pass. A function that runs is not interrupted: its client and its service close
+    /// after it, and the process ends after it.
+    pub fn forward_backward_custom(
+        &self,
+        data: impl Into<Arc<[Datum]>>,
+        loss: impl FnOnce(&mut CustomLoss) -> LossResult + Send + 'static,
+    ) -> Operation<Pass> {
+        let args = match PassArgs::new(data.into(), &Loss::new("")) {
+            Ok(args) => Arc::new(args),
+            Err(error) => return self.failed(error),
+        };
+        let custom = Custom::new(Box::new(loss), &self.inner);
+        let inner = self.inner.clone();
+        let read = |promise, _| Ok(Pass::new(promise));
+        Operation::start(self.inner.engine(), custom.clone(), read, move |on, starter| {
+            let training = match inner.handle(on) {
+                Some(handle) => handle,
+                None => return starter.fail(Code::ECLOSED),
+            };
+            // The operation keeps `custom` until the promise has settled.
+            let before = [
+                at(training),
+                at(args.datums.as_ptr()),
+                number(args.datums.len()),
+                at(on_loss as *const c_void),
+                at(Arc::as_ptr(&custom)),
+            ];
+            let function = "tnk_training_forward_backward_custom\0";
+            let options = PassArgs::bare_options();
+            unsafe { call_with_data(on, starter, function, &before, &args, options) };
+        })
     }
 
     /// Apply the gradients and clear them. The result has the metrics of the step.

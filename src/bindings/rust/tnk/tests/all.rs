@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! All tests of the crate. One program compiles faster than several.
+#[cfg(feature = "chat")]
+mod chat;
 mod client;
+mod custom;
 mod ends;
 mod losses;
 mod observe;
+mod rl;
 mod stream;
 mod support;
