@@ -32,15 +32,15 @@ TARGET = BUILD / "rust"
 COPY = BUILD / "rust-crates"
 # A build without the tokenizers has no other libraries either.
 HAS_ALL = all((BUILD / "meson-uninstalled" / f"{name}-uninstalled.pc").exists()
-              for name in ("tnk-chat", "tnk-tokenizers"))
-FEATURES = ["--features", "tnk/chat,tnk/tokenizers"] if HAS_ALL else []
+              for name in ("tnk-chat", "tnk-tokenizers", "tnk-gateway"))
+FEATURES = ["--features", "tnk/gateway"] if HAS_ALL else []
 # Every so many allocations one fails, in so many processes.
 STRIDE, N_PROCESSES = 29, 2
 
 
 def environment(**more):
     path = [str(BUILD / "meson-uninstalled"), os.environ.get("PKG_CONFIG_PATH")]
-    libraries = [*(str(BUILD / "src" / part) for part in ("", "chat", "tokenizers")),
+    libraries = [*(str(BUILD / "src" / part) for part in ("", "chat", "tokenizers", "gateway")),
                  os.environ.get("LD_LIBRARY_PATH")]
     return {**os.environ, "CARGO_TARGET_DIR": str(TARGET), "PKG_CONFIG_PATH": ":".join(filter(None, path)),
             "LD_LIBRARY_PATH": ":".join(filter(None, libraries)), "TNK_COMMAND": str(TNK), "no_proxy": "*",
@@ -85,7 +85,7 @@ def copy_crates():
     made = 0
     for path in (SOURCE / "README.md", ROOT / "examples/guides/rust.md"):
         for block in re.findall(r"```rust\n(.*?)```", path.read_text(encoding="utf-8"), re.S):
-            if "chat::" in block and not HAS_ALL:
+            if ("chat::" in block or "Gateway" in block) and not HAS_ALL:
                 continue
             program = COPY / f"tnk/examples/program_{made}.rs"
             program.write_text(block, encoding="utf-8")
@@ -135,7 +135,7 @@ def resumes(url, folder):
 
 def leaves(url):
     """However a program ends, it does not crash, and the server knows that its session has ended."""
-    ways = {"drop": 0, "forget": 0, "exit": 0, "thread": 0, "waker": 0, "loss": 0, "panic": 101}
+    ways = {"drop": 0, "forget": 0, "exit": 0, "thread": 0, "waker": 0, "loss": 0, **({"gateway": 0} if HAS_ALL else {}), "panic": 101}
     for way, wanted in ways.items():
         for _ in range(10):
             code, out, err = run(TARGET / "debug/examples/leave", way, TINKER_BASE_URL=url, timeout=60)
@@ -158,7 +158,7 @@ def leaves_inside(url):
 
 def documents(url, folder, made):
     """The programs of the README and the guide, as they are."""
-    check(made == 8 + HAS_ALL, "all programs of the documents were found", made)
+    check(made == (10 if HAS_ALL else 8), "all programs of the documents were found", made)
     for i in range(made):
         code, out, err = run(TARGET / f"debug/examples/program_{i}", TINKER_BASE_URL=url, TMPDIR=str(folder))
         check(code == 0 and out and not err, f"program {i} of the documents runs", (out, err))

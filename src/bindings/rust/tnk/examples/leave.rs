@@ -53,6 +53,13 @@ fn main() {
                 let _ = pass.wait();
             }
         }
+        #[cfg(feature = "gateway")]
+        "gateway" => {
+            let options = tnk::GatewayOptions::new(&tnk::chat::Tokenizer::bytes());
+            let gateway = service.open_gateway(options).unwrap();
+            gateway.use_weights(tnk::SamplingOptions::base_model("tnk/byte-lm")).detach();
+            std::mem::forget(gateway);
+        }
         "panic" => panic!("as it was asked for"),
         _ => panic!("unknown: {}", how),
     }

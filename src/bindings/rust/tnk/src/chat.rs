@@ -557,6 +557,11 @@ impl Template {
         Ok(Template { raw: Raw(raw) })
     }
 
+    #[cfg(feature = "gateway")]
+    pub(crate) fn raw(&self) -> *mut tnk_chat_template_t {
+        self.raw.0
+    }
+
     /// The strings that end an answer, for [`Stop::Texts`](crate::Stop::Texts).
     pub fn stops(&self) -> Vec<String> {
         unsafe { strings(tnk_chat_template_stops(self.raw.0)) }

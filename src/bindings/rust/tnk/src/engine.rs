@@ -96,6 +96,13 @@ enum Phase {
     Stopped,
 }
 
+/// An object that closes before its service does.
+pub(crate) trait Guest: Send + Sync {
+    /// The address of its service.
+    fn host(&self) -> *const c_void;
+    fn close(self: Arc<Self>, on: &Loop);
+}
+
 /// Loss functions of the program that run, for which the runtime waits at its end.
 #[derive(Default)]
 struct Losses {
@@ -123,6 +130,8 @@ pub(crate) struct Engine {
     pending: Mutex<Pending>,
     losses: Mutex<Losses>,
     loss_ended: Condvar,
+    guests: Mutex<Vec<Arc<dyn Guest>>>,
+    guests_left: Condvar,
     /// Held while the runtime stops.
     stop: Mutex<()>,
     /// For the thread that takes results. `poke` wakes it.
@@ -219,6 +228,8 @@ impl Engine {
             pending: Mutex::new(pending),
             losses: Mutex::new(Losses::default()),
             loss_ended: Condvar::new(),
+            guests: Mutex::new(Vec::new()),
+            guests_left: Condvar::new(),
             stop: Mutex::new(()),
             extras: Mutex::new(Vec::new()),
             poke,
@@ -350,6 +361,25 @@ impl Engine {
         (err, unsafe { call.result.pointer }.cast())
     }
 
+    /// Take the result of a promise. One reference goes to the queue if that succeeds.
+    ///
+    /// # Safety
+    /// A promise of a service of this engine.
+    #[cfg(feature = "gateway")]
+    pub unsafe fn watch(
+        &self,
+        promise: *mut tnk_promise_t,
+        receiver: Arc<dyn Complete>,
+        _: &Loop,
+    ) -> c_int {
+        let tag = Box::into_raw(Box::new(receiver));
+        let err = unsafe { tnk_queue_watch(self.queue, promise, tag as usize as u64) };
+        if err != 0 {
+            drop(unsafe { Box::from_raw(tag) });
+        }
+        err
+    }
+
     // ---- On the thread that takes results ----
 
     /// Run a function there.
@@ -440,9 +470,44 @@ impl Engine {
         }
     }
 
+    #[cfg(feature = "gateway")]
+    pub fn guest_came(&self, _: &Loop, guest: Arc<dyn Guest>) {
+        lock(&self.guests).push(guest);
+    }
+
+    #[cfg(feature = "gateway")]
+    pub fn guest_left(&self, _: &Loop, guest: &Arc<dyn Guest>) {
+        let address = |one: &Arc<dyn Guest>| Arc::as_ptr(one) as *const c_void;
+        lock(&self.guests).retain(|one| address(one) != address(guest));
+        self.guests_left.notify_all();
+    }
+
+    /// The guests of the service at that address.
+    pub fn guests_of(&self, _: &Loop, host: *const c_void) -> Vec<Arc<dyn Guest>> {
+        lock(&self.guests).iter().filter(|one| one.host() == host).cloned().collect()
+    }
+
+    /// What the program has left open closes before its services, which the runtime closes.
+    fn end_guests(&self) {
+        if lock(&self.guests).is_empty() {
+            return;
+        }
+        let posted = self.post(Box::new(|on: &Loop| {
+            let guests = lock(&on.engine.guests).clone();
+            for guest in guests {
+                guest.close(on);
+            }
+        }));
+        let mut guests = lock(&self.guests);
+        while posted.is_ok() && !guests.is_empty() {
+            guests = self.guests_left.wait(guests).unwrap_or_else(|error| error.into_inner());
+        }
+    }
+
     /// Stop the runtime. It closes what is open, and returns when its thread has ended.
     fn stop_runtime(&self) {
         self.end_losses();
+        self.end_guests();
         let _stopping = lock(&self.stop);
         if lock(&self.pending).phase == Phase::Stopped {
             return;

@@ -21,6 +21,8 @@ mod custom;
 mod data;
 mod engine;
 mod error;
+#[cfg(feature = "gateway")]
+mod gateway;
 mod ledger;
 mod loss;
 mod observe;
@@ -36,6 +38,8 @@ mod training;
 pub use custom::{CustomLoss, LossResult};
 pub use data::{Chunk, Datum, Elements, ImageFormat, ModelInput, Tensor};
 pub use error::{Category, Code, Error, Ran, Result};
+#[cfg(feature = "gateway")]
+pub use gateway::{Gateway, GatewayKey, GatewayOptions, GatewayStats, KeyOptions};
 pub use ledger::{Entry, Ledger, LedgerOptions, LedgerSave};
 pub use loss::{Cispo, CrossEntropy, Dro, Gspo, ImportanceSampling, Loss, Ppo, Setting};
 pub use observe::{

@@ -119,6 +119,23 @@ impl<T: Send + 'static> Starter<T> {
         true
     }
 
+    /// Wait for a promise of the library, whose reference this takes.
+    ///
+    /// # Safety
+    /// As for [`Engine::watch`].
+    #[cfg(feature = "gateway")]
+    pub unsafe fn watch(&self, on: &Loop, promise: *mut tnk_promise_t) {
+        let receiver: Arc<dyn Complete> = self.shared.clone();
+        let err = unsafe { on.engine.watch(promise, receiver, on) };
+        if err != 0 {
+            unsafe { tnk_promise_unref(promise) };
+            self.fail(Code(err));
+            return;
+        }
+        self.is_started.set(true);
+        self.shared.promise.of(on).set(Raw(promise));
+    }
+
     pub fn fail(&self, code: Code) {
         if !self.is_started.replace(true) {
             self.shared.finish_later(Err(Error::from_code(code)));

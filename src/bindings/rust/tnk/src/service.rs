@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Services, and the options of what they create.
 use std::cell::Cell;
+use std::ffi::CString;
 use std::os::raw::c_void;
 use std::ptr::null_mut;
 use std::sync::{Arc, Weak};
@@ -33,6 +34,8 @@ impl Default for Life {
 
 pub(crate) struct ServiceInner {
     life: LoopCell<Life>,
+    /// The handle of one that waits for the end of its guests.
+    held: LoopCell<Option<Raw<tnk_service_t>>>,
     observers: Weak<Observers>,
     pub lease: Arc<Lease>,
 }
@@ -55,14 +58,29 @@ impl ServiceInner {
         match life.take() {
             Life::Open(handle) => {
                 life.set(Life::Closing(vec![waiting]));
-                let user = Arc::into_raw(self.clone()) as *mut c_void;
-                unsafe { tnk_service_close(handle.0, Some(on_closed), user) };
+                self.held.of(on).set(Some(handle));
+                for guest in on.engine.guests_of(on, Arc::as_ptr(self).cast()) {
+                    guest.close(on);
+                }
+                self.close_if_empty(on);
             }
             Life::Closing(mut all) => {
                 all.push(waiting);
                 life.set(Life::Closing(all));
             }
             Life::Closed => waiting.finish_later(Ok(())),
+        }
+    }
+}
+
+impl ServiceInner {
+    /// Close a service that waits for the end of its guests, if there are none.
+    pub fn close_if_empty(self: &Arc<Self>, on: &Loop) {
+        if on.engine.guests_of(on, Arc::as_ptr(self).cast()).is_empty() {
+            if let Some(handle) = self.held.of(on).take() {
+                let user = Arc::into_raw(self.clone()) as *mut c_void;
+                unsafe { tnk_service_close(handle.0, Some(on_closed), user) };
+            }
         }
     }
 }
@@ -267,7 +285,14 @@ impl ServiceOptions {
             }
         };
         let life = LoopCell::new(Life::Open(handle));
-        Ok(Service { inner: Arc::new(ServiceInner { life, observers: watching, lease }) })
+        Ok(Service {
+            inner: Arc::new(ServiceInner {
+                life,
+                held: LoopCell::new(None),
+                observers: watching,
+                lease,
+            }),
+        })
     }
 }
 
@@ -322,6 +347,27 @@ impl SamplingOptions {
     /// The sampler of another client, also of another process: see [`Sampling::export`].
     pub fn exported(text: &str) -> Self {
         SamplingOptions { exported: Some(text.into()), ..Default::default() }
+    }
+}
+
+/// The options of a sampling client in C.
+pub(crate) struct SamplingArgs([Option<CString>; 3]);
+
+impl SamplingArgs {
+    pub fn new(options: &SamplingOptions) -> Result<SamplingArgs> {
+        Ok(SamplingArgs([
+            optional("model_path", &options.model_path)?,
+            optional("base_model", &options.base_model)?,
+            optional("exported", &options.exported)?,
+        ]))
+    }
+
+    pub fn to_c(&self) -> tnk_sampling_options_t {
+        let mut options: tnk_sampling_options_t = unsafe { init("tnk_sampling_options_t\0") };
+        options.model_path = pointer(&self.0[0]);
+        options.base_model = pointer(&self.0[1]);
+        options.exported = pointer(&self.0[2]);
+        options
     }
 }
 
@@ -399,22 +445,12 @@ impl Service {
 
     /// Create a sampling client.
     pub fn create_sampling(&self, options: SamplingOptions) -> Operation<Sampling> {
-        let texts = (|| {
-            Ok([
-                optional("model_path", &options.model_path)?,
-                optional("base_model", &options.base_model)?,
-                optional("exported", &options.exported)?,
-            ])
-        })();
-        let texts = match texts {
-            Ok(texts) => texts,
+        let args = match SamplingArgs::new(&options) {
+            Ok(args) => args,
             Err(error) => return self.failed(error),
         };
         self.start(Sampling::read, move |on, starter, service| {
-            let mut options: tnk_sampling_options_t = unsafe { init("tnk_sampling_options_t\0") };
-            options.model_path = pointer(&texts[0]);
-            options.base_model = pointer(&texts[1]);
-            options.exported = pointer(&texts[2]);
+            let options = args.to_c();
             unsafe {
                 starter.call(on, "tnk_service_create_sampling\0", &[at(service), at(&options)])
             };

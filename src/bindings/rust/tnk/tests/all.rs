@@ -5,6 +5,8 @@ mod chat;
 mod client;
 mod custom;
 mod ends;
+#[cfg(feature = "gateway")]
+mod gateway;
 mod losses;
 mod observe;
 mod rl;
