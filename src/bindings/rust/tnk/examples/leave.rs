@@ -46,11 +46,14 @@ fn main() {
                 }
                 // While the process ends.
                 std::thread::sleep(std::time::Duration::from_millis(50));
+                println!("computed");
                 Ok(1.0)
             });
             began.recv().unwrap();
             if does_exit {
                 let _ = pass.wait();
+            } else {
+                pass.detach();
             }
         }
         #[cfg(feature = "gateway")]
