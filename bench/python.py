@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The package tnk for Python and the official client: the same programs, in turn in one
-run, against the same stub. Prints a table for src/bindings/python/README.md.
+run, against the same stub. Prints a table for README.md.
 
     bench/python.py BUILD_DIR PYTHON PACKAGE [--rounds N] [--quick]
 
@@ -90,7 +90,7 @@ def main():
         print(f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f}, medians of {args.rounds}\n")
         print("| | official client | tnk | better by |\n|---|---:|---:|---:|")
         for what, name, official, tnk, factor in rows(lab):
-            print(f"| {what}: {LABELS[name]} | {official:,.1f} | {tnk:,.1f} | {factor:.0f}x |", flush=True)
+            print(f"| {what}: {LABELS[name]} | {official:,.1f} | {tnk:,.1f} | {factor:.{0 if factor >= 2 else 1}f}x |", flush=True)
         server.stdin.close()
 
 
