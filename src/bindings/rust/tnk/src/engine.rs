@@ -492,12 +492,20 @@ impl Engine {
         if lock(&self.guests).is_empty() {
             return;
         }
-        let posted = self.post(Box::new(|on: &Loop| {
-            let guests = lock(&on.engine.guests).clone();
-            for guest in guests {
-                guest.close(on);
-            }
-        }));
+        let close = || {
+            self.post(Box::new(|on: &Loop| {
+                let guests = lock(&on.engine.guests).clone();
+                for guest in guests {
+                    guest.close(on);
+                }
+            }))
+        };
+        let mut posted = close();
+        // Nothing else will be posted that it could wait for.
+        while posted == Err(Code::ENOMEM) {
+            thread::yield_now();
+            posted = close();
+        }
         let mut guests = lock(&self.guests);
         while posted.is_ok() && !guests.is_empty() {
             guests = self.guests_left.wait(guests).unwrap_or_else(|error| error.into_inner());

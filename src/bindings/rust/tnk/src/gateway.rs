@@ -23,7 +23,7 @@ const KEY_SIZE: usize = 80;
 const ID_SIZE: usize = 32;
 
 /// Options of a gateway. What is not set has the default of `tnk/gateway.h`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct GatewayOptions {
     tokenizer: Tokenizer,
     template: Option<Template>,
@@ -103,6 +103,17 @@ impl GatewayOptions {
     pub fn variable(mut self, name: &str, json: &str) -> Self {
         self.variables.push((name.into(), json.into()));
         self
+    }
+}
+
+impl std::fmt::Debug for GatewayOptions {
+    /// Without the keys.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GatewayOptions")
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .field("model", &self.model)
+            .finish()
     }
 }
 

@@ -56,6 +56,8 @@ fn gateways_answer_and_record() {
     let (status, answer) = ask(&gateway, "agents");
     assert!(status == 200 && answer.contains("\"assistant\""), "{} {}", status, answer);
     assert_eq!(ask(&gateway, "other").0, 401);
+    let shown = format!("{:?}", options().model("mine"));
+    assert!(shown.contains("mine") && !shown.contains("agents") && !shown.contains("admins"));
     let stats = gateway.stats().unwrap();
     assert_eq!((stats.n_answered, stats.version, stats.n_under_way), (1, 1, 0), "{:?}", stats);
     assert!(stats.n_tokens > 0 && stats.n_tokens <= 4, "{:?}", stats);
