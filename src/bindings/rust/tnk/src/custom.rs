@@ -166,7 +166,7 @@ impl Custom {
             let outcome = own.compute(io, function);
             // The last reference may close the client.
             drop(own);
-            on_thread.must_post(Box::new(move |on: &Loop| {
+            on_thread.post_or_wait(Box::new(move |on: &Loop| {
                 outcome.finish();
                 on.engine.end_loss();
             }));

@@ -281,6 +281,22 @@ impl Engine {
         let _ = self.append(Job::Run(function), true);
     }
 
+    /// The same, for a function that the program waits for: without memory this tries again.
+    pub fn post_or_wait(&self, function: Function) {
+        self.must_post(function);
+        while self.is_stuck() {
+            thread::yield_now();
+        }
+    }
+
+    /// Whether functions wait for memory.
+    fn is_stuck(&self) -> bool {
+        let mut pending = lock(&self.pending);
+        pending.phase == Phase::Open
+            && !pending.jobs.is_empty()
+            && self.wake_runtime(&mut pending) == TNK_ENOMEM
+    }
+
     fn append(&self, job: Job, must_run: bool) -> std::result::Result<(), Code> {
         let refused;
         let mut err = Code::EFORKED;
@@ -492,22 +508,15 @@ impl Engine {
         if lock(&self.guests).is_empty() {
             return;
         }
-        let close = || {
-            self.post(Box::new(|on: &Loop| {
-                let guests = lock(&on.engine.guests).clone();
-                for guest in guests {
-                    guest.close(on);
-                }
-            }))
-        };
-        let mut posted = close();
         // Nothing else will be posted that it could wait for.
-        while posted == Err(Code::ENOMEM) {
-            thread::yield_now();
-            posted = close();
-        }
+        self.post_or_wait(Box::new(|on: &Loop| {
+            let guests = lock(&on.engine.guests).clone();
+            for guest in guests {
+                guest.close(on);
+            }
+        }));
         let mut guests = lock(&self.guests);
-        while posted.is_ok() && !guests.is_empty() {
+        while !guests.is_empty() {
             guests = self.guests_left.wait(guests).unwrap_or_else(|error| error.into_inner());
         }
     }
