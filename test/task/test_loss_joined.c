@@ -20,7 +20,8 @@ enum {
   N_IN_FLIGHT = 2,
   CLONE = 1000000000,
   WAIT_MS = 45000, /* a doubt lasts 30 s, the last back-off 10 s */
-  DELAY_MS = 500   /* the first delay of a second loss within a minute */
+  BEAT_MS = 10000,
+  DELAY_MS = 500 /* the first delay of a second loss within a minute */
 };
 
 typedef enum {
@@ -89,8 +90,12 @@ typedef struct {
   int n_blamed;    /* errors that name another session */
   int n_wrong_seq; /* numbers of the owner */
   int n_told;      /* reports of the end of the sampler's session */
-  int n_strange;   /* reports about a session that the service does not use */
-  int n_good;      /* since the last kill, of the joined client */
+  int n_strange;   /* reports about a session that the service does not use, or
+                      that a sampler is lost and not its session */
+  int n_recovered; /* events about the recovery of the joined client */
+  uint64_t
+      back_ms; /* when the server was started again, or the session ended */
+  int n_good;  /* since the last kill, of the joined client */
   int n_own_good;
   uint64_t n_own_refusals[400]; /* by second, in the service's own session */
   int n_session_errors;
@@ -238,6 +243,7 @@ static void finish(mock_request_t *request, void *user) {
     mock_reset(request, NULL);
   } else if (!world_is_dead(user, request)) {
     run->has_ended |= is_of_owner(request);
+    run->back_ms = world_now(user);
     run->n_good = run->n_own_good = run->n_session_errors = 0;
     mock_reply_json(request, 200, "{}");
   }
@@ -278,6 +284,7 @@ static void note_kill(run_t *run) {
   world_t *world = &run->world;
 
   run->n_good = run->n_own_good = run->n_session_errors = run->n_told = 0;
+  run->back_ms = world_now(world);
   if (world->state == STATE_OLDER) {
     run->n_old = world->n_samplers;
     for (int i = 1; i < world->n_sessions; i++)
@@ -324,6 +331,7 @@ static void watch(run_t *run) {
 
   if (killer->up_ms != 0 && world_now(world) >= killer->up_ms) {
     killer->up_ms = 0;
+    run->back_ms = world_now(world);
     world_start(world);
   }
   if (moment == OWNER_ENDS && age >= 14000)
@@ -438,9 +446,19 @@ static void on_state(const char *client, tnk_queue_state_t state,
     run->n_told++;
   else if (state == TNK_QUEUE_SESSION_LOST)
     run->n_strange += own == NULL || strcmp(client, own) != 0;
+  else if (state == TNK_QUEUE_MEMORY_LOST && strcmp(client, run->sampler) == 0)
+    run->n_strange +=
+        run->has_ended || !world_knows_session(&run->world, run->session);
   if ((state == TNK_QUEUE_SESSION_LOST && strcmp(client, run->session) == 0) ||
       (state == TNK_QUEUE_MEMORY_LOST && strcmp(client, run->sampler) == 0))
     report(run);
+}
+
+static void on_recovery(const tnk_recovery_event_t *event, void *user) {
+  run_t *run = user;
+
+  run->n_recovered +=
+      event->sampling != NULL && event->sampling == run->world.script.sampling;
 }
 
 /* Whether a message names another session than that one. */
@@ -616,6 +634,12 @@ static int outlives(const cell_t *cell) {
          (cell->state == STATE_FULL || cell->state == STATE_OLDER);
 }
 
+/* The session is gone, and the client was there before: it need not call. */
+static int is_told_by_heartbeats(const cell_t *cell) {
+  return cell->moment == OWNER_ENDS ||
+         (cell->state == STATE_NONE && cell->moment >= AFTER_JOIN);
+}
+
 static int is_pending(const run_t *run) {
   int n =
       run->joining != NULL || run->making != NULL || run->own_sample != NULL;
@@ -635,6 +659,7 @@ static void judge(run_t *run) {
   HOLDS(run->n_blamed == 0);
   HOLDS(run->n_wrong_seq == 0);
   HOLDS(run->n_strange == 0);
+  HOLDS(run->n_recovered == 0);
   HOLDS(run->n_told <= 1);
   for (int i = 0; i < 400; i++)
     HOLDS(world->n_refusals[i] <= MAX_REFUSALS &&
@@ -644,6 +669,8 @@ static void judge(run_t *run) {
     HOLDS(world->reported_ms != 0 &&
           world->reported_ms <=
               world->revealed_ms + 2 * TICK_MS + (is_delayed ? DELAY_MS : 0));
+  if (is_told_by_heartbeats(cell))
+    HOLDS(world->reported_ms <= run->back_ms + BEAT_MS + 2 * TICK_MS);
   if (outlives(cell) ||
       (cell->owner == OWNER_RECOVERS && cell->moment != OWNER_ENDS))
     HOLDS(run->n_good > 0);
@@ -664,6 +691,8 @@ static void open_run(run_t *run, const cell_t *cell) {
   options.limiter_scope = TNK_LIMITER_PRIVATE;
   options.on_queue_state = on_state;
   options.queue_state_user = run;
+  options.on_recovery = on_recovery;
+  options.recovery_user = run;
   script_open_with(&run->world.script, options);
   serve_all(run);
   run->world.state = cell->state;
