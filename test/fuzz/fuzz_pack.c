@@ -110,8 +110,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       cli_pack_open_fd(&pack, dup(fileno(on_disk)), "input", why, sizeof(why));
   FUZZ_CHECK(err == TNK_OK || err == TNK_EFILE);
   FUZZ_CHECK((err == TNK_OK) == (why[0] == '\0'));
-  if (err == TNK_OK)
+  if (err == TNK_OK) {
     read_all(&pack, n);
+    cli_pack_keep_index(&pack);
+    FUZZ_CHECK(pack.entries != NULL);
+    read_all(&pack, n);
+  }
   cli_pack_close(&pack);
   return 0;
 }
