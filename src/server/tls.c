@@ -373,7 +373,7 @@ static const struct {
 } meanings[] = {
     {MBEDTLS_X509_BADCERT_REVOKED, "it has been revoked"},
     {MBEDTLS_X509_BADCERT_NOT_TRUSTED,
-     "it is not signed by an authority of --client-ca"},
+     "it is not signed by a trusted authority"},
     {MBEDTLS_X509_BADCERT_EXPIRED, "it has expired on "},
     {MBEDTLS_X509_BADCERT_FUTURE, "it is not valid before "},
     {MBEDTLS_X509_BADCRL_EXPIRED, "the revocation list is out of date"},

@@ -89,7 +89,7 @@ class Place:
         self.revoked = self.ca.sign("revoked", **one)
         self.bad = {
             "no certificate": (None, "a client has no certificate"),
-            "one of another authority": (other.sign("foreign", **one), "not signed by an authority of --client-ca"),
+            "one of another authority": (other.sign("foreign", **one), "not signed by a trusted authority"),
             "an expired one": (self.ca.sign("expired", **one, days=-1), "it has expired on "),
             "one that is not yet valid": (self.ca.sign("future", **one, since=1), "it is not valid before "),
             "a revoked one": (self.revoked, "it has been revoked"),
