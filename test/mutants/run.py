@@ -170,6 +170,8 @@ def mend_all(done):
 def notice(work, targets, is_one_enough=False):
     """What notices the mutant that is in the tree: [(program, cases)]. When one
     is enough, no further program is begun once it has been found."""
+    if not targets: # of an equivalent one: Ninja would build everything
+        return []
     # What a test of Meson needs is not known here, so all of it is built.
     is_all = any(not target.startswith("test/") for _, (target, _) in targets)
     ok, out = build(work, [] if is_all else [target for _, (target, _) in targets])
