@@ -15,11 +15,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "lib/wire/format/scan.h"
 #include "tnk/error.h"
 #include "tools/common/base/digest.h"
-#include "tools/tnk/text/crc.h"
 
 /* Entries of the index that are in memory at once. */
 enum { ENTRIES = 4096, NEWEST_SUFFIX = 32 };
@@ -31,17 +31,21 @@ _Static_assert(sizeof(cli_pack_entry_t) == 16, "an entry has no gaps");
 /* Ids of an example, so that its bytes can be counted in 32 bits. */
 #define MAX_IDS ((size_t)INT32_MAX / EACH)
 
+static uint32_t sum_of(uint32_t sum, const void *bytes, size_t n) {
+  return (uint32_t)crc32_z(sum, bytes, n);
+}
+
 static uint32_t head_sum(const cli_pack_head_t *head) {
-  return cli_crc32(0, head, offsetof(cli_pack_head_t, head_sum));
+  return sum_of(0, head, offsetof(cli_pack_head_t, head_sum));
 }
 
 static uint32_t example_sum(uint64_t i, const int32_t *ids,
                             const float *weights, uint32_t n) {
-  uint32_t sum = cli_crc32(0, &i, sizeof(i));
+  uint32_t sum = sum_of(0, &i, sizeof(i));
 
-  sum = cli_crc32(sum, &n, sizeof(n));
-  sum = cli_crc32(sum, ids, n * sizeof(*ids));
-  return cli_crc32(sum, weights, n * sizeof(*weights));
+  sum = sum_of(sum, &n, sizeof(n));
+  sum = sum_of(sum, ids, n * sizeof(*ids));
+  return sum_of(sum, weights, n * sizeof(*weights));
 }
 
 /* ---- Vocabulary ---- */
@@ -110,7 +114,7 @@ int cli_pack_add(cli_pack_writer_t *writer, const int32_t *ids,
   head->digest = cli_digest(head->digest, &n, sizeof(n));
   head->digest = cli_digest(head->digest, ids, n * sizeof(*ids));
   head->digest = cli_digest(head->digest, weights, n * sizeof(*weights));
-  head->index_sum = cli_crc32(head->index_sum, &entry, sizeof(entry));
+  head->index_sum = sum_of(head->index_sum, &entry, sizeof(entry));
   for (size_t i = 1; i < n; i++)
     head->weight += (double)weights[i];
   head->n_examples++;
@@ -276,7 +280,7 @@ static const char *check_index(const cli_pack_t *pack) {
                     pack->index + at * sizeof(*some));
     if (wrong != NULL)
       break;
-    index.sum = cli_crc32(index.sum, some, n * sizeof(*some));
+    index.sum = sum_of(index.sum, some, n * sizeof(*some));
     for (size_t i = 0; i < n && is_valid; i++)
       is_valid = is_next(&index, &some[i], pack->index);
   }
@@ -343,7 +347,7 @@ void cli_pack_keep_index(cli_pack_t *pack) {
 
   if (entries != NULL &&
       read_at(pack->fd, entries, size, pack->index) == NULL &&
-      cli_crc32(0, entries, size) == pack->head.index_sum)
+      sum_of(0, entries, size) == pack->head.index_sum)
     pack->entries = entries;
   else
     free(entries);
