@@ -407,6 +407,33 @@ TEST(P4_4_from_the_notice_the_client_or_the_service_may_be_closed) {
   script_end(&lost.script);
 }
 
+TEST(P4_4_refusals_in_one_session_delay_no_report_of_another) {
+  tnk_sampling_t *joined;
+  outcome_t outcome;
+  script_t script;
+
+  open_joined(&script, NULL);
+  joined = script.sampling;
+  script_sampler(&script);
+  mock_json(script.mock, "POST", sample_path, 404,
+            "{\"detail\":\"Sampling session not found: x\"}");
+  for (int i = 0; i < 4; i++) {
+    outcome_of(&outcome, script_sample(&script));
+    mock_turns(script.mock, 60); /* refused, and held back */
+    script_later(&script, 10000);
+    outcome_fails(&script, &outcome, TNK_ESESSION);
+    outcome_drop(&outcome);
+  }
+  script.sampling = joined;
+  outcome_of(&outcome, script_sample(&script));
+  script_turns(&script);
+  script_turns(&script);
+  CHECK_INT(outcome.n_done, 1);
+  CHECK_INT(outcome.status, TNK_ESESSION);
+  outcome_drop(&outcome);
+  script_close(&script);
+}
+
 /* ---- Cancelled, closed, without memory ---- */
 
 TEST(D18_joining_may_be_canceled_and_closed) {
