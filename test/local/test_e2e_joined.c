@@ -261,7 +261,7 @@ TEST_LIMIT(D18_a_text_from_before_the_end_of_its_session_is_useless, 60) {
   e2e_start_client(&e2e);
   sampling.exported = order.text;
   promise = tnk_service_create_sampling(e2e.service, &sampling);
-  CHECK_INT(tnk_wait(promise), TNK_ENOTFOUND);
+  CHECK_INT(tnk_wait(promise), TNK_ESESSION);
   tnk_promise_unref(promise);
   e2e_close(&e2e);
 }
