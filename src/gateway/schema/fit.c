@@ -227,6 +227,11 @@ static int fit_items(fitter_t *f, const json_t *schema, const json_t *value) {
   const json_t *rest = json_object_get(schema, "items");
   size_t n = json_array_size(value);
 
+  /* The tuple of the drafts up to 2019-09. */
+  if (json_is_array(rest)) {
+    first = rest;
+    rest = json_object_get(schema, "additionalItems");
+  }
   if (!fit_counts(f, schema, n, "minItems", "maxItems"))
     return 0;
   for (size_t i = 0; i < n && !is_spent(f); i++) {

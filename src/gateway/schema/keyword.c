@@ -23,7 +23,8 @@ static const struct {
     {"definitions", TNK__GW_SCHEMA_MAP},
     {"properties", TNK__GW_SCHEMA_MAP},
     {"additionalProperties", TNK__GW_A_SCHEMA},
-    {"items", TNK__GW_A_SCHEMA},
+    {"items", TNK__GW_SCHEMA_OR_LIST},
+    {"additionalItems", TNK__GW_A_SCHEMA},
     {"not", TNK__GW_A_SCHEMA},
     {"prefixItems", TNK__GW_SCHEMA_LIST},
     {"anyOf", TNK__GW_SCHEMA_LIST},
@@ -153,9 +154,11 @@ const json_t *tnk__gw_schema_at(const json_t *root, const char *ref) {
       return NULL;
     is = tnk__gw_keyword(step);
     at = json_object_get(at, step);
-    if (is == TNK__GW_A_SCHEMA)
+    if (is == TNK__GW_A_SCHEMA ||
+        (is == TNK__GW_SCHEMA_OR_LIST && !json_is_array(at)))
       continue;
-    if (is != TNK__GW_SCHEMA_MAP && is != TNK__GW_SCHEMA_LIST)
+    if (is != TNK__GW_SCHEMA_MAP && is != TNK__GW_SCHEMA_LIST &&
+        is != TNK__GW_SCHEMA_OR_LIST)
       return NULL;
     ref = read_step(ref, step);
     if (ref == NULL)

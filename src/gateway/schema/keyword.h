@@ -10,6 +10,7 @@ typedef enum {
   TNK__GW_NO_EFFECT, /* an annotation */
   TNK__GW_A_SCHEMA,
   TNK__GW_SCHEMA_LIST,
+  TNK__GW_SCHEMA_OR_LIST,
   TNK__GW_SCHEMA_MAP, /* by name */
   TNK__GW_TYPES,      /* a name of a type, or a list of them */
   TNK__GW_NAMES,

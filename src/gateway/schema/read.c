@@ -122,6 +122,9 @@ static int read_keyword(reader_t *reader, const char *name, const json_t *value,
     return 0;
   case TNK__GW_A_SCHEMA:
     return read_schema(reader, value, depth);
+  case TNK__GW_SCHEMA_OR_LIST:
+    return json_is_array(value) ? read_list(reader, name, value, depth)
+                                : read_schema(reader, value, depth);
   case TNK__GW_SCHEMA_LIST:
     return read_list(reader, name, value, depth);
   case TNK__GW_SCHEMA_MAP:
