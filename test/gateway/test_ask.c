@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "gateway/wire/ask.h"
@@ -99,6 +100,9 @@ static const struct {
      "{\"max_tokens\":1,\"tool_choice\":{\"type\":\"required\"}}",
      "tool_choice"},
     {TNK__GW_MESSAGE, "{\"max_tokens\":1,\"container\":\"c\"}", "container"},
+    {TNK__GW_MESSAGE, "{\"max_tokens\":1,\"thread\":{\"type\":\"create\"}}",
+     "thread"},
+    {TNK__GW_CHAT, "{\"thread\":{\"type\":\"create\"}}", "thread"},
     {TNK__GW_MESSAGE,
      "{\"max_tokens\":1,\"output_config\":{\"format\":{\"type\":"
      "\"json_schema\"}}}",
@@ -125,7 +129,7 @@ TEST(what_changes_nothing_is_accepted) {
        "{\"truncation\":\"auto\",\"reasoning\":{\"effort\":\"low\"},"
        "\"prompt_cache_key\":\"a\"}"},
       {TNK__GW_MESSAGE, "{\"max_tokens\":1,\"thinking\":{\"type\":\"enabled\"},"
-                        "\"mcp_servers\":[]}"},
+                        "\"mcp_servers\":[],\"thread\":null}"},
       {TNK__GW_COMPLETION, "{\"echo\":true,\"best_of\":1}"}};
 
   for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -147,6 +151,29 @@ TEST(what_cannot_be_done_is_refused_by_name) {
       test_fail(__FILE__, __LINE__, "%s passes", refused[i].body);
     CHECK_INT(fault.status, 400);
     CHECK_STR(fault.param, refused[i].param);
+    tnk__gw_ask_drop(&ask);
+  }
+}
+
+/* The code after which clients send the whole conversation. */
+TEST(a_thread_is_refused_with_its_code) {
+  static const char *const threads[] = {
+      "{\"type\":\"create\"}",
+      "{\"type\":\"continue\",\"previous_message_id\":\"a\"}", "1"};
+
+  for (size_t i = 0; i < sizeof(threads) / sizeof(*threads); i++) {
+    char body[256];
+    tnk__gw_fault_t fault;
+    tnk__gw_ask_t ask;
+
+    (void)snprintf(body, sizeof(body), "{\"max_tokens\":1,\"thread\":%s}",
+                   threads[i]);
+    CHECK_INT(read_ask(&ask, TNK__GW_MESSAGE, body, &fault), -1);
+    CHECK_INT(fault.status, 400);
+    CHECK_STR(fault.code, "thread_unsupported_request");
+    tnk__gw_ask_drop(&ask);
+    CHECK_INT(read_ask(&ask, TNK__GW_CHAT, body, &fault), -1);
+    CHECK(fault.code == NULL);
     tnk__gw_ask_drop(&ask);
   }
 }

@@ -26,21 +26,32 @@ TEST(names_of_answers_are_numbers) {
 }
 
 TEST(errors_have_the_shape_of_each_api) {
-  static const char *const expected[] = {
-      "{\"error\":{\"message\":\"no \\\"x\\\"\",\"type\":"
-      "\"rate_limit_error\",\"param\":\"x\",\"code\":null}}",
-      "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\","
-      "\"message\":\"no \\\"x\\\"\"}}"};
+  static const struct {
+    tnk__gw_api_t api;
+    const char *code;
+    const char *expected;
+  } cases[] = {
+      {TNK__GW_CHAT, NULL,
+       "{\"error\":{\"message\":\"no \\\"x\\\"\",\"type\":"
+       "\"rate_limit_error\",\"param\":\"x\",\"code\":null}}"},
+      {TNK__GW_CHAT, "c",
+       "{\"error\":{\"message\":\"no \\\"x\\\"\",\"type\":"
+       "\"rate_limit_error\",\"param\":\"x\",\"code\":\"c\"}}"},
+      {TNK__GW_MESSAGE, NULL,
+       "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\","
+       "\"message\":\"no \\\"x\\\"\"}}"},
+      {TNK__GW_MESSAGE, "c",
+       "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\","
+       "\"message\":\"no \\\"x\\\"\",\"details\":{\"error_code\":\"c\"}}}"}};
   tnk__gw_fault_t fault;
   tnk__buf_t out;
 
   CHECK_INT(tnk__gw_fault(&fault, 429, "x", "no \"%s\"", "x"), -1);
-  for (int i = 0; i < 2; i++) {
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    fault.code = cases[i].code;
     tnk__buf_init(&out, test_allocator(), 4096);
-    CHECK_INT(tnk__gw_fault_write(
-                  &fault, i == 0 ? TNK__GW_CHAT : TNK__GW_MESSAGE, &out),
-              TNK_OK);
-    CHECK_STR(tnk__buf_cstr(&out), expected[i]);
+    CHECK_INT(tnk__gw_fault_write(&fault, cases[i].api, &out), TNK_OK);
+    CHECK_STR(tnk__buf_cstr(&out), cases[i].expected);
     tnk__buf_deinit(&out);
   }
 }

@@ -69,6 +69,12 @@ static void put_anthropic(const tnk__gw_fault_t *fault, tnk__json_writer_t *w) {
   tnk__json_begin_object(w);
   tnk__json_put_text(w, "type", word_of_anthropic(fault->status));
   tnk__json_put_text(w, "message", fault->text);
+  if (fault->code != NULL) {
+    tnk__json_key(w, "details");
+    tnk__json_begin_object(w);
+    tnk__json_put_text(w, "error_code", fault->code);
+    tnk__json_end(w);
+  }
   tnk__json_end(w);
 }
 

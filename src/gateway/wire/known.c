@@ -97,15 +97,28 @@ static int is_nothing(const char *name, const json_t *value) {
           strcmp(name, "logit_bias") == 0);
 }
 
+/* Tool runners of Anthropic's clients start a thread by default. After the code
+ * of this error they send the whole conversation without one. */
+static int refuse_thread(tnk__gw_fault_t *fault) {
+  (void)tnk__gw_fault(fault, 400, "thread",
+                      "thread is not supported here: send the whole "
+                      "conversation without it");
+  fault->code = "thread_unsupported_request";
+  return -1;
+}
+
 int tnk__gw_known_check(tnk__gw_api_t api, const json_t *body,
                         tnk__gw_fault_t *fault) {
   const char *name;
   json_t *value;
 
   json_object_foreach((json_t *)(uintptr_t)body, name, value) {
-    if (!is_known(api, name) && !is_nothing(name, value))
-      return tnk__gw_fault(fault, 400, name, "%.200s is not supported here",
-                           name);
+    if (is_known(api, name) || is_nothing(name, value))
+      continue;
+    if (api == TNK__GW_MESSAGE && strcmp(name, "thread") == 0)
+      return refuse_thread(fault);
+    return tnk__gw_fault(fault, 400, name, "%.200s is not supported here",
+                         name);
   }
   return 0;
 }
