@@ -13,9 +13,7 @@ test/support/tap.py.
 import json
 import pathlib
 import select
-import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -23,9 +21,9 @@ import threading
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / name) for name in ("gateway", "support")]
 import packages
 from gateway import CALLING, Client, gateway, local, not_gone_on, records, turns_of
+from node_packages import node_folder, run_node
 from tap import check, plan, skip
 
-NODE_PACKAGES = ["openai@6.49.0", "@anthropic-ai/sdk@1.12.0"]
 CALL = ("<think>I must ask.</think>Let me see.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": "
         "{\"city\": \"Zürich\"}}\n</tool_call>")
 PLACE = ('{"name": "Zürich", "kind": "city", "size": {"people": 400000}, "near": [{"name": "Uster", "kind": "town", '
@@ -35,29 +33,12 @@ PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "req
 FAULTS = "seed=7,mild=5%"
 
 
-def node_folder(folder):
-    """A folder with npm's packages, or why there is none."""
-    if not shutil.which("node") or not shutil.which("npm"):
-        return None, "node and npm are not installed"
-    folder = pathlib.Path(folder).resolve() / "node"
-    if not (folder / "done").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(["npm", "install", "--silent", "--prefix", str(folder), *NODE_PACKAGES],
-                              capture_output=True, text=True, cwd=folder)
-        if done.returncode != 0:
-            return None, "npm's packages are out of reach"
-        (folder / "done").touch()
-    return folder, None
-
-
 def node_speaks(folder, url, calls):
     where, why = node_folder(folder)
     if where is None:
         skip("node", why)
         return
-    script = where / "clients.mjs"
-    script.write_bytes((pathlib.Path(__file__).parent / "clients.mjs").read_bytes())
-    done = subprocess.run(["node", str(script), url, calls], capture_output=True, text=True, timeout=120)
+    done = run_node(where, "clients.mjs", url, calls)
     check(done.returncode == 0 and done.stdout.count("ok") >= 10, "node", done.stdout + done.stderr)
 
 
@@ -169,6 +150,21 @@ def anthropic_calls(url, stream):
              {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.id, "content": "warm"}]}]
     a = ask()
     check(a.content[0].text == SAID, "anthropic: its result", a)
+
+
+def anthropic_runs(url):
+    """The loop of the package, which would start a thread at the server."""
+    import anthropic
+
+    @anthropic.beta_tool
+    def weather(city: str) -> str:
+        """The weather of a city."""
+        return f"warm in {city}"
+
+    client = anthropic.Anthropic(base_url=f"{url}/s/runner", api_key="any")
+    a = client.beta.messages.tool_runner(model="m", max_tokens=400, tools=[weather],
+                                         messages=[{"role": "user", "content": "Weather?"}]).until_done()
+    check(a.content[0].text == SAID, "anthropic: a tool runner", a)
 
 
 def forced_calls(url):
@@ -318,6 +314,7 @@ def main():
                 openai_calls(g.url, stream)
                 anthropic_calls(g.url, stream)
             responses_call(g.url)
+            anthropic_runs(g.url)
             with local(tnk, "--faults", FAULTS) as real, gateway(tnk, real) as other:
                 node_speaks(folder, other.url, g.url)
             check(Client(g.url).ask("GET", "/tnk/datums")[0] == 200, "examples")
