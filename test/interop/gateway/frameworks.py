@@ -14,11 +14,11 @@ OPENAI_BASE_URL alone, as its users would do it.
 """
 import asyncio
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import traceback
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / name) for name in ("gateway", "support")]
 import own_venv
@@ -31,9 +31,9 @@ PACKAGES = {
     # It needs an older jiter than the others.
     "instructor": ["instructor==1.17.0", "openai==3.3.0"],
 }
-# Nothing but the gateway is asked.
+# No process asks anything but the gateway.
 QUIET = {"OPENAI_AGENTS_DISABLE_TRACING": "1", "LANGCHAIN_TRACING_V2": "false", "LANGSMITH_TRACING": "false",
-         "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False", "OTEL_SDK_DISABLED": "true"}
+         "LITELLM_LOCAL_MODEL_COST_MAP": "True", "OTEL_SDK_DISABLED": "true"}
 TIMEOUT_S = 300
 
 ZURICH = {"name": "Zürich", "kind": "city", "size": {"people": 400000}, "tags": ["lake"], "since": "1218-01-01",
@@ -43,8 +43,10 @@ CITY = {"city": "Zürich"}
 SAID = "It is warm in Zürich."
 CALL = "<tool_call>\n" + json.dumps({"name": "weather", "arguments": CITY}, ensure_ascii=False) + "\n</tool_call>"
 LOOP = ["<think>I must ask.</think>Let me see.\n" + CALL, SAID]
-# The end of a call whose begin the gateway has forced.
+# The end of a call whose begin the gateway has forced: of the one tool, or of some tool.
 FORCED = FITS[1:] + "}\n</tool_call>"
+FORCED_ANY = [f'{name}", "arguments": {arguments}}}\n</tool_call>' for name, arguments in
+              (("weather", json.dumps(CITY, ensure_ascii=False)), ("final_result", FITS))]
 PLAYS = {}
 
 
@@ -175,7 +177,7 @@ def instructor_creates():
     yield "from_provider", plain(instructor.from_provider("openai/m").chat.completions.create(**ask)), ZURICH
 
 
-@play("pydantic-ai", "frameworks", [FITS, FITS, FORCED, *LOOP] * 2, n_fits=4, n_children=2)
+@play("pydantic-ai", "frameworks", [FITS, FITS, FORCED, *LOOP, *FORCED_ANY] * 2, n_fits=4, n_children=4)
 def pydantic_ai():
     from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
     for model in ("openai:m", "openai-chat:m"):
@@ -183,17 +185,19 @@ def pydantic_ai():
             got = Agent(model, output_type=kind(place())).run_sync("Where?").output
             yield f"{model}: {kind.__name__}", plain(got), ZURICH
         yield f"{model}: a tool", Agent(model, tools=[weather]).run_sync("Weather?").output, SAID
+        got = Agent(model, output_type=place(), tools=[weather]).run_sync("Where?").output
+        yield f"{model}: a tool and a type of the answer", plain(got), ZURICH
 
 
 def act(name):
     """In the process of a framework: a line for each call, and why the next one failed."""
+    out, sys.stdout = sys.stdout, sys.stderr  # a framework may print
     try:
         for what, got, wanted in PLAYS[name][0]():
-            print(json.dumps([what, got == wanted, repr(got)]), flush=True)
-    except Exception as e:  # whatever the framework makes of it
-        import traceback
+            print(json.dumps([what, got == wanted, repr(got)]), file=out)
+    except Exception as e:  # each framework has its own
         traceback.print_exc()
-        print(json.dumps([f"ends with {type(e).__name__}", False, str(e)]), flush=True)
+        print(json.dumps([f"ends with {type(e).__name__}", False, str(e)]), file=out)
 
 
 def watch(tnk, name, python, scratch):
