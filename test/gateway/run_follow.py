@@ -32,7 +32,10 @@ class Follower:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=CLEAN)
 
     def next(self):
-        return json.loads(self.process.stdout.readline())
+        line = self.process.stdout.readline()
+        if not line:
+            check(False, "the command goes on", self.end(None))
+        return json.loads(line)
 
     def end(self, number):
         """Returns the status, the rest of the output, and the errors."""

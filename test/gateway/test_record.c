@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "gateway/record/journal.h"
 #include "record.h"
 
 /* What is recorded, and what is left of it for the next process. */
@@ -391,6 +392,56 @@ TEST(ids_are_read_again_from_the_file) {
     CHECK_INT(((int32_t *)(void *)found.data)[i], 10 * (i / 5) + i % 5);
   tnk__buf_deinit(&found);
   close_record(&rig);
+  rig_close(&rig);
+}
+
+static const char first_line[] = "{\"type\":\"a\"}\n";
+static const char second_line[] = "{\"type\":\"another\"}\n";
+
+typedef struct {
+  const char *path;
+  int n;
+} seen_t;
+
+/* While a line is read, a gateway that starts cuts off what follows, and writes
+ * another line there, and a part of a third. */
+static int on_seen_line(void *user, const char *line, size_t n,
+                        uint64_t offset) {
+  const char *expected[] = {first_line, second_line};
+  seen_t *seen = user;
+  FILE *file;
+
+  CHECK(seen->n < 2 && n + 1 == strlen(expected[seen->n]));
+  CHECK(memcmp(line, expected[seen->n], n) == 0);
+  CHECK_INT(offset, seen->n == 0 ? 0 : sizeof(first_line) - 1);
+  if (seen->n++ > 0)
+    return TNK_OK;
+  CHECK(truncate(seen->path, sizeof(first_line) - 1) == 0);
+  file = fopen(seen->path, "a");
+  CHECK(file != NULL);
+  fprintf(file, "%s{\"type\":\"a", second_line);
+  fclose(file);
+  return TNK_OK;
+}
+
+TEST(a_line_that_takes_the_place_of_a_piece_is_read_whole) {
+  seen_t seen = {.n = 0};
+  tnk__gw_journal_t *journal;
+  char why[200];
+  rig_t rig;
+  FILE *file;
+
+  rig_open(&rig);
+  seen.path = rig.path;
+  file = fopen(rig.path, "w");
+  CHECK(file != NULL);
+  fprintf(file, "%s{\"type\":\"b\",\"n\":", first_line);
+  fclose(file);
+  CHECK_INT(tnk__gw_journal_open(&journal, NULL, test_allocator(), rig.path, 0,
+                                 on_seen_line, &seen, why, sizeof(why)),
+            TNK_OK);
+  CHECK_INT(seen.n, 2);
+  tnk__gw_journal_close(journal, NULL, NULL);
   rig_close(&rig);
 }
 

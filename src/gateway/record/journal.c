@@ -246,24 +246,35 @@ static int take_lines(reader_t *reader) {
   return err;
 }
 
+/* A line is read at once, and not in pieces: a gateway that starts may cut off
+ * the piece that a killed one has left, and write another line there. */
 static int read_lines(reader_t *reader) {
+  tnk__buf_t *rest = &reader->rest;
+  size_t n_wanted = READ_SIZE, n_known = 0;
   int err = TNK_OK;
 
   while (err == TNK_OK) {
-    uint8_t *to = tnk__buf_reserve(&reader->rest, READ_SIZE);
+    const uint64_t offset = reader->offset;
+    uint8_t *to;
     ssize_t n;
 
+    tnk__buf_clear(rest);
+    to = tnk__buf_reserve(rest, n_wanted);
     if (to == NULL)
-      return reader->rest.err;
-    n = read(reader->journal->fd, to, READ_SIZE);
+      return rest->err;
+    n = pread(reader->journal->fd, to, n_wanted, (off_t)offset);
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
       return TNK_EFILE;
-    if (n == 0)
-      break;
-    reader->rest.len += (size_t)n;
+    rest->len = (size_t)n;
+    if (rest->len == n_known)
+      return n_known < MAX_LINE ? TNK_OK : TNK_ETOOBIG;
     err = take_lines(reader);
+    n_known = rest->len;
+    n_wanted = reader->offset > offset ? READ_SIZE : n_wanted * 2;
+    if (n_wanted > MAX_LINE)
+      n_wanted = MAX_LINE;
   }
   return err;
 }
@@ -395,8 +406,6 @@ static const char *read_on(tnk__gw_journal_t *journal, reader_t *reader,
   if (ours.st_size < (off_t)journal->n_safe)
     return "the file has become shorter than what was read";
   if (ours.st_size > (off_t)journal->n_safe) {
-    if (lseek(journal->fd, (off_t)journal->n_safe, SEEK_SET) < 0)
-      return strerror(errno);
     *err = read_lines(reader);
     journal->n_safe = journal->n_added = reader->offset;
     if (*err != TNK_OK)
