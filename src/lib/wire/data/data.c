@@ -249,6 +249,44 @@ size_t tnk__datum_find(const tnk_datum_t *datum, const char *name) {
   return SIZE_MAX;
 }
 
+/* ---- Losses ---- */
+
+/* Get the weights of an example. Without weights each is 1, and 1 is returned
+ * too. Returns 0 if they are sparse or not floating-point numbers. */
+static int weights_of(const tnk_datum_t *datum, tnk_tensor_t *out) {
+  const size_t at = tnk__datum_find(datum, "weights");
+
+  *out = (tnk_tensor_t){0};
+  if (at == SIZE_MAX)
+    return 1;
+  *out = tnk__datum_input_at(datum, at).tensor;
+  return out->crow == NULL && !tnk__dtype_is_int(out->dtype);
+}
+
+int tnk__datum_add_loss(double *sum, const tnk_tensor_t *logprobs,
+                        const tnk_datum_t *datum) {
+  tnk_tensor_t weights;
+  double loss = 0;
+
+  if (logprobs == NULL || logprobs->crow != NULL ||
+      tnk__dtype_is_int(logprobs->dtype) || !weights_of(datum, &weights) ||
+      (weights.data != NULL && weights.n_values != logprobs->n_values))
+    return 0;
+  for (size_t i = 0; i < logprobs->n_values; i++) {
+    const double weight =
+        weights.data != NULL ? tnk__tensor_float(&weights, i) : 1;
+
+    /* An undefined logprob of a token with weight 0 must not make the sum
+     * undefined. */
+    if (weight != 0)
+      loss -= weight * tnk__tensor_float(logprobs, i);
+  }
+  *sum += loss;
+  return 1;
+}
+
+/* ---- Sizes ---- */
+
 static size_t input_bytes(const tnk_model_input_t *input, size_t token_bytes) {
   size_t n = 0;
 

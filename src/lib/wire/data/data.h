@@ -49,6 +49,10 @@ size_t tnk__datum_n_inputs(const tnk_datum_t *datum);
 tnk_loss_input_t tnk__datum_input_at(const tnk_datum_t *datum, size_t i);
 /* The index of the loss input with this name, or SIZE_MAX if it is absent. */
 size_t tnk__datum_find(const tnk_datum_t *datum, const char *name);
+/* Add the cross entropy of an example to *sum, from its logprobs (NULL: none).
+ * Returns 0 if it cannot be computed. */
+int tnk__datum_add_loss(double *sum, const tnk_tensor_t *logprobs,
+                        const tnk_datum_t *datum);
 
 /* The service's estimates of size, which limit chunks and count toward byte
  * budgets. They differ between training and sampling. */

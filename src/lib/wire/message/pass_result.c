@@ -605,41 +605,6 @@ int tnk__pass_result_combine(tnk_pass_t **out, const tnk_allocator_t *alloc,
 
 /* ---- Combining: computing a missing loss ---- */
 
-/* Get the weights of an example. Without weights each is 1, and 1 is returned
- * too. Returns 0 if they are sparse or not floating-point numbers. */
-static int weights_of(const tnk_datum_t *datum, tnk_tensor_t *out) {
-  const size_t at = tnk__datum_find(datum, "weights");
-
-  *out = (tnk_tensor_t){0};
-  if (at == SIZE_MAX)
-    return 1;
-  *out = tnk__datum_input_at(datum, at).tensor;
-  return out->crow == NULL && !tnk__dtype_is_int(out->dtype);
-}
-
-/* Returns 1 if the loss of one example was added. */
-static int add_loss(double *sum, const tnk_tensor_t *logprobs,
-                    const tnk_datum_t *datum) {
-  tnk_tensor_t weights;
-  double loss = 0;
-
-  if (logprobs == NULL || logprobs->crow != NULL ||
-      tnk__dtype_is_int(logprobs->dtype) || !weights_of(datum, &weights) ||
-      (weights.data != NULL && weights.n_values != logprobs->n_values))
-    return 0;
-  for (size_t i = 0; i < logprobs->n_values; i++) {
-    const double weight =
-        weights.data != NULL ? tnk__tensor_float(&weights, i) : 1;
-
-    /* An undefined logprob of a token with weight 0 must not make the sum
-     * undefined. */
-    if (weight != 0)
-      loss -= weight * tnk__tensor_float(logprobs, i);
-  }
-  *sum += loss;
-  return 1;
-}
-
 void tnk__pass_fill_loss(tnk_pass_t *pass, const char *loss_fn,
                          const tnk_datum_t *data, size_t n_data) {
   double sum = 0;
@@ -647,7 +612,8 @@ void tnk__pass_fill_loss(tnk_pass_t *pass, const char *loss_fn,
   if (strcmp(loss_fn, "cross_entropy") != 0 || pass->n_outputs != n_data)
     return;
   for (size_t i = 0; i < n_data; i++)
-    if (!add_loss(&sum, tnk_pass_tensor(pass, i, "logprobs"), &data[i]))
+    if (!tnk__datum_add_loss(&sum, tnk_pass_tensor(pass, i, "logprobs"),
+                             &data[i]))
       return;
   pass->own_loss = sum;
   pass->has_own_loss = 1;

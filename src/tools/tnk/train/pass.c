@@ -16,32 +16,6 @@ static void add(train_step_t *step, const char *name, double value) {
     step->more[step->n_more++] = (tnk_number_t){name, value};
 }
 
-/* Add the loss of an example to *sum, from its logprobs, in the order in which
- * the library adds it. Returns 0 if it cannot be computed. */
-static int add_cross_entropy(double *sum, const tnk_tensor_t *logprobs,
-                             const tnk_datum_t *datum) {
-  const size_t at = tnk__datum_find(datum, "weights");
-  const tnk_tensor_t weights = at != SIZE_MAX
-                                   ? tnk__datum_input_at(datum, at).tensor
-                                   : (tnk_tensor_t){0};
-  double loss = 0;
-
-  if (logprobs == NULL || logprobs->crow != NULL || weights.crow != NULL ||
-      tnk__dtype_is_int(logprobs->dtype) ||
-      (at != SIZE_MAX && (tnk__dtype_is_int(weights.dtype) ||
-                          weights.n_values != logprobs->n_values)))
-    return 0;
-  for (size_t i = 0; i < logprobs->n_values; i++) {
-    const double weight = at != SIZE_MAX ? tnk__tensor_float(&weights, i) : 1;
-
-    /* The logprob of a token without a weight may be undefined. */
-    if (weight != 0)
-      loss -= weight * tnk__tensor_float(logprobs, i);
-  }
-  *sum += loss;
-  return 1;
-}
-
 /* The library computes the loss for a server that sends no metrics, but not of
  * data that it has not copied. */
 static double loss_sum(const tnk_promise_t *promise, const train_part_t *part) {
@@ -53,8 +27,8 @@ static double loss_sum(const tnk_promise_t *promise, const train_part_t *part) {
       tnk_metrics_count(tnk_pass_metrics(pass)) > 0)
     return tnk_pass_loss_sum(pass);
   for (size_t i = 0; i < part->n; i++)
-    if (!add_cross_entropy(&sum, tnk_pass_tensor(pass, i, "logprobs"),
-                           &data[i]))
+    if (!tnk__datum_add_loss(&sum, tnk_pass_tensor(pass, i, "logprobs"),
+                             &data[i]))
       return NAN;
   return sum;
 }
