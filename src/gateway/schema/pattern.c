@@ -3,8 +3,8 @@
 
 /*
  * An expression is written as a program: a repeat is written as often as it may
- * occur. A search follows all states of
- * the program that a text can lead to (Thompson's algorithm).
+ * occur. A search follows all states of the program that a text can lead to
+ * (Thompson's algorithm).
  */
 
 enum {
